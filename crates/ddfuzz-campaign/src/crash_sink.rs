@@ -46,7 +46,7 @@ pub struct Report<'a> {
 ///
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
-    /// Returns the keys of all groups of which inputs are stored.
+    /// Returns the keys of which inputs are stored, one for each group and minor key.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its

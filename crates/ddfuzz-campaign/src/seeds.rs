@@ -37,7 +37,7 @@ pub struct SkippedSeeds {
     pub too_long: u64,
     /// Files with the same content as another file.
     pub again: u64,
-    /// Fifos, sockets, devices and broken links in directories.
+    /// Fifos, sockets, devices, broken links and vanished files in directories.
     pub no_files: u64,
     /// Files left out because all seeds together would exceed 256 MiB or 2^18 in number.
     pub too_many: u64,

@@ -78,8 +78,8 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Returns the values that a run on `input` compares; `None` if there is no time, or the target
-    /// cannot be observed.
+    /// Runs the target on `input`, and returns the values that it compares, as far as one of them
+    /// occurs in the input; `None` if there is no time, or the target cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
@@ -107,7 +107,7 @@ impl Comparer {
     }
 
     /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
-    /// a run.
+    /// a run; empty if there is no time for that, or the target cannot be observed.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());

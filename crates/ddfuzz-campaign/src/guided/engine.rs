@@ -82,7 +82,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) best: Heartbeat,
     /// Number of groups of crashes when the new ones were last counted.
     pub(super) counted: usize,
-    /// The condition of `--until` that is reached, if one is.
+    /// The condition of `--until` that has ended the fuzzing; `None` if none is met.
     pub(super) until: Option<Until>,
     /// Detects that the program was rebuilt.
     pub(super) watch: ProgramWatch,
@@ -94,8 +94,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) judged: Vec<JudgedHang>,
     /// Number of crashes that were not stored, because the disk was full until the time was over.
     pub(super) unstored: u64,
-    /// Number of runs over their time limit that were stored without being examined for where they
-    /// hang.
+    /// Number of suspected hangs of no known group that were stored without their position in the
+    /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
     /// The error that ended the campaign early.
     pub(super) failed: Option<CampaignError>,
@@ -270,8 +270,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Checks that the output directory still exists, and returns `Err` if not: then the next
-    /// stored crash would begin a new directory, without the earlier crashes.
+    /// Returns an error if the output directory no longer exists: then the next stored crash would
+    /// begin a new directory, without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {

@@ -194,11 +194,11 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// The next solution of the fuzzer that the stage has not processed.
+/// A solution of the fuzzer that the stage has not processed.
 enum SolutionStep<I> {
     /// A solution that the objective stored in the output directory when it was found.
     Stored,
-    /// A solution to be classified, and the number of its run.
+    /// A solution to be classified, and LibAFL's number of runs when it was found.
     Unclassified(I, u64),
 }
 
@@ -303,7 +303,7 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Reads the solution `id`, or tells that it is stored in the output directory.
+/// Reads the solution `id`, or returns that it is stored in the output directory already.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,

@@ -114,7 +114,7 @@ impl TimeBudget {
     }
 
     /// Checks whether a finding may be classified now. While a group waits to be minimized
-    /// (`waits`), classification takes half of the share.
+    /// (`waits`), classification may take hardly more time than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

@@ -269,7 +269,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the number of runs that count for `--runs`, and the number of runs of this call.
+    /// Returns the number of runs that count for `--runs`, which several calls may share, and the
+    /// number of runs of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);
