@@ -84,8 +84,8 @@ pub enum ChangesError {
         /// The end of what it printed.
         output: String,
     },
-    /// The result failed in the search, but not in one of three tests after it was built again on
-    /// the first build of the old version alone.
+    /// The result failed in the search. Built again on the first build of the old version alone, it
+    /// does not fail in each of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]

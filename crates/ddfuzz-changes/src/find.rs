@@ -375,8 +375,8 @@ fn by_history(
 
 /// Searches the line of the second parent of the merge that a bisection has led to. Returns the
 /// last version there that passes and the first commit that fails. `None` if `commits` is not a
-/// single merge of two parents, the line has no start that passes and end that fails, or it does
-/// not lead to a single commit.
+/// single merge of two parents, the line does not begin with a version that passes and end with one
+/// that fails, or the search leaves more than one commit.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],

@@ -32,8 +32,8 @@ pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Parses the output of `git log -z` in the format of `repository.rs`. What is not in it is left
-/// out.
+/// Parses the output of `git log -z` in the format of `repository.rs`. Text in another format is
+/// left out.
 pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     let commit = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);

@@ -475,7 +475,6 @@ impl Repository {
     /// Stores a tree in the private repository and returns its id.
     ///
     /// # Errors
-    ///
     /// If git refuses.
     pub fn store(&self, tree: &Tree) -> Result<String, ChangesError> {
         let index = self.folder.join("index.tmp");

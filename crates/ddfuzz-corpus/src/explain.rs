@@ -39,7 +39,6 @@ const NAMED: usize = 3;
 /// cleanup has stored, and runs nothing.
 ///
 /// # Errors
-///
 /// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
 pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
     let out = |why: String| Ok(Fate::new(false, true, why));

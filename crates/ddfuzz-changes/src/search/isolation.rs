@@ -5,8 +5,8 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// A set of changes that passes, and a larger one that fails. No difference is known that is
-/// smaller.
+/// A set of changes that passes, and a larger one that fails, between which no smaller difference
+/// is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// The changes that pass.

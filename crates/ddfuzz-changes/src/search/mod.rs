@@ -88,8 +88,8 @@ pub trait Prober {
         false
     }
 
-    /// Returns how many sets `ahead` is worth to have, which is the number of versions that can be
-    /// tested at the same time as the next one; 0 if tests are run one after another.
+    /// Returns how many sets `ahead` should have: as many as can be tested at the same time as the
+    /// next one; 0 if tests are run one after another.
     fn look_ahead(&self) -> usize {
         0
     }
