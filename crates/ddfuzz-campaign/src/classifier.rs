@@ -206,7 +206,7 @@ pub(crate) struct SuspectClassifier {
     crash_exit: Option<i32>,
     /// By kind, major and minor key: inputs of at least this number of bytes are not stored.
     known: HashMap<(Kind, Key, Key), u64>,
-    /// When the sink was last asked for the known keys.
+    /// When the sink was last asked for the known keys; `None` before the first time.
     asked: Option<Instant>,
 }
 

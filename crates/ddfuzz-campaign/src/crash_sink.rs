@@ -50,9 +50,9 @@ pub trait CrashSink: StoreWriter {
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
-    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized to
-    /// a smaller result. The founder of a new group, and a smaller input of a minimized group, can
-    /// then be [claimed](CrashSink::claim).
+    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized
+    /// to a smaller result; else returns `None`. The founder of a new group, and a smaller input of
+    /// a minimized group, can then be [claimed](CrashSink::claim).
     ///
     /// # Errors
     /// When the finding cannot be written; then it is not counted and may be submitted again.

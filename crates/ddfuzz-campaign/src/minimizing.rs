@@ -38,8 +38,8 @@ pub struct Minimizing {
     /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content of
     /// each input.
     pub structure: Option<String>,
-    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by it
-    /// although they fit no grammar.
+    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
+    /// it although they fit no grammar. `None` if there is none.
     pub usual_language: Option<String>,
     /// Most time for one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,

@@ -245,7 +245,8 @@ fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Returns the names of the three innermost functions of the user's code in the stack of a crash.
+/// Returns the names of the three innermost functions of the user's code in the stack of a crash;
+/// `None` for one without a name.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.take(3).map(|frame| frame.name.as_deref())

@@ -107,8 +107,8 @@ impl<'a> Bug<'a> {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
 
-    /// Returns the entry to minimize first, if no entry has a result: the one found first by a run;
-    /// of several files, whose names do not tell which came first, the smallest.
+    /// Returns the entry to minimize first: the one found first by a run; of several files, whose
+    /// names do not tell which came first, the smallest. `None` if an entry has a result.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -123,8 +123,8 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// Returns the entry to minimize first, if no entry has a result: one whose minimization has
-    /// begun, else the one found first.
+    /// Returns the entry to minimize first: one whose minimization has begun, else the one found
+    /// first. `None` if an entry has a result.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -135,8 +135,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the first entry, found by a run or given as a file, that may give a smaller result
-    /// than the entries minimized so far. It depends on the runs alone, not on when it is asked
-    /// for.
+    /// than the entries minimized so far; `None` if there is none, or nothing was minimized. It
+    /// depends on the runs alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
         let found: Vec<&Entry> = found.copied().collect();
@@ -150,9 +150,9 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, of any origin, that may give a smaller result than all others.
-    /// Entries that belong to no test of a log are left out, since meeting them depends on the
-    /// number of workers.
+    /// Returns the smallest entry, of any origin, that may give a smaller result than all others;
+    /// `None` if there is none, or nothing was minimized. Entries that belong to no test of a log
+    /// are left out, since meeting them depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -379,8 +379,9 @@ pub(crate) struct SlippedInputs {
 }
 
 impl SlippedInputs {
-    /// Returns the next input that is smaller than the smallest of its group, with the entry whose
-    /// minimization has met it. Groups whose major key `accepts` rejects are left out.
+    /// Returns the next input that is smaller than all results and waiting inputs of its group,
+    /// with the entry whose minimization has met it; `None` if there are no more. Groups whose
+    /// major key `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,

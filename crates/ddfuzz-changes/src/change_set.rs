@@ -49,8 +49,8 @@ impl Hunk {
     }
 }
 
-/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0. Without lines,
-/// START is the line before.
+/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0; `None` if the
+/// text is not like that. Without lines, START is the line before.
 fn lines(text: &str) -> Option<Range<usize>> {
     let (start, count) = match text.split_once(',') {
         Some((start, count)) => (start.parse::<usize>().ok()?, count.parse().ok()?),

@@ -6,7 +6,7 @@ use ddfuzz_structure::{Function, functions};
 
 /// The functions of a text, by their lines.
 pub struct Outline {
-    /// Names, and lines counted from 0.
+    /// The name of each function, and its lines, counted from 0.
     functions: Vec<(String, Range<usize>)>,
 }
 

@@ -57,7 +57,7 @@ pub enum TestKind {
         /// The crash to search for. While it is empty, because the new version has not been tested,
         /// each crash is FAIL.
         held: Arc<OnceLock<HeldFailure>>,
-        /// The exit status that counts as a crash.
+        /// The exit status that counts as a crash; `None` if none does.
         crash_exit: Option<i32>,
     },
 }

@@ -35,9 +35,10 @@ pub struct ChangesResult {
     pub interference: bool,
     /// Whether the search ended because the budget of tests or of time was used up.
     pub budget_used_up: bool,
-    /// Path of the patch with which the old version fails.
+    /// Path of the patch with which the old version fails; null if a difference was searched for.
     pub cause: Option<OsText>,
-    /// Path of the patch of the difference: it makes a version fail that passes without it.
+    /// Path of the patch of the difference: it makes a version fail that passes without it. Null if
+    /// there is none.
     pub difference: Option<OsText>,
     /// Path of the patch that has to be applied before `difference`; null if it applies to the old
     /// version.
@@ -78,9 +79,10 @@ pub struct ChangeRecord {
     pub file: OsText,
     /// What is changed: `hunk`, `new file`, `deleted file`, `renamed file`, `mode`, `binary`, `type`.
     pub kind: &'static str,
-    /// First line and number of lines in the old version, as `git diff -U0` writes them.
+    /// First line, counted from 1, and number of lines in the old version, as `git diff -U0` writes
+    /// them; 0 and 0 if it has no such file.
     pub old: [u64; 2],
-    /// First line and number of lines in the new version.
+    /// First line and number of lines in the new version, in the same way.
     pub new: [u64; 2],
     /// The function around the lines, if git names one.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -63,7 +63,8 @@ pub struct Session<'a> {
     took: Duration,
     /// Whether a test was not run because the budget was used up.
     spent: bool,
-    /// Relations between changes that were learned since the last line of the log.
+    /// Pairs of changes, by their numbers in the log, of which the first requires the second,
+    /// learned since the last line of the log.
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,

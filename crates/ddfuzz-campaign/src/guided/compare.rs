@@ -305,8 +305,8 @@ pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
 }
 
-/// Returns pairs of bytes to find and bytes that replace them, of one comparison: each operand by
-/// the other, in both byte orders. Both parts of a pair have the same length.
+/// Returns, for one comparison, pairs of bytes to find in the input and bytes to replace them by:
+/// each operand by the other, in both byte orders. The two parts of a pair have the same length.
 fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (one, other) = match values {
         CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),

@@ -97,7 +97,7 @@ pub(super) struct GuidedEngine<'a> {
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
-    /// The error that ended the campaign early.
+    /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
     /// Receives notes for the user.
     notes: Receiver<String>,
@@ -213,7 +213,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Links our broker, which listens at `port`, to the broker at `other`.
+    /// Links our broker, which listens at `port`, to the broker at `other`. If that fails, ends the
+    /// campaign with the error and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -511,8 +512,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: interrupted, by `--until`, by its number of runs or by
-    /// time.
+    /// Returns why this call has ended: interrupted, by `--until` (and by which condition), by its
+    /// number of runs or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);

@@ -57,7 +57,7 @@ pub(super) struct HangExaminer {
     /// Numbers of runs to be counted when the group of their signature is known.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
-    /// The suspect that the thread examines, and since when.
+    /// The suspect that the thread examines, and since when; `None` if the thread is idle.
     busy: Option<(SuspectedHang, Instant)>,
     /// Time that examinations of suspected hangs have taken.
     spent: Duration,
@@ -181,7 +181,8 @@ impl HangExaminer {
     }
 
     /// Ends the thread and drops all known signatures, since the program was rebuilt. Waiting
-    /// suspected hangs stay, and are examined with the new build. Returns a finished examination.
+    /// suspected hangs stay, and are examined with the new build. Returns the examination that the
+    /// thread was making; `None` if it was idle.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();

@@ -109,8 +109,8 @@ pub(super) struct KnownHangs {
     /// Number of the worker's last submission of a hang to the main process.
     number: u64,
     /// When this worker last sent the main process a hang that cannot be told from other hangs,
-    /// because its coverage counters formed no repeating signature; such hangs are sent every two
-    /// seconds at most.
+    /// because its coverage counters formed no repeating signature; `None` if it never did. Such
+    /// hangs are sent every two seconds at most.
     last_indistinct: Option<Instant>,
     began: Instant,
     /// Time that stopped runs have taken.

@@ -414,7 +414,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Statistics {
     /// Number of groups that were minimized or given up.
     pub(super) minimized: u64,
-    /// Sizes of the last minimized group, before and after, in bytes.
+    /// Sizes of the last minimized group, before and after, in bytes; `None` before the first.
     pub(super) last: Option<(u64, u64)>,
     /// Whether a value of the statistics has changed since the last report to LibAFL.
     changed: bool,

@@ -121,7 +121,8 @@ impl TimeBudget {
         self.unlimited || self.overspent < MAX_OVERSPENT_TO_CLASSIFY && fair
     }
 
-    /// Returns the time that was spent, and the time that has passed since the beginning.
+    /// Returns the time that minimization and classification have spent, and the time that has
+    /// passed since the beginning.
     pub(super) fn used(&self) -> (Duration, Duration) {
         (self.spent, self.now)
     }

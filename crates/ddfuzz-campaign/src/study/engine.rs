@@ -189,7 +189,8 @@ impl StudyEngine<'_> {
     }
 
     /// Determines the invocations of a utility that is in no list, and what each invocation does
-    /// with an empty input. Returns the utility with its invocations.
+    /// with an empty input. Returns the utility with its invocations, and this for each of them, in
+    /// order.
     fn probe(
         &self,
         utility: &Utility,

@@ -63,7 +63,7 @@ impl SkipReason {
         }
     }
 
-    /// Returns the explanation for the user, if the reason has one.
+    /// Returns the explanation for the user; `None` if the label says all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -364,8 +364,8 @@ impl Selection {
         })
     }
 
-    /// Finds the path of the program with a name: in the directories of [`Selection::path`] first,
-    /// like a shell.
+    /// Finds the path of the program with a name, in the directories of [`Selection::path`] first,
+    /// like a shell; `None` if it is not installed.
     fn find(&self, name: &str) -> Option<PathBuf> {
         if name.contains('/') {
             let found = installed::find(name)?;

@@ -107,8 +107,8 @@ impl<'a> ContentRegistry<'a> {
         self.contents.insert(content)
     }
 
-    /// Translates an examiner's result into a finding (`None` if the input passed) and a line of
-    /// the journal of triage.
+    /// Converts an examiner's result to a finding (`None` if the input passed) and a line of the
+    /// journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -149,7 +149,7 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts a finding, and stores its input if the group needs it. Returns the entry if the input
-    /// is stored. May be repeated after an error.
+    /// is stored, else `None`. May be repeated after an error.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

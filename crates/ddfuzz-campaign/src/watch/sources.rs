@@ -154,7 +154,7 @@ pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
     files: VecDeque<SettledFile>,
-    /// A task that the full channel did not take.
+    /// A task that the full channel did not take; it is handed out next.
     blocked: Option<Task>,
     /// Number of tasks that were handed out.
     handed_out: u64,

@@ -83,8 +83,9 @@ impl<'a> Candidates<'a> {
         self.repeats.max(2) - 1
     }
 
-    /// Runs each of these contents `times` more times. Returns for each, the first run included:
-    /// the features that every run reached, those that only some reached, and how the reruns ended.
+    /// Runs each of these contents `times` more times. Returns for each, with its number and the
+    /// first run included: the features that every run reached, those that only some reached, and
+    /// how the reruns ended.
     fn repeat(
         &mut self,
         numbers: &[usize],

@@ -19,8 +19,8 @@ impl Screen for Notes<'_> {
 }
 
 impl Engine<'_> {
-    /// Stores the failing inputs of a corpus in groups. Returns the numbers of contents that did
-    /// not fail, and of those that failed in the first run only.
+    /// Stores the failing inputs of a corpus in groups. Returns first the numbers of the contents
+    /// that did not fail, and second of those that failed in the first run only.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,

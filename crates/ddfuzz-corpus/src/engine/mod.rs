@@ -200,7 +200,7 @@ pub struct CleanSettings {
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
     /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
-    /// reach are kept.
+    /// reach are kept. `None` if there is none.
     pub onto: Option<PathBuf>,
     /// Number of worker threads; it changes no result.
     pub jobs: usize,
@@ -215,7 +215,7 @@ pub struct CleanSettings {
     /// Whether a subset is chosen; otherwise every content that does not fail is kept.
     pub subset: bool,
     /// The target's own fuzzer; the kept files must have as much coverage as the corpus by its
-    /// count, too.
+    /// count, too. `None` if it is not asked.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
     /// How kept files are trimmed; `None` if they are not.
     pub trim: Option<Trim>,

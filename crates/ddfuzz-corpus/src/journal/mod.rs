@@ -49,7 +49,8 @@ pub struct Journal {
 
 impl Journal {
     /// Opens or creates the journal at `path`, and calls `each` with the position and head of each
-    /// record of a run, in order. A journal of another target is replaced by an empty one.
+    /// record of a run, in order. A journal of another target is replaced by an empty one. Returns
+    /// the journal, and what was found in it.
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,

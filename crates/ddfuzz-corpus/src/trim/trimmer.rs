@@ -171,7 +171,8 @@ impl Trimmer {
         start
     }
 
-    /// Returns the result of trimming for a file that stays as it is, for the reason `left`.
+    /// Returns the content and the result of trimming of a file that stays as it is, for the reason
+    /// `left`.
     fn leave(
         &mut self,
         file: &ToTrim,
