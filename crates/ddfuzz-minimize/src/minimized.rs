@@ -88,7 +88,8 @@ impl std::fmt::Display for Warning {
 /// The result of a minimization that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimized {
-    /// The smallest failing input found.
+    /// The smallest failing input found; the original input if that one did not fail again when it
+    /// was confirmed.
     pub text: Vec<u8>,
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,

@@ -85,8 +85,8 @@ pub struct Isolated {
 /// A place in which the passing and the failing side differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
-    /// Start and end offset in bytes, in the passing input, or in the failing input if the passing
-    /// one is empty.
+    /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
+    /// are its bytes.
     pub at: [u64; 2],
     /// Bytes at this place of the input that `at` refers to, which the other side does not have.
     pub removed: Base64,
