@@ -88,8 +88,8 @@ impl Future for Question {
     }
 }
 
-/// An outcome or hints that a step machine received; all are kept in order, to rebuild the machine
-/// in a clone.
+/// What a step machine received: an outcome, hints, or how many extra tests are allowed. All of it
+/// is kept in order, to rebuild the machine in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
@@ -184,8 +184,8 @@ impl Coroutine {
         self.asker.exchange().extra = extra;
     }
 
-    /// Returns the predicted outcome of the candidate. Implements
-    /// [`Search::predicted`](crate::Search::predicted).
+    /// Returns the outcome predicted for the candidate, so that its test need not be run; `None`
+    /// without a prediction. Implements [`Search::predicted`](crate::Search::predicted).
     pub fn predicted(&self) -> Option<Outcome> {
         self.predicted
     }
