@@ -178,7 +178,7 @@ impl std::fmt::Display for Rate {
 
 /// The crash that was minimized; all fields are null for an interestingness test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutcomeRecord {
+pub struct MinimizedCrash {
     /// Class of the crash.
     pub class: Option<Class>,
     /// First 12 hex digits of the major key, which identifies the bug.
@@ -214,7 +214,7 @@ pub struct MinRecord {
     /// Name of the search, such as `ddmin`.
     pub search: String,
     /// The crash that was minimized.
-    pub outcome: OutcomeRecord,
+    pub outcome: MinimizedCrash,
     /// First 12 hex digits of the minor key of the result; null if it was not computed.
     pub minor_after: Option<String>,
     /// How often the result failed in its confirmations.
@@ -297,9 +297,9 @@ impl MinRecord {
 
 /// Returns the class and keys of the crash that a log's start line names; all `None` if it names no
 /// crash.
-pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
+pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     let key = start.key.as_ref();
-    OutcomeRecord {
+    MinimizedCrash {
         class: key.map(|key| key.class.clone()),
         major: key.map(|key| key.major.short()),
         minor: key.map(|key| key.minor.short()),

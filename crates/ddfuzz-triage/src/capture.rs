@@ -114,10 +114,11 @@ impl<'a> Tracer<'a> {
 
     /// Handles one wait status of thread `tid`: notes its end, or takes a snapshot if it is about
     /// to receive a crash signal or to exit with the status that counts as a crash, and resumes it.
-    /// A thread that the target itself stopped stays stopped.
+    /// A thread that the target itself stopped stays stopped; once the trace is cut off, the
+    /// process is killed.
     pub(super) fn handle_event(&mut self, tid: Pid, status: i32) {
         if libc::WIFSTOPPED(status) {
-            return self.stopped(tid, status);
+            return self.handle_stop(tid, status);
         }
         let ended = Ended::from_wait_status(status);
         self.forget_thread(tid, ended);
@@ -163,7 +164,7 @@ impl<'a> Tracer<'a> {
         Trace { ended, snapshot }
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let process = self.threads.process(tid);
         if self.cut.is_some() {

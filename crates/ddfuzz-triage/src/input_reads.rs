@@ -167,7 +167,7 @@ impl<'a> Tracer<'a> {
     pub(super) fn follow(mut self) -> Reads {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
+                self.handle_stop(tid, status);
             } else if tid == self.pid {
                 break;
             }
@@ -175,7 +175,7 @@ impl<'a> Tracer<'a> {
         self.reads
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             0 if signal == libc::SIGTRAP | 0x80 => {

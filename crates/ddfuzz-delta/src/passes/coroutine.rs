@@ -52,11 +52,11 @@ impl Asker {
 
     /// Asks the step machine for the test of a candidate. Await the result to get the outcome.
     /// `predicted` is the outcome that the search function predicts, if it does.
-    pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> Question {
+    pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> AwaitedOutcome {
         let mut exchange = self.exchange();
         exchange.asked = Some(candidate);
         exchange.predicted = predicted;
-        Question(self.clone())
+        AwaitedOutcome(self.clone())
     }
 
     /// Returns the hints (facts such as compared operands) of the last test run; before the first
@@ -77,9 +77,9 @@ impl Asker {
 }
 
 /// A future that is ready when the outcome of the candidate that was asked for has arrived.
-pub(super) struct Question(Asker);
+pub(super) struct AwaitedOutcome(Asker);
 
-impl Future for Question {
+impl Future for AwaitedOutcome {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {

@@ -253,19 +253,19 @@ impl<'a> ListSearch<'a> {
             if self.delete(to - block..to).await.is_some() {
                 to -= block;
                 fruitless = 0;
-                spacing.deleted(block);
-                pattern.deleted(block);
+                spacing.record_deleted(block);
+                pattern.record_deleted(block);
                 continue;
             }
             let needed = self.last_needed(to - block, to).await;
             fruitless += 1;
             if to - 1 > needed {
                 fruitless = 0;
-                spacing.deleted(to - 1 - needed);
-                pattern.deleted(to - 1 - needed);
+                spacing.record_deleted(to - 1 - needed);
+                pattern.record_deleted(to - 1 - needed);
             }
             to = self.units.first_equal(self.work, needed).max(range.start);
-            spacing.needed();
+            spacing.record_needed();
             pattern.kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
         }
