@@ -77,9 +77,8 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(text)?;
     // Targets that are run as somebody else, too, open files in it.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(text)?;
-    let with_peers = with_peers
-        && PEERED.iter().any(|table| options.wants(table))
-        && options.chooses_libafl();
+    let with_peers =
+        with_peers && PEERED.iter().any(|table| options.wants(table)) && options.chooses_libafl();
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
     let tables: [(&str, Table); 5] = [

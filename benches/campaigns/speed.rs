@@ -124,7 +124,11 @@ fn line(
     let verdict = match (ours, promised) {
         (Some(ours), Some(promised)) => {
             let ratio = ours / rate;
-            let figure = format!("guided runs a CPU second, {}, to {}", subject.name, tool.name());
+            let figure = format!(
+                "guided runs a CPU second, {}, to {}",
+                subject.name,
+                tool.name()
+            );
             let verdict = compare(&figure, ratio, "x", Goal::AtLeast(promised));
             format!("  ddfuzz {ratio:.2}x, {verdict}")
         }

@@ -41,7 +41,10 @@ pub fn measure(options: &Options, builds: &Builds) -> Result<(), String> {
     println!("  bare runs:   {bare:>10.0}/s");
     let figure = format!("cleanup of {count} tiny files: rate");
     let verdict = compare(&figure, rate, "files/s", Goal::AtLeast(PROMISED.1));
-    println!("  cleaned:     {rate:>10.0}/s, {:.2} of it, {verdict}", rate / bare);
+    println!(
+        "  cleaned:     {rate:>10.0}/s, {:.2} of it, {verdict}",
+        rate / bare
+    );
     let memory = (memory >> 20) as f64;
     let figure = format!("cleanup of {count} tiny files: memory");
     let verdict = compare(&figure, memory, "MiB", Goal::AtMost(PROMISED.0));

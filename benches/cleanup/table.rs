@@ -132,7 +132,11 @@ fn judge(subject: &Subject, size: u64, rows: &[Row]) {
     for row in rows.iter().filter(|row| row.tool.is_ours()) {
         let figure = format!("{name}: features lost, {}", row.tool.name());
         let verdict = compare(&figure, row.lost as f64, "", Goal::AtMost(0.0));
-        println!("  features, {}: {} lost, {verdict}", row.tool.name(), row.lost);
+        println!(
+            "  features, {}: {} lost, {verdict}",
+            row.tool.name(),
+            row.lost
+        );
     }
 }
 

@@ -143,7 +143,10 @@ fn measure(options: &Options) -> Result<(), String> {
         }
         eprintln!("{}: {:.0} s", call.bench, began.elapsed().as_secs_f64());
         let lines = fs::read_to_string(&record).map_err(text)?;
-        for line in lines.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        for line in lines
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+        {
             let (row, is_met) = row(&line);
             print!("{row}");
             table.push_str(&row);

@@ -92,7 +92,9 @@ impl Tool {
         }
         let file = match self {
             Tool::Ddfuzz => result,
-            Tool::Tmin | Tool::LongTmin | Tool::LibFuzzer => smallest_in(&artifacts).unwrap_or(copied),
+            Tool::Tmin | Tool::LongTmin | Tool::LibFuzzer => {
+                smallest_in(&artifacts).unwrap_or(copied)
+            }
         };
         Ok(Shrunk {
             before: size(input)?,

@@ -14,8 +14,8 @@ mod stream;
 mod targets;
 mod text;
 
-pub use stream::Stream;
 pub use sparse::few_bytes;
+pub use stream::Stream;
 pub use targets::{FAMILIES, family};
 
 /// Which of the two sets a case belongs to.
