@@ -9,7 +9,8 @@ use ddfuzz::delta::{Edit, Outcome, Rule};
 use ddfuzz::minimize::log::ContentHash;
 use ddfuzz::minimize::search_by_name;
 
-use crate::families::{Case, Set, few_bytes};
+use crate::families::sparse::few_bytes;
+use crate::families::{Case, Set};
 use crate::promise::{Goal, compare};
 
 /// The mean that is promised of each family, in tests.

@@ -9,17 +9,17 @@ mod deep;
 mod dense;
 mod file;
 mod language;
-mod sparse;
+pub mod sparse;
 mod stream;
 mod targets;
 mod text;
 
-pub use sparse::few_bytes;
 pub use stream::Stream;
 pub use targets::{FAMILIES, family};
 
 /// Which of the two sets a case belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "not each bench draws seeds")]
 pub enum Set {
     /// With the sizes of the table of targets.
     Tuned,
