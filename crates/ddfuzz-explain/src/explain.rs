@@ -163,7 +163,7 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
 /// Leaves out the buffers of the C library from which the program's own variables were read.
 fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
     let is_buffer = |(_, link): &(usize, LinkRecord)| {
-        link.variable.contains("_IO_") || link.variable.contains("libc buffer")
+        link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
     };
     let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
     let buffers = chain
@@ -173,10 +173,24 @@ fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
     if chain.get(buffers).is_some_and(is_read) {
         chain.drain(..buffers);
     }
-    // Registers and words that no variable describes say little between variables.
-    let is_raw = |(_, link): &(usize, LinkRecord)| link.type_name == RAW;
-    if !chain.iter().all(is_raw) {
-        chain.retain(|link| !is_raw(link));
+    // Registers and words that no variable describes say little between variables, but for the
+    // statement that computed one.
+    let is_raw = |link: &LinkRecord| link.type_name == RAW;
+    if !chain.iter().all(|(_, link)| is_raw(link)) {
+        let known: Vec<_> = (chain.iter().filter(|(_, link)| !is_raw(link)))
+            .map(|(_, link)| link.writer.clone())
+            .collect();
+        let mut said = None;
+        chain.retain(|(_, link)| {
+            let is_statement = link.variable.starts_with("register ")
+                && matches!(link.writer, Some(WriterRecord::Statement(_)));
+            let is_new = !known.contains(&link.writer) && said != link.writer;
+            let is_kept = !is_raw(link) || is_statement && is_new;
+            if is_kept {
+                said.clone_from(&link.writer);
+            }
+            is_kept
+        });
     }
     // What was printed stands in a buffer, too.
     let printed = chain
@@ -187,6 +201,37 @@ fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
     if printed < chain.len() {
         chain.truncate(chain.len() - printed);
     }
+}
+
+/// Adds a link for each variable that has got other values while it carried the failure: with those
+/// that it has at the last point at which it does.
+fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
+    let values = |point, link: &Link| {
+        let delta = runs.delta(point, &link.cause.variable)?;
+        Some((delta.passing, delta.failing))
+    };
+    let mut all = Vec::new();
+    for link in links {
+        let (first, last) = (values(link.cause.point, &link), values(link.last, &link));
+        if first == last || last.is_none() {
+            all.push(link);
+            continue;
+        }
+        let later = Link {
+            cause: Cause {
+                point: link.last,
+                ..link.cause.clone()
+            },
+            before: Some(link.cause.point),
+            last: link.last,
+        };
+        all.push(Link {
+            last: link.cause.point,
+            ..link
+        });
+        all.push(later);
+    }
+    all
 }
 
 fn refuse(reason: &str, hint: &str) -> Early {
@@ -328,7 +373,7 @@ impl<'a> Explaining<'a> {
             )),
             Sliced::NotReproduced => Err(refuse(
                 "executing the statements one by one does not reproduce the run",
-                "leave out --slice",
+                "compile it with -O0 or -Og, or leave out --slice",
             )),
         }
     }
@@ -546,6 +591,7 @@ impl<'a> Explaining<'a> {
 
     fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let links = find_chain(runs)?;
+        let links = with_later_values(runs, links);
         self.check_visibility(runs, &links)?;
         if links.is_empty() {
             return Err(refuse(
@@ -603,7 +649,7 @@ impl<'a> Explaining<'a> {
             ..link.cause.clone()
         };
         let first = self.evidence_at(runs, &link.cause, &before)?;
-        let is_weak = first.alone_fails == 0 || last == link.cause;
+        let is_weak = first.follows && first.alone_fails == 0 || last == link.cause;
         if first.confidence() == Confidence::Confirmed || is_weak {
             return Ok((link.cause.clone(), first));
         }
@@ -621,14 +667,20 @@ impl<'a> Explaining<'a> {
         cause: &Cause,
         before: &[Cause],
     ) -> Result<Evidence, Early> {
-        let mut evidence = runs.evidence(cause)?;
-        evidence.follows = before.is_empty();
+        let mut follows = before.is_empty();
         for from in before {
-            if !evidence.follows && from.point < cause.point {
-                evidence.follows = runs.follows(from, cause)?;
+            if !follows && from.point < cause.point {
+                follows = runs.follows(from, cause)?;
             }
         }
-        Ok(evidence)
+        // Without it the other tests cannot confirm the variable.
+        match follows {
+            true => runs
+                .evidence(cause)
+                .map(|it| Evidence { follows, ..it })
+                .map_err(Early::from),
+            false => Ok(Evidence::default()),
+        }
     }
 
     /// Refuses programs that are optimized so far that too few variables are visible. Of a program
