@@ -158,6 +158,9 @@ impl<E: Experiments> Search<'_, E> {
         self.avoided = Some(variable);
         self.transitions(&link.cause, &other)?;
         self.avoided = None;
+        // Where nothing else was found, there is no transition back.
+        let mut is_first = true;
+        (self.links).retain(|it| std::mem::take(&mut is_first) || it.cause.variable != variable);
         if let (Some(next), Some(last)) = (rest.first_mut(), self.links.last_mut()) {
             next.before = Some(other.point);
             if next.cause.variable == other.variable {

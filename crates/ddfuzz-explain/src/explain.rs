@@ -13,6 +13,7 @@ use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
+use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
@@ -99,9 +100,6 @@ const DEEP: usize = 200;
 /// Least and greatest time of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// Name of the type of registers and words that no variable describes.
-const RAW: &str = "machine word";
-
 struct Explaining<'a> {
     request: &'a Request,
     began: Instant,
@@ -158,80 +156,6 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
         Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
     }
     Ok(record)
-}
-
-/// Leaves out the buffers of the C library from which the program's own variables were read.
-fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
-    let is_buffer = |(_, link): &(usize, LinkRecord)| {
-        link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
-    };
-    let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
-    let buffers = chain
-        .iter()
-        .take_while(|link| is_buffer(link) && is_read(link))
-        .count();
-    if chain.get(buffers).is_some_and(is_read) {
-        chain.drain(..buffers);
-    }
-    // Registers and words that no variable describes say little between variables, but for the
-    // statement that computed one.
-    let is_raw = |link: &LinkRecord| link.type_name == RAW;
-    if !chain.iter().all(|(_, link)| is_raw(link)) {
-        let known: Vec<_> = (chain.iter().filter(|(_, link)| !is_raw(link)))
-            .map(|(_, link)| link.writer.clone())
-            .collect();
-        let mut said = None;
-        chain.retain(|(_, link)| {
-            let is_statement = link.variable.starts_with("register ")
-                && matches!(link.writer, Some(WriterRecord::Statement(_)));
-            let is_new = !known.contains(&link.writer) && said != link.writer;
-            let is_kept = !is_raw(link) || is_statement && is_new;
-            if is_kept {
-                said.clone_from(&link.writer);
-            }
-            is_kept
-        });
-    }
-    // What was printed stands in a buffer, too.
-    let printed = chain
-        .iter()
-        .rev()
-        .take_while(|link| is_buffer(link))
-        .count();
-    if printed < chain.len() {
-        chain.truncate(chain.len() - printed);
-    }
-}
-
-/// Adds a link for each variable that has got other values while it carried the failure: with those
-/// that it has at the last point at which it does.
-fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
-    let values = |point, link: &Link| {
-        let delta = runs.delta(point, &link.cause.variable)?;
-        Some((delta.passing, delta.failing))
-    };
-    let mut all = Vec::new();
-    for link in links {
-        let (first, last) = (values(link.cause.point, &link), values(link.last, &link));
-        if first == last || last.is_none() {
-            all.push(link);
-            continue;
-        }
-        let later = Link {
-            cause: Cause {
-                point: link.last,
-                ..link.cause.clone()
-            },
-            before: Some(link.cause.point),
-            last: link.last,
-        };
-        all.push(Link {
-            last: link.cause.point,
-            ..link
-        });
-        all.push(later);
-    }
-    all
 }
 
 fn refuse(reason: &str, hint: &str) -> Early {
@@ -605,7 +529,7 @@ impl<'a> Explaining<'a> {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
         }
         if !self.request.raw {
-            hide_buffers(&mut records);
+            drop_uninformative(&mut records);
         }
         let mut holds: Option<Cause> = None;
         let mut points = Vec::new();
