@@ -166,8 +166,9 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_own = |index: &usize| {
         let link = &chain[*index];
         let before = index.checked_sub(1).map(|before| &chain[before]);
-        let is_later =
-            before.is_some_and(|before| before.variable == link.variable && is_sure(before));
+        // A register is none: it holds one value after another.
+        let is_later = !link.variable.starts_with("register ")
+            && before.is_some_and(|before| before.variable == link.variable && is_sure(before));
         matches!(link.writer, Some(WriterRecord::Statement(_))) && !is_later
     };
     let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
