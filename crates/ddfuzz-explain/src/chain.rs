@@ -40,6 +40,20 @@ pub trait Experiments {
     /// When the experiments cannot be made.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, Self::Error>;
 
+    /// Looks for another variable than one that makes the passing run fail at a point. `Nothing`
+    /// where there is none.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    fn other_cause(
+        &mut self,
+        _point: usize,
+        _than: &Identity,
+        _near: &[Identity],
+    ) -> Result<Answer, Self::Error> {
+        Ok(Answer::Nothing)
+    }
+
     /// Whether the rest of the time is needed for what comes after the search: the points between
     /// two causes are not looked at any more.
     fn is_late(&self) -> bool {
@@ -74,6 +88,8 @@ fn middle(interval: &Range<usize>) -> usize {
 struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
+    /// A variable in place of which others are preferred.
+    avoided: Option<Identity>,
 }
 
 /// Finds the chain; empty where no point close to the end has a cause.
@@ -84,6 +100,7 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
     let mut search = Search {
         experiments,
         links: Vec::new(),
+        avoided: None,
     };
     let Some(last) = search.last()? else {
         return Ok(Vec::new());
@@ -95,6 +112,7 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
         before: None,
     });
     search.transitions(&first, &last)?;
+    search.beside_first()?;
     Ok(search.links)
 }
 
@@ -113,6 +131,56 @@ impl<E: Experiments> Search<'_, E> {
             distance += 1 + attempt / 8 * (points / 64);
         }
         Ok(None)
+    }
+
+    /// Looks for what was made of the first variable, where that makes the run fail for a long time
+    /// although it is not needed any more: an input that is compared with what was made of it.
+    fn beside_first(&mut self) -> Result<(), E::Error> {
+        let Some(link) = self.links.first().cloned() else {
+            return Ok(());
+        };
+        if link.last <= link.cause.point + 1 {
+            return Ok(());
+        }
+        let variable = link.cause.variable;
+        let near: Vec<Identity> = self
+            .links
+            .get(1)
+            .map(|it| it.cause.variable)
+            .into_iter()
+            .collect();
+        let found = (self.experiments).other_cause(link.last, &variable, &near)?;
+        let Answer::Cause(other) = found else {
+            return Ok(());
+        };
+        let mut rest = self.links.split_off(1);
+        self.links[0].last = link.cause.point;
+        self.avoided = Some(variable);
+        self.transitions(&link.cause, &other)?;
+        self.avoided = None;
+        // Where nothing else was found, there is no transition back.
+        let mut is_first = true;
+        (self.links).retain(|it| std::mem::take(&mut is_first) || it.cause.variable != variable);
+        if let (Some(next), Some(last)) = (rest.first_mut(), self.links.last_mut()) {
+            next.before = Some(other.point);
+            if next.cause.variable == other.variable {
+                last.last = next.last;
+                rest.remove(0);
+            }
+        }
+        self.links.extend(rest);
+        Ok(())
+    }
+
+    /// The cause at a point: another one than what is avoided, if there is one.
+    fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, E::Error> {
+        if let Some(avoided) = &self.avoided {
+            let found = self.experiments.other_cause(point, avoided, near)?;
+            if let Answer::Cause(_) = found {
+                return Ok(found);
+            }
+        }
+        self.experiments.cause(point, near)
     }
 
     /// The cause at the first point that has one, by bisection.
@@ -151,7 +219,7 @@ impl<E: Experiments> Search<'_, E> {
             if index > 0 && self.experiments.is_late() {
                 break;
             }
-            match self.experiments.cause(*point, near)? {
+            match self.cause(*point, near)? {
                 Answer::Cause(cause) => {
                     return Ok(Answer::Cause(cause));
                 }
@@ -333,6 +401,44 @@ mod tests {
         let expected = [(10, 1), (27, 2), (30, 3)];
         let expected = expected.map(|(point, number)| (point, Place::Memory(number)));
         assert_eq!(links(&points), expected);
+    }
+
+    /// A first variable that alone makes the run fail at each point, beside what was made of it.
+    struct Beside(Known);
+
+    impl Experiments for Beside {
+        type Error = ();
+        fn points(&self) -> usize {
+            self.0.points()
+        }
+        fn cause(&mut self, point: usize, _: &[Identity]) -> Result<Answer, ()> {
+            let variable = variable(1);
+            Ok(Answer::Cause(Cause { point, variable }))
+        }
+        fn other_cause(
+            &mut self,
+            point: usize,
+            than: &Identity,
+            near: &[Identity],
+        ) -> Result<Answer, ()> {
+            let found = self.0.cause(point, near)?;
+            let is_first = matches!(&found, Answer::Cause(it) if it.variable == *than);
+            Ok(if is_first { Answer::Nothing } else { found })
+        }
+    }
+
+    #[test]
+    fn what_was_made_of_the_first_variable_is_found_beside_it() {
+        let points = [1, 1, 1, 2, 2, 2, 2, 3, 3].to_vec();
+        let links = find_chain(&mut Beside(Known(points, Vec::new()))).unwrap();
+        let found: Vec<_> = (links.iter())
+            .map(|link| (link.cause.point, link.cause.variable.place))
+            .collect();
+        let expected = [(0, 1), (3, 2), (7, 3)];
+        assert_eq!(
+            found,
+            expected.map(|(point, it)| (point, Place::Memory(it)))
+        );
     }
 
     #[test]

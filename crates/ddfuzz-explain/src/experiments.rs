@@ -8,9 +8,10 @@ use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
 use crate::delta::{Change, Delta, Differences, Identity};
+use crate::engine::register_writer::Held;
 use crate::engine::tests_at_point::{Continued, Stand};
 use crate::engine::writer::{Watched, Writer};
-use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
+use crate::engine::{Criterion, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::graph::{Graph, Object, Origin, Place};
 use crate::matching::unify;
 use crate::places::point_record;
@@ -121,8 +122,18 @@ impl Runs {
         })
     }
 
-    fn examine(&mut self, point: usize, near: &[Identity]) -> Result<Answer, EngineError> {
-        let answer = self.at_point(point, |runs, at| runs.search(at, point, near))?;
+    /// Looks for the cause at a point, other than one variable if that is given.
+    fn examine(
+        &mut self,
+        point: usize,
+        near: &[Identity],
+        than: Option<&Identity>,
+    ) -> Result<Answer, EngineError> {
+        let answer = match self.at_point(point, |runs, at| runs.search(at, point, near, than)) {
+            // A point that a run does not reach again is no point.
+            Err(EngineError::Unsupported(Unsupported::Unsteady)) => None,
+            found => found?,
+        };
         let answer = answer.unwrap_or(Answer::Skipped);
         if let (Answer::Cause(cause), Some(states)) = (&answer, self.states.get_mut(&point)) {
             states.is_used = true;
@@ -131,45 +142,62 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable at a point: the causes of nearby points first, then by `dd`.
+    /// Looks for the variable at a point: the causes of nearby points first, then what differs only
+    /// since the last examined point, then by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
         point: usize,
         near: &[Identity],
+        than: Option<&Identity>,
     ) -> Result<Answer, EngineError> {
-        let deltas = at.all.deltas.len();
-        if deltas == 0 {
+        let than = than.map_or_else(Config::empty, |than| about(&at.all.deltas, than));
+        let every = Config::all(at.all.deltas.len()).minus(&than);
+        if every.is_empty() {
             return Ok(Answer::Nothing);
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
-        let mut tried = Vec::new();
         for variable in near {
-            let config = about(&at.all.deltas, variable);
-            if config.is_empty() || tried.contains(variable) {
-                continue;
-            }
-            tried.push(*variable);
-            if self.test(at, &config)? == Outcome::Fail {
+            let config = about(&at.all.deltas, variable).minus(&than);
+            if !config.is_empty() && self.test(at, &config)? == Outcome::Fail {
                 return Ok(cause(*variable));
             }
         }
-        let (all, outcome) = self.all(at)?;
+        // Between two causes there is one at each point that is of use.
+        let used = |states: &States| states.is_used;
+        let is_between = self.states.range(..point).any(|it| used(it.1))
+            && self.states.range(point..).any(|it| used(it.1));
+        if is_between && let Some(variable) = self.first_failing(at, point, &every)? {
+            return Ok(cause(variable));
+        }
+        let (all, outcome) = self.all(at, &every)?;
         match outcome {
             Outcome::Fail => {}
-            Outcome::Pass => return Ok(Answer::Nothing),
-            Outcome::Unresolved => return Ok(Answer::Skipped),
+            Outcome::Unresolved if than.is_empty() => return Ok(Answer::Skipped),
+            Outcome::Pass | Outcome::Unresolved => return Ok(Answer::Nothing),
         }
-        if self.test(at, &Config::empty())? != Outcome::Pass {
+        if !is_between && self.test(at, &Config::empty())? != Outcome::Pass {
             return Ok(Answer::Skipped);
         }
-        // What differs only since the last examined point is likely to matter now.
-        for variable in self.fresh(at, point, &all) {
+        match self.first_failing(at, point, &all)? {
+            Some(variable) => Ok(cause(variable)),
+            None => self.isolate(at, point, all),
+        }
+    }
+
+    /// The first variable of those that are tested alone that makes the passing run fail.
+    fn first_failing(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        point: usize,
+        all: &Config,
+    ) -> Result<Option<Identity>, EngineError> {
+        for variable in self.fresh(at, point, all) {
             if self.test(at, &about(&at.all.deltas, &variable))? == Outcome::Fail {
-                return Ok(cause(variable));
+                return Ok(Some(variable));
             }
         }
-        self.isolate(at, point, all)
+        Ok(None)
     }
 
     /// Isolates the difference that makes the passing run fail, by `dd`.
@@ -230,18 +258,21 @@ impl Runs {
         fresh
     }
 
-    /// All differences, as far as they are needed: those of variables, if they make the run fail,
-    /// else those of undescribed registers and words, too.
-    fn all(&mut self, at: &mut AtPoint<'_>) -> Result<(Config, Outcome), EngineError> {
-        let described = (0..at.all.deltas.len()).filter(|delta| !at.all.is_undescribed(*delta));
+    /// Differences as far as they are needed: those of variables, if they make the run fail, else
+    /// those of undescribed registers and words, too.
+    fn all(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        every: &Config,
+    ) -> Result<(Config, Outcome), EngineError> {
+        let described = (every.ranges().flatten()).filter(|delta| !at.all.is_undescribed(*delta));
         let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
         let described = described.unwrap_or_else(Config::empty);
-        let all = Config::all(at.all.deltas.len());
         if !described.is_empty() && self.test(at, &described)? == Outcome::Fail {
             return Ok((described, Outcome::Fail));
         }
-        let outcome = self.test(at, &all)?;
-        Ok((all, outcome))
+        let outcome = self.test(at, every)?;
+        Ok((every.clone(), outcome))
     }
 
     /// Makes the tests at a point on which a word of confidence for a variable rests. Whether the
@@ -309,7 +340,8 @@ impl Runs {
             evidence.alone_fails += 1;
         }
         evidence.nothing_passes = self.test(at, &Config::empty())? == Outcome::Pass;
-        let (all, outcome) = self.all(at)?;
+        let every = Config::all(at.all.deltas.len());
+        let (all, outcome) = self.all(at, &every)?;
         evidence.all_fail = outcome == Outcome::Fail;
         let without = all.minus(&alone);
         let plan = at.all.plan(&|delta| without.contains(delta));
@@ -439,12 +471,7 @@ impl Runs {
         if delta.size == 0 {
             return Ok(self.statement_before(link, delta));
         }
-        let since = link.before.map(|before| {
-            let from = self.matched[before];
-            let events = self.failing.points[..=from.failing].iter();
-            let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
-            (from.in_failing, reached)
-        });
+        let since = self.since(link);
         let watched = Watched {
             address,
             size: delta.size,
@@ -462,7 +489,18 @@ impl Runs {
         }
     }
 
-    /// Finds who wrote the failing value of a variable in a register.
+    /// The point of the failing run behind which a link's variable was written, with the number of
+    /// times that the statement of the link's point was reached up to it.
+    fn since(&self, link: &Link) -> Option<(Point, u64)> {
+        let to = self.matched[link.cause.point];
+        let from = self.matched[link.before?];
+        let events = self.failing.points[..=from.failing].iter();
+        let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
+        Some((from.in_failing, reached))
+    }
+
+    /// Finds who wrote the failing value of a variable in a register, or of a register that no
+    /// variable describes.
     fn writer_of_register(
         &mut self,
         link: &Link,
@@ -474,15 +512,24 @@ impl Runs {
             _ => return Ok(self.statement_before(link, delta)),
         };
         let object = (self.states.get(&link.cause.point)).map(|it| &it.failing.objects[failing]);
-        let Some((origin, value)) = object.map(|it| (it.origin, it.bytes.clone())) else {
+        let held = object.and_then(|it| match (it.origin, it.place) {
+            (Origin::Undescribed, Place::Register(number)) => {
+                Some((Held::Value(number), it.bytes.clone()))
+            }
+            (Origin::Undescribed, Place::Memory(_)) => None,
+            (origin, _) => Some((Held::Variable(origin), it.bytes.clone())),
+        });
+        let Some((held, value)) = held else {
             return Ok(None);
         };
-        match self.engine.register_writer(to, origin, &value) {
-            Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {
-                Ok(self.statement_before(link, delta))
+        let since = self.since(link);
+        for from in since.map(Some).into_iter().chain([None]) {
+            match self.engine.register_writer(from, to, held, &value) {
+                Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
+                found => return found,
             }
-            found => found,
         }
+        Ok(self.statement_before(link, delta))
     }
 
     /// The frame of the variable at an address of the failing run; `None` where it is no local one.
@@ -526,11 +573,16 @@ impl Experiments for Runs {
     }
 
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, EngineError> {
-        match self.examine(point, near) {
-            // A point that a run does not reach again is no point.
-            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(Answer::Skipped),
-            other => other,
-        }
+        self.examine(point, near, None)
+    }
+
+    fn other_cause(
+        &mut self,
+        point: usize,
+        than: &Identity,
+        near: &[Identity],
+    ) -> Result<Answer, EngineError> {
+        self.examine(point, near, Some(than))
     }
 
     fn is_late(&self) -> bool {

@@ -13,6 +13,7 @@ use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
+use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
@@ -99,9 +100,6 @@ const DEEP: usize = 200;
 /// Least and greatest time of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// Name of the type of registers and words that no variable describes.
-const RAW: &str = "machine word";
-
 struct Explaining<'a> {
     request: &'a Request,
     began: Instant,
@@ -158,35 +156,6 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
         Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
     }
     Ok(record)
-}
-
-/// Leaves out the buffers of the C library from which the program's own variables were read.
-fn hide_buffers(chain: &mut Vec<(usize, LinkRecord)>) {
-    let is_buffer = |(_, link): &(usize, LinkRecord)| {
-        link.variable.contains("_IO_") || link.variable.contains("libc buffer")
-    };
-    let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
-    let buffers = chain
-        .iter()
-        .take_while(|link| is_buffer(link) && is_read(link))
-        .count();
-    if chain.get(buffers).is_some_and(is_read) {
-        chain.drain(..buffers);
-    }
-    // Registers and words that no variable describes say little between variables.
-    let is_raw = |(_, link): &(usize, LinkRecord)| link.type_name == RAW;
-    if !chain.iter().all(is_raw) {
-        chain.retain(|link| !is_raw(link));
-    }
-    // What was printed stands in a buffer, too.
-    let printed = chain
-        .iter()
-        .rev()
-        .take_while(|link| is_buffer(link))
-        .count();
-    if printed < chain.len() {
-        chain.truncate(chain.len() - printed);
-    }
 }
 
 fn refuse(reason: &str, hint: &str) -> Early {
@@ -328,7 +297,7 @@ impl<'a> Explaining<'a> {
             )),
             Sliced::NotReproduced => Err(refuse(
                 "executing the statements one by one does not reproduce the run",
-                "leave out --slice",
+                "compile it with -O0 or -Og, or leave out --slice",
             )),
         }
     }
@@ -546,6 +515,7 @@ impl<'a> Explaining<'a> {
 
     fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let links = find_chain(runs)?;
+        let links = with_later_values(runs, links);
         self.check_visibility(runs, &links)?;
         if links.is_empty() {
             return Err(refuse(
@@ -559,7 +529,7 @@ impl<'a> Explaining<'a> {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
         }
         if !self.request.raw {
-            hide_buffers(&mut records);
+            drop_uninformative(&mut records);
         }
         let mut holds: Option<Cause> = None;
         let mut points = Vec::new();
@@ -603,7 +573,7 @@ impl<'a> Explaining<'a> {
             ..link.cause.clone()
         };
         let first = self.evidence_at(runs, &link.cause, &before)?;
-        let is_weak = first.alone_fails == 0 || last == link.cause;
+        let is_weak = first.follows && first.alone_fails == 0 || last == link.cause;
         if first.confidence() == Confidence::Confirmed || is_weak {
             return Ok((link.cause.clone(), first));
         }
@@ -621,14 +591,20 @@ impl<'a> Explaining<'a> {
         cause: &Cause,
         before: &[Cause],
     ) -> Result<Evidence, Early> {
-        let mut evidence = runs.evidence(cause)?;
-        evidence.follows = before.is_empty();
+        let mut follows = before.is_empty();
         for from in before {
-            if !evidence.follows && from.point < cause.point {
-                evidence.follows = runs.follows(from, cause)?;
+            if !follows && from.point < cause.point {
+                follows = runs.follows(from, cause)?;
             }
         }
-        Ok(evidence)
+        // Without it the other tests cannot confirm the variable.
+        match follows {
+            true => runs
+                .evidence(cause)
+                .map(|it| Evidence { follows, ..it })
+                .map_err(Early::from),
+            false => Ok(Evidence::default()),
+        }
     }
 
     /// Refuses programs that are optimized so far that too few variables are visible. Of a program

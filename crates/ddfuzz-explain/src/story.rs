@@ -160,13 +160,20 @@ pub fn base(file: &str) -> &str {
 }
 
 /// Returns the index of the link at which to look first: the last one that a statement of the
-/// program wrote.
+/// program wrote. What a variable becomes later follows from what it was.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
-    let is_own = |link: &LinkRecord| matches!(link.writer, Some(WriterRecord::Statement(_)));
-    let sure = chain
-        .iter()
-        .rposition(|link| is_own(link) && link.confidence == Confidence::Confirmed);
-    sure.or_else(|| chain.iter().rposition(is_own))
+    let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
+    let is_own = |index: &usize| {
+        let link = &chain[*index];
+        let before = index.checked_sub(1).map(|before| &chain[before]);
+        // A register is none: it holds one value after another.
+        let is_later = !link.variable.starts_with("register ")
+            && before.is_some_and(|before| before.variable == link.variable && is_sure(before));
+        matches!(link.writer, Some(WriterRecord::Statement(_))) && !is_later
+    };
+    let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
+    let sure = own.iter().rfind(|index| is_sure(&chain[**index]));
+    sure.or(own.last()).copied()
 }
 
 /// Describes a link's value: `tail = NULL instead of a struct node`.

@@ -43,6 +43,11 @@ pub trait State: Memory {
     /// Returns all live heap blocks, ascending.
     fn blocks(&self) -> Vec<Area>;
 
+    /// Returns the memory that the program has mapped for itself, ascending: heaps of its own.
+    fn mapped(&self) -> Vec<Area> {
+        Vec::new()
+    }
+
     /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
@@ -62,12 +67,15 @@ pub trait State: Memory {
 const MOST_LEAVES: usize = 1 << 17;
 /// Largest object whose bytes are read; of a larger one, the beginning.
 const LARGEST: u64 = 4 << 20;
+/// Largest text, and largest part of a mapping between two objects, that is compared as a whole.
+const PAGE: u64 = 4096;
 
 /// Unfolds the graph of `state` from `variables`, which stand in the order in which names are
 /// preferred: those of the innermost frame first.
 pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) -> Graph {
     let mut unfolding = Unfolding {
         types,
+        mapped: state.mapped(),
         state,
         graph: Graph::default(),
         leaves: 0,
@@ -79,6 +87,7 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
     unfolding.follow();
     unfolding.aliases();
     unfolding.raw_blocks();
+    unfolding.gaps();
     unfolding.undescribed();
     unfolding.graph.headers = unfolding.state.headers();
     unfolding.graph
@@ -87,6 +96,7 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
 struct Unfolding<'a> {
     types: &'a mut Types,
     state: &'a mut dyn State,
+    mapped: Vec<Area>,
     graph: Graph,
     leaves: usize,
     /// Pointers that are followed later, those that say more about what they lead to first.
@@ -203,7 +213,10 @@ impl Unfolding<'_> {
                     (false, _) => (area.start, area.end, Types::VOID),
                 }
             }
-            false => (address, area.end.min(address + size), to),
+            false => match self.text(address, to) {
+                Some(length) => (address, address + length, self.types.array(to, length)),
+                None => (address, area.end.min(address + size), to),
+            },
         };
         let end = self
             .graph
@@ -226,6 +239,51 @@ impl Unfolding<'_> {
             reached: Some((from, leaf, address - start)),
             alias: None,
         });
+    }
+
+    /// Length of a text in memory that the program has mapped for itself, where nothing else says
+    /// how far a pointer to characters reaches.
+    fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
+        let contains = |area: &&Area| (area.start..area.end).contains(&address);
+        let area = self
+            .mapped
+            .iter()
+            .find(contains)
+            .filter(|_| of == Types::BYTE)?;
+        let most = (area.end - address).min(PAGE);
+        let bytes = self.state.bytes(address, most as usize);
+        let length = bytes.iter().position(|byte| *byte == 0)?;
+        Some(length as u64 + 1)
+    }
+
+    /// Adds what the program has mapped for itself and no typed pointer leads to, if pointers lead to
+    /// other parts of the mapping.
+    fn gaps(&mut self) {
+        for area in self.mapped.clone() {
+            let mut at = area.start;
+            let is_reached = self
+                .graph
+                .next_start(at - 1)
+                .is_some_and(|it| it < area.end);
+            let end = area.end.min(area.start + LARGEST);
+            while is_reached && at < end {
+                if let Some((object, offset)) = self.graph.containing(at) {
+                    at += self.graph.objects[object].bytes.len() as u64 - offset;
+                    continue;
+                }
+                let page = (at / PAGE + 1) * PAGE;
+                let next = self
+                    .graph
+                    .next_start(at)
+                    .map_or(page, |next| next.min(page));
+                let bytes = self.state.bytes(at, (next.min(end) - at) as usize);
+                if bytes.is_empty() {
+                    break;
+                }
+                self.raw(at, bytes, "mapped memory");
+                at = next;
+            }
+        }
     }
 
     /// Finds the pointers in inner frames to variables of outer ones.
@@ -271,19 +329,28 @@ impl Unfolding<'_> {
             let bytes = self
                 .state
                 .bytes(block.start, (end - block.start).min(LARGEST) as usize);
-            let leaves = self.leaves_of(Types::VOID, &bytes);
-            self.graph.add(Object {
-                origin: Origin::Raw,
-                place: Place::Memory(block.start),
-                of: Types::VOID,
+            self.raw(
+                block.start,
                 bytes,
-                leaves,
-                name: if is_raw { "heap block" } else { "libc buffer" }.to_owned(),
-                function: String::new(),
-                reached: None,
-                alias: None,
-            });
+                if is_raw { "heap block" } else { "libc buffer" },
+            );
         }
+    }
+
+    /// Adds bytes at an address that no type describes.
+    fn raw(&mut self, address: u64, bytes: Vec<u8>, name: &str) {
+        let leaves = self.leaves_of(Types::VOID, &bytes);
+        self.graph.add(Object {
+            origin: Origin::Raw,
+            place: Place::Memory(address),
+            of: Types::VOID,
+            bytes,
+            leaves,
+            name: name.to_owned(),
+            function: String::new(),
+            reached: None,
+            alias: None,
+        });
     }
 
     /// Adds the registers and words on the stack that no variable describes.

@@ -5,6 +5,7 @@ mod explained;
 #[path = "../../../tests/needs/mod.rs"]
 mod needs;
 
+use ddfuzz_explain::report::LinkRecord;
 use ddfuzz_explain::{Explanation, Pattern, equally_long, explain, story};
 use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
 
@@ -109,6 +110,21 @@ fn an_exit_with_a_failing_status_and_a_block_that_is_too_short() {
     let text = story::text(&it);
     let last = ("chunk header behind *block", "filled");
     assert_eq!(confirmed(&it).last(), Some(&last), "{text}");
+}
+
+#[test]
+fn a_heap_that_the_program_maps_itself() {
+    let program = program("pool.c", PLAIN);
+    let it = explained(
+        &program,
+        b"one\ntwo-six\nten\n",
+        Some(b"one\ntwo_six\nten\n"),
+    );
+    let text = story::text(&it);
+    assert!(confirmed(&it).contains(&("c", "store")), "{text}");
+    // The texts are in the mapping, and carry the failure from there on.
+    let is_text = |link: &LinkRecord| link.variable == "word->text[3]";
+    assert!(it.chain.iter().any(is_text), "{text}");
 }
 
 /// The last confirmed variable of a program in another language, as the text has it, and its writer.

@@ -219,6 +219,19 @@ fn a_run_that_is_too_long_for_a_critical_slice() {
     assert_eq!(hint, "give a smaller input, or leave out --slice");
 }
 
+#[test]
+fn a_run_that_its_statements_do_not_reproduce() {
+    let mut asked = request(target(&program("forked.c", PLAIN), &[]), b"", None);
+    asked.slice = Some(SliceGoal::Run);
+    let it = explain(&asked).unwrap();
+    let (reason, hint) = refusal(&it);
+    assert_eq!(
+        reason,
+        "executing the statements one by one does not reproduce the run"
+    );
+    assert_eq!(hint, "compile it with -O0 or -Og, or leave out --slice");
+}
+
 /// Number of processes that execute a program.
 fn processes_of(program: &Path) -> usize {
     let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -6,7 +6,7 @@
 
 pub mod heap;
 pub mod process;
-mod register_writer;
+pub mod register_writer;
 pub mod run;
 pub mod slices;
 pub mod state;

@@ -1,5 +1,5 @@
-//! Who wrote a variable that is in a register, where no watchpoint helps: the values of the variable
-//! and of its register at the statements that its frame executes in the failing run.
+//! Who wrote a register, or a variable that is in one, where no watchpoint helps: the values of the
+//! variable and of its register at the statements that its frame executes in the failing run.
 
 use super::process::{Process, by_number};
 use super::run::{Next, Pace};
@@ -11,6 +11,15 @@ use crate::graph::{Origin, Place};
 
 /// Largest number of stops in the function of a variable.
 const MOST_STOPS: usize = 4000;
+
+/// What is in a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A variable of a frame.
+    Variable(Origin),
+    /// A value of the innermost frame that no variable describes, in the register of this number.
+    Value(u16),
+}
 
 /// A frame's state at a statement, or at the first instruction of its function.
 struct Step {
@@ -24,25 +33,31 @@ struct Step {
 }
 
 impl Engine {
-    /// Finds the statement that gave a variable in a register the value that it has at a point of
-    /// the failing run; `None` where that is not certain. A parameter is written by the call.
+    /// Finds the statement that gave what is in a register the value that it has at a point of the
+    /// failing run; `None` where that is not certain. A parameter is written by the call. `from` is
+    /// `None` for the beginning of the run, else a point with the number of times that the statement
+    /// of `to` was reached up to it.
     ///
     /// # Errors
-    /// When the run cannot be made, or does not reach the point.
+    /// When the run cannot be made, or does not reach the points.
     pub fn register_writer(
         &mut self,
+        from: Option<(Point, u64)>,
         to: Point,
-        variable: Origin,
+        held: Held,
         value: &[u8],
     ) -> Result<Option<Writer>, EngineError> {
-        let Origin::Local { frame, .. } = variable else {
-            return Ok(None);
-        };
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
         let frames = self.frames(&mut run.process)?;
         drop(run);
-        let Some(own) = frames.len().checked_sub(1 + frame).map(|at| &frames[at]) else {
+        let frame = match held {
+            Held::Variable(Origin::Local { frame, .. }) => Some(frame),
+            Held::Variable(_) => None,
+            Held::Value(_) => frames.len().checked_sub(1),
+        };
+        let own = frame.and_then(|frame| frames.len().checked_sub(1 + frame));
+        let (Some(own), Some(frame)) = (own.map(|at| &frames[at]), frame) else {
             return Ok(None);
         };
         let code = own.code.wrapping_sub(self.bias);
@@ -55,7 +70,10 @@ impl Engine {
             |pc: &u64| (ranges.iter()).any(|range| range.contains(&pc.wrapping_sub(self.bias)));
         let mut stops: Vec<u64> = self.statements.iter().copied().filter(is_inside).collect();
         stops.push(entry);
-        let Some(steps) = self.steps(to, &stops, entry, variable)? else {
+        let Some(steps) = self.steps(from, to, &stops, |engine, process| {
+            engine.step_of(process, entry, frame, held)
+        })?
+        else {
             return Ok(None);
         };
         let steps: Vec<&Step> = steps.iter().filter(|step| step.cfa == own.cfa).collect();
@@ -73,17 +91,24 @@ impl Engine {
     /// `None` where there are too many.
     fn steps(
         &mut self,
+        from: Option<(Point, u64)>,
         to: Point,
         stops: &[u64],
-        entry: u64,
-        variable: Origin,
+        step_of: impl Fn(&mut Engine, &mut Process) -> Result<Option<Step>, EngineError>,
     ) -> Result<Option<Vec<Step>>, EngineError> {
         let mut run = self.start(Side::Failing)?;
+        let (mut left, mut steps) = (to.nth, Vec::new());
+        if let Some((from, reached)) = from {
+            self.run_to(&mut run, from)?;
+            left = to.nth.saturating_sub(reached).max(1);
+            if stops.contains(&from.pc) {
+                steps.extend(step_of(self, &mut run.process)?);
+            }
+        }
         for stop in stops.iter().chain([&to.pc]) {
             run.process.set_breakpoint(*stop)?;
         }
-        let mut left = to.nth;
-        let mut steps = Vec::new();
+        run.process.step_over_here()?;
         for _ in 0..MOST_STOPS {
             self.check_time()?;
             match self.resume(&mut run.process, Pace::Free)? {
@@ -96,8 +121,7 @@ impl Engine {
                     if left == 0 {
                         return Ok(Some(steps));
                     }
-                    let step = self.step_of(&mut run.process, entry, variable)?;
-                    steps.extend(step);
+                    steps.extend(step_of(self, &mut run.process)?);
                     run.process.step_over(registers.rip)?;
                 }
             }
@@ -109,12 +133,12 @@ impl Engine {
         &mut self,
         process: &mut Process,
         entry: u64,
-        variable: Origin,
+        frame: usize,
+        held: Held,
     ) -> Result<Option<Step>, EngineError> {
         let registers = process.registers()?;
         let frames = self.modules.frames(&registers, process);
-        let is_same = matches!(variable, Origin::Local { frame, .. } if frames.len() == frame + 1);
-        if !is_same {
+        if frames.len() != frame + 1 {
             return Ok(None);
         }
         let reading = Reading {
@@ -123,8 +147,17 @@ impl Engine {
             is_raw: false,
             arguments: &[],
         };
-        let known = reading.value(&frames, &registers, variable, process);
-        let caller = frames.get(1).map(|caller| caller.code);
+        let known = match held {
+            Held::Variable(variable) => reading.value(&frames, &registers, variable, process),
+            Held::Value(number) => by_number(&registers)
+                .get(usize::from(number))
+                .map(|value| (Place::Register(number), value.to_le_bytes().to_vec())),
+        };
+        let caller = match held {
+            Held::Variable(_) => frames.get(1).map(|caller| caller.code),
+            // What was in the register before the call may be a value of any frame.
+            Held::Value(_) => Some(0),
+        };
         Ok(Some(Step {
             pc: registers.rip,
             cfa: frames[0].cfa,

@@ -568,6 +568,33 @@ impl State for ProcessState<'_> {
         self.heap.headers.clone()
     }
 
+    fn mapped(&self) -> Vec<Area> {
+        let mut before = (0, false);
+        let mut found = Vec::new();
+        for mapping in self.maps.iter() {
+            // What is zero at first follows the data of a library.
+            let of_library = before == (mapping.start, true);
+            before = (mapping.end, mapping.is_file());
+            let is_anonymous = !mapping.is_file() && mapping.path.as_os_str().is_empty();
+            // The kernel joins neighbours: the program's memory ends where the thread's begins.
+            let thread = self.registers.fs_base & !0xfff;
+            let end = match (mapping.start..mapping.end).contains(&thread) {
+                true => thread,
+                false => mapping.end,
+            };
+            let is_large = || self.by_start.range(mapping.start..end).next().is_some();
+            if mapping.writable && is_anonymous && !of_library && mapping.start < end && !is_large()
+            {
+                found.push(Area {
+                    start: mapping.start,
+                    end,
+                    is_block: false,
+                });
+            }
+        }
+        found
+    }
+
     fn undescribed(&self) -> Vec<(Place, String)> {
         self.undescribed.clone()
     }
