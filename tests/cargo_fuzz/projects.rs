@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::ddfuzz::compiled;
 use crate::needs;
 
 /// A project with its planted bugs.
@@ -130,27 +131,11 @@ pub fn as_user(command: &mut Command) -> &mut Command {
         // What sanitizers need of the compiler, the stable one has, too, and hides.
         command.env("RUSTC_BOOTSTRAP", "1");
     }
-    if let Some(library) = libfuzzer() {
+    if let Some(library) = compiled::libfuzzer() {
         command.env("CUSTOM_LIBFUZZER_PATH", library);
     }
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
     command.env("CARGO_TARGET_DIR", base.join("target"))
-}
-
-/// clang's libFuzzer, where it is installed: compiling that of libfuzzer-sys takes a minute of CPU
-/// time.
-fn libfuzzer() -> Option<&'static Path> {
-    static LIBRARY: std::sync::LazyLock<Option<PathBuf>> = std::sync::LazyLock::new(|| {
-        let name = format!("libclang_rt.fuzzer-{}.a", std::env::consts::ARCH);
-        let mut clang = Command::new("clang");
-        let output = clang
-            .arg(format!("-print-file-name={name}"))
-            .output()
-            .ok()?;
-        let library = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim_end());
-        library.is_file().then_some(library)
-    });
-    LIBRARY.as_deref()
 }
 
 /// `cargo fuzz` in a project, as its user calls it.

@@ -10,9 +10,9 @@ use crate::clean::{corpus, crash, files};
 use crate::ddfuzz::Desk;
 
 /// Kills, over all.
-const KILLS: u32 = 30;
+const KILLS: u32 = 15;
 /// Kills of one output directory, at most; then the call is let alone.
-const OF_ONE: u32 = 6;
+const OF_ONE: u32 = 5;
 /// Output directories, at most: however fast the machine is, it comes to an end.
 const ROUNDS: u32 = 20;
 
@@ -55,7 +55,7 @@ fn outcome(result: &Value, out: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_cleanup_killed_at_thirty_moments_ends_as_an_undisturbed_one() {
+fn a_cleanup_killed_at_fifteen_moments_ends_as_an_undisturbed_one() {
     let desk = Desk::new();
     corpus(&desk, "in", 30);
     desk.write("in/crash", crash());

@@ -10,7 +10,7 @@ use crate::ddfuzz::Desk;
 use crate::outcome::{files, record};
 
 /// Kills of each of the four tests below.
-const KILLS: u32 = 15;
+const KILLS: u32 = 10;
 /// Kills of one campaign, which then is left to come to its end.
 const IN_A_ROW: u32 = 5;
 
