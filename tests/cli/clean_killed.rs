@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::clean::{corpus, crash, files};
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, Moments};
 
 /// Kills, over all.
 const KILLS: u32 = 15;
@@ -15,18 +15,6 @@ const KILLS: u32 = 15;
 const OF_ONE: u32 = 5;
 /// Output directories, at most: however fast the machine is, it comes to an end.
 const ROUNDS: u32 = 20;
-
-/// Random moments from a fixed seed (xorshift, Marsaglia 2003).
-struct Moments(u64);
-
-impl Moments {
-    fn next(&mut self, longest: Duration) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        longest * (self.0 % 1000) as u32 / 1000
-    }
-}
 
 /// The words of the call, which goes on with whatever `out` holds.
 fn words(out: &str) -> String {
