@@ -2,7 +2,7 @@
 //! comes to what an undisturbed one does.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 

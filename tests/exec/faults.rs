@@ -92,7 +92,7 @@ fn runs_under_fire(
     let mut killed = 0;
     std::thread::scope(|scope| {
         scope.spawn(|| kill_at_random(seed, &fire));
-        for (input, expected) in cases.iter().copied().cycle().take(150) {
+        for (input, expected) in cases.iter().copied().cycle().take(300) {
             let began = Instant::now();
             let ended = executor.run(input).map(|run| run.ended);
             fire.returned.fetch_add(1, Ordering::Relaxed);
