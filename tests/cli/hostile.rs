@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::ddfuzz::Desk;
 
 /// Runs of the campaign: every nuisance comes several times.
-const RUNS: u32 = 30;
+const RUNS: u32 = 40;
 
 /// A campaign by this way, of a program that is a nuisance by most of its inputs.
 fn are_held_off(way: &str) {
@@ -13,7 +13,7 @@ fn are_held_off(way: &str) {
     desk.compile("tests/cli/programs/nuisance.c", "nuisance");
     let began = Instant::now();
     let words = format!(
-        "run --json --runs {RUNS} --max-len 40 --seed 3 --timeout 100ms --memory 64M \
+        "run --json --runs {RUNS} --max-len 40 --seed 3 --timeout 200ms --memory 64M \
          --budget-time 4s --exec {way} -o out -- ./nuisance"
     );
     let result = desk.call(&words).exits(1).json();
