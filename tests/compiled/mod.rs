@@ -47,7 +47,7 @@ pub fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {said}");
 }
 
-/// clang's libFuzzer, for cargo projects with libfuzzer-sys (`CUSTOM_LIBFUZZER_PATH`), where it is
+/// clang's libFuzzer, for a cargo project with libfuzzer-sys (`CUSTOM_LIBFUZZER_PATH`), where it is
 /// installed: compiling that of libfuzzer-sys takes a minute of CPU time.
 pub fn libfuzzer() -> Option<PathBuf> {
     let name = format!("libclang_rt.fuzzer-{}.a", std::env::consts::ARCH);
