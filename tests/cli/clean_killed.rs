@@ -2,31 +2,19 @@
 //! comes to what an undisturbed one does.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 
 use crate::clean::{corpus, crash, files};
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, Moments};
 
 /// Kills, over all.
-const KILLS: u32 = 30;
+const KILLS: u32 = 15;
 /// Kills of one output directory, at most; then the call is let alone.
-const OF_ONE: u32 = 6;
+const OF_ONE: u32 = 5;
 /// Output directories, at most: however fast the machine is, it comes to an end.
 const ROUNDS: u32 = 20;
-
-/// Random moments from a fixed seed (xorshift, Marsaglia 2003).
-struct Moments(u64);
-
-impl Moments {
-    fn next(&mut self, longest: Duration) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        longest * (self.0 % 1000) as u32 / 1000
-    }
-}
 
 /// The words of the call, which goes on with whatever `out` holds.
 fn words(out: &str) -> String {
@@ -55,7 +43,7 @@ fn outcome(result: &Value, out: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_cleanup_killed_at_thirty_moments_ends_as_an_undisturbed_one() {
+fn a_cleanup_killed_at_fifteen_moments_ends_as_an_undisturbed_one() {
     let desk = Desk::new();
     corpus(&desk, "in", 30);
     desk.write("in/crash", crash());

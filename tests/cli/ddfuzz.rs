@@ -140,6 +140,26 @@ impl Desk {
         command.spawn().unwrap()
     }
 
+    /// Runs a shell script, which finds ddfuzz as `$DD`, in a mount namespace of its own; what the
+    /// system said, where it does not permit that.
+    pub fn in_mount_namespace(&self, text: &str) -> Result<String, String> {
+        let run = |text: &str| {
+            let mut command = self.command("unshare");
+            command.args(["--mount", "sh", "-euc", text]);
+            command.env("DD", env!("CARGO_BIN_EXE_ddfuzz"));
+            let output = command.output().expect("unshare belongs to every system");
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            (output, err)
+        };
+        let (probe, err) = run("mount -t tmpfs -o size=16k tmpfs \"$DESK\"");
+        if !probe.status.success() {
+            return Err(err);
+        }
+        let (output, err) = run(text);
+        assert!(output.status.success(), "{}: {err}", output.status);
+        Ok(String::from_utf8(output.stdout).unwrap())
+    }
+
     /// Processes with the desk's mark that live now; zombies are no longer marked.
     pub fn processes(&self) -> Vec<String> {
         let mark = format!("DESK={}", self.path().display());
@@ -197,6 +217,24 @@ impl Desk {
         compiled::run(self.command("cp").arg(program).arg(&new));
         std::fs::rename(new, &place).unwrap();
         place
+    }
+}
+
+/// Random moments from a fixed seed (xorshift, Marsaglia 2003).
+pub struct Moments(pub u64);
+
+impl Moments {
+    /// A moment within `longest`.
+    pub fn next(&mut self, longest: Duration) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        longest * (self.0 % 1000) as u32 / 1000
+    }
+
+    /// The same, the early ones more often, for a start is full of steps.
+    pub fn early(&mut self, longest: Duration) -> Duration {
+        self.next(longest).min(self.next(longest))
     }
 }
 

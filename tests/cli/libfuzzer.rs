@@ -204,15 +204,16 @@ fn libfuzzers_own_flags_say_what_is_out_of_memory() {
     // 2.1 GiB, and 100 MiB.
     desk.write("huge", b"S\x00\x00\x00\x86");
     desk.write("large", b"S\x00\x00\x40\x06");
-    for (flag, input, code) in [
-        ("-malloc_limit_mb=3000", "huge", 3),
-        ("-rss_limit_mb=3000", "huge", 3),
-        ("-runs=1", "huge", 0),
-        ("-runs=1", "large", 3),
-        ("-malloc_limit_mb=50", "large", 0),
+    // `triage` runs a healthy input three times, `min` twenty-one times.
+    let min = "min --force --budget-tests 4 -o small";
+    for (command, flag, input, code) in [
+        ("triage", "-malloc_limit_mb=3000", "huge", 0),
+        ("triage", "-rss_limit_mb=3000", "huge", 0),
+        (min, "-runs=1", "huge", 0),
+        (min, "-runs=1", "large", 3),
+        (min, "-malloc_limit_mb=50", "large", 0),
     ] {
-        let options = "--force --budget-tests 4 -o small --timeout 30s";
-        let words = format!("min {input} {options} -- ./reserves {flag} @@");
+        let words = format!("{command} {input} --timeout 30s -- ./reserves {flag} @@");
         let said = desk.call(&words);
         assert_eq!(said.code, Some(code), "{flag} {input}: {said:?}");
     }

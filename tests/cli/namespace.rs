@@ -1,8 +1,6 @@
 //! Full and read-only disks, and what is left in shared memory: in a mount namespace of the
 //! test's own, where nothing else is.
 
-use std::process::Output;
-
 use serde_json::Value;
 
 use crate::ddfuzz::Desk;
@@ -11,21 +9,8 @@ use crate::needs;
 /// Runs a shell script, which finds ddfuzz as `$DD`, in a mount namespace of its own; `None`, and
 /// said so, where the machine does not permit that.
 pub fn script(desk: &Desk, text: &str) -> Option<String> {
-    let run = |text: &str| -> Output {
-        let mut command = desk.command("unshare");
-        command.args(["--mount", "sh", "-euc", text]);
-        command.env("DD", env!("CARGO_BIN_EXE_ddfuzz"));
-        command.output().expect("unshare belongs to every system")
-    };
-    let probe = run("mount -t tmpfs -o size=16k tmpfs \"$DESK\"");
-    if !probe.status.success() {
-        needs::missing("mount", &String::from_utf8_lossy(&probe.stderr));
-        return None;
-    }
-    let output = run(text);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {err}", output.status);
-    Some(String::from_utf8(output.stdout).unwrap())
+    let said = desk.in_mount_namespace(text);
+    said.map_err(|why| needs::missing("mount", &why)).ok()
 }
 
 /// Of a campaign's result, what does not depend on the machine.

@@ -15,7 +15,7 @@ fn groups(result: &Value) -> &Vec<Value> {
 #[test]
 fn crtplot_dies_of_one_byte_and_the_claim_is_proved() {
     let desk = Desk::new();
-    let said = desk.call("run --json --target crtplot --time 2s --seed 1 -o out");
+    let said = desk.call("run --json --target crtplot --runs 300 --seed 1 -o out");
     let said = said.exits(1);
     let result = said.json();
     let [group] = &groups(&result)[..] else {

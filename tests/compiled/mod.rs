@@ -46,3 +46,17 @@ pub fn run(command: &mut Command) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {said}");
 }
+
+/// clang's libFuzzer, for a cargo project with libfuzzer-sys (`CUSTOM_LIBFUZZER_PATH`), where it is
+/// installed: compiling that of libfuzzer-sys takes a minute of CPU time.
+pub fn libfuzzer() -> Option<PathBuf> {
+    let name = format!("libclang_rt.fuzzer-{}.a", std::env::consts::ARCH);
+    let mut clang = Command::new("clang");
+    clang.arg(format!("-print-file-name={name}"));
+    let path = PathBuf::from(
+        String::from_utf8(clang.output().ok()?.stdout)
+            .ok()?
+            .trim_end(),
+    );
+    path.is_file().then_some(path)
+}

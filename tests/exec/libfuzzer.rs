@@ -83,7 +83,7 @@ fn a_harness_ends_as_libfuzzers_own_main_does() {
             by(&target, Way::Harness, Freshness::Fresh),
             by(&target, Way::Harness, Freshness::Shared),
         ];
-        for (index, input) in inputs(120).iter().enumerate() {
+        for (index, input) in inputs(60).iter().enumerate() {
             // A byte beyond a block without a sanitizer is whatever stands there.
             if flags == PLAIN && input[0] == b'H' {
                 continue;

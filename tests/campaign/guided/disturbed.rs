@@ -1,6 +1,5 @@
 //! The output directory or the program changes while a guided campaign runs.
 
-use std::process::Output;
 use std::time::Duration;
 
 use super::processes::Running;
@@ -11,21 +10,8 @@ use crate::needs;
 /// Runs a shell script, which finds ddfuzz as `$DD`, in a mount namespace of its own; `None`, and
 /// said so, where the machine does not permit that.
 fn script(desk: &Desk, text: &str) -> Option<String> {
-    let run = |text: &str| -> Output {
-        let mut command = desk.command("unshare");
-        command.args(["--mount", "sh", "-euc", text]);
-        command.env("DD", env!("CARGO_BIN_EXE_ddfuzz"));
-        command.output().expect("unshare belongs to every system")
-    };
-    let probe = run("mount -t tmpfs -o size=16k tmpfs \"$DESK\"");
-    if !probe.status.success() {
-        needs::missing("mount", &String::from_utf8_lossy(&probe.stderr));
-        return None;
-    }
-    let output = run(text);
-    let err = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {err}", output.status);
-    Some(String::from_utf8(output.stdout).unwrap())
+    let said = desk.in_mount_namespace(text);
+    said.map_err(|why| needs::missing("mount", &why)).ok()
 }
 
 #[test]
@@ -37,7 +23,7 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
     for when in ["inline", "worker"] {
         let text = format!(
             "mkdir -p disk; mount -t tmpfs -o size=56k tmpfs disk; : >said
-             timeout 100 $DD run --json --seed 1 --max-len 64 --runs 60000 --jobs 2 \\
+             timeout 100 $DD run --json --seed 1 --max-len 64 --runs 30000 --jobs 2 \\
                 --minimize {when} -o disk/out -- ./gates 2>said & pid=$!
              while kill -0 $pid && ! grep -q 'disk is full' said; do sleep 0.05; done
              sleep 0.5; mount -o remount,size=64m tmpfs disk
@@ -51,7 +37,7 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
         };
         let lines: Vec<&str> = said.lines().collect();
         let result: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
-        assert_eq!(result["runs"], 60_000, "{when}: {said}");
+        assert_eq!(result["runs"], 30_000, "{when}: {said}");
         assert_eq!(
             result["groups"].as_array().unwrap().len(),
             3,
@@ -168,7 +154,9 @@ fn a_program_that_is_built_anew_is_noticed_and_its_groups_are_checked() {
 #[test]
 fn a_program_that_is_away_for_a_while_is_waited_for_however_long_the_campaign_has_run() {
     let desk = Desk::new();
-    if gates(&desk, "gates", Built::Harness, &["-DFEW", "-DNONE"]).is_none() {
+    // Slow, so that the long wait costs little.
+    let macros = ["-DFEW", "-DNONE", "-DSLOW=20000"];
+    if gates(&desk, "gates", Built::Harness, &macros).is_none() {
         return;
     }
     let other = gates(&desk, "other", Built::Harness, &["-DFEW"]).unwrap();

@@ -111,7 +111,7 @@ fn a_word_is_found_in_a_dictionary_and_a_place_by_a_seed() {
     desk.write("words.dict", "sealed=\"sealed-one--\"\n");
     std::fs::create_dir(desk.file("seeds")).unwrap();
     desk.write("seeds/sealed", "sealed-two--");
-    let words = "run --json --seed 1 --max-len 12 --runs 150000 --dict words.dict -o";
+    let words = "run --json --seed 1 --max-len 12 --runs 60000 --dict words.dict -o";
     let result = desk
         .call(&format!("{words} worded -- ./gates"))
         .exits(1)

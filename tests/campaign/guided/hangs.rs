@@ -154,10 +154,10 @@ fn hangs_that_there_was_no_time_to_name_are_told_with_what_to_do() {
     desk.write("seeds/l", "al!");
     // Naming a hang takes the limit of CPU time once more. The first whole time that is long enough
     // for a hang is too short to name it, however busy the machine is: each is 1.5 times the last.
-    let seen = [3, 5, 7, 10, 15, 23, 34, 50, 75]
+    let seen = [2, 3, 4, 6, 9, 13, 20, 30, 45, 68]
         .into_iter()
         .find_map(|total| {
-            let times = format!("--timeout 2 --total-time {total}s -o out{total}");
+            let times = format!("--timeout 1 --total-time {total}s -o out{total}");
             let words = "run --seed 1 --max-len 16 --jobs 1 --seeds seeds";
             let said = desk.call(&format!("{words} {times} -- ./loops"));
             said.out.contains("flaky").then_some((total, said.out))

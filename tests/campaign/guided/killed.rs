@@ -6,25 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::processes::{Running, assert_no_segment, children, family, kill, segments};
 use super::targets::{Built, assert_whole, corpus, ended, gates, minimal};
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, Moments};
 use crate::outcome::{files, record};
 
 /// Kills of each of the four tests below.
-const KILLS: u32 = 15;
+const KILLS: u32 = 10;
 /// Kills of one campaign, which then is left to come to its end.
 const IN_A_ROW: u32 = 5;
-
-/// Random moments from a fixed seed (xorshift, Marsaglia 2003).
-struct Moments(u64);
-
-impl Moments {
-    fn next(&mut self, longest: Duration) -> Duration {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        longest * (self.0 % 1000) as u32 / 1000
-    }
-}
 
 /// What must never be lost: inputs that crashed, the corpus, and what was minimized.
 #[derive(Default)]

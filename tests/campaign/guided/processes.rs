@@ -144,21 +144,27 @@ pub fn kill(process: u32, signal: libc::c_int) {
     unsafe { libc::kill(process as libc::pid_t, signal) };
 }
 
-/// The parent of a process.
+/// The parent of a process, by its folder in `/proc`.
 fn parent(process: &Path) -> Option<u32> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The children of a process.
-pub fn children(process: u32) -> Vec<u32> {
+/// All processes, each with its parent.
+fn parents() -> Vec<(u32, u32)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     all.filter_map(|entry| {
         let id = entry.file_name().to_str()?.parse().ok()?;
-        (parent(&entry.path())? == process).then_some(id)
+        Some((id, parent(&entry.path())?))
     })
     .collect()
+}
+
+/// The children of a process.
+pub fn children(process: u32) -> Vec<u32> {
+    let of_it = |(id, parent)| (parent == process).then_some(id);
+    parents().into_iter().filter_map(of_it).collect()
 }
 
 /// Those that are ddfuzz itself, and no target of it.
@@ -173,11 +179,13 @@ fn own_children(process: u32) -> Vec<u32> {
 
 /// All who descend from a process, and itself.
 pub fn family(process: u32) -> BTreeSet<u32> {
+    let parents = parents();
     let mut all = BTreeSet::new();
     let mut next = vec![process];
     while let Some(one) = next.pop() {
         if all.insert(one) {
-            next.extend(children(one));
+            let children = parents.iter().filter(|(_, parent)| *parent == one);
+            next.extend(children.map(|(id, _)| *id));
         }
     }
     all

@@ -29,10 +29,10 @@ fn a_stopped_campaign_saves_its_state_and_goes_on_with_its_count() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let desk = Desk::new();
         // The state is saved every two seconds: the runs must take longer on any machine.
-        if gates(&desk, "gates", Built::Harness, &["-DSLOW"]).is_none() {
+        if gates(&desk, "gates", Built::Harness, &["-DSLOW=500"]).is_none() {
             return;
         }
-        let words = "run --json --seed 1 --max-len 64 --jobs 2 --runs 20000 -o out";
+        let words = "run --json --seed 1 --max-len 64 --jobs 2 --runs 10000 -o out";
         let mut running = Running::start(&desk, "call", &format!("{words} -- ./gates"));
         running.until(&desk, "some runs", |desk, _| {
             runs(desk, "out") > 500 && desk.file("out/crashes").exists()
@@ -51,7 +51,7 @@ fn a_stopped_campaign_saves_its_state_and_goes_on_with_its_count() {
             .json();
         assert_eq!(
             (&resumed["runs"], &resumed["resumed"]),
-            (&20_000.into(), &true.into())
+            (&10_000.into(), &true.into())
         );
         assert!(!minimal(&resumed).is_empty(), "{resumed}");
         let seen = |result: &serde_json::Value| -> u64 {

@@ -1,6 +1,6 @@
 /* Bugs behind single bytes, one behind a word, and places behind sums that only a given input
  * passes. A program that reads its standard input with PROGRAM, else a harness of libFuzzer; with
- * SLOW, each run takes a while. */
+ * SLOW, each run takes so many microseconds longer. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *text, size_t length) {
     if (length == 0)
         return 0;
 #ifdef SLOW
-    usleep(500);
+    usleep(SLOW);
 #endif
 #ifndef NONE
     if (text[0] == '<')

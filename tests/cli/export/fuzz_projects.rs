@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use super::packages::{break_it, frail, mend_it};
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, compiled};
 use crate::needs;
 
 /// Where all projects are built, so that what they share is compiled once.
@@ -18,23 +18,10 @@ fn cargo(desk: &Desk, words: &str) -> Output {
     command
         .env("CARGO_TARGET_DIR", built())
         .env("CARGO_NET_OFFLINE", "true");
-    if let Some(library) = libfuzzer() {
+    if let Some(library) = compiled::libfuzzer() {
         command.env("CUSTOM_LIBFUZZER_PATH", library);
     }
     command.output().unwrap()
-}
-
-/// clang's own libFuzzer, where it has one: compiling that of libfuzzer-sys takes longer than all
-/// the rest.
-fn libfuzzer() -> Option<PathBuf> {
-    let name = format!("libclang_rt.fuzzer-{}.a", std::env::consts::ARCH);
-    let mut clang = Command::new("clang");
-    let output = clang
-        .arg(format!("-print-file-name={name}"))
-        .output()
-        .ok()?;
-    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-    path.is_absolute().then_some(path)
 }
 
 /// A package with a cargo-fuzz project in `fuzz`, its harness built as cargo-fuzz leaves it; `None`

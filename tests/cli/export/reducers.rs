@@ -10,7 +10,7 @@ use crate::needs;
 fn desk(form: &str) -> Desk {
     let desk = Desk::new();
     desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
-    desk.write("crash", "int odd = 1;\nint k = 2;\n int more;\n");
+    desk.write("crash", "int k = 2;\n int more;\n");
     let words = "triage crash -o ddfuzz-out --json -- ./two_bugs";
     let result = desk.call(words).exits(1).json();
     let major = result["groups"][0]["major"].as_str().unwrap();
