@@ -16,7 +16,9 @@ pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::TargetWarning;
-use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
+use super::campaign_args::{
+    GeneratorArg, MinimizationArgs, MutateStructureArg, SeedArgs, read_known_and_against,
+};
 use super::report::{HtmlArgs, KeptPage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
@@ -73,6 +75,9 @@ pub struct RunArgs {
     /// How inputs are generated
     #[arg(long, hide_short_help = true, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
+    /// Whether a coverage-guided campaign also mutates inputs by their structure
+    #[arg(long, hide_short_help = true, value_name = "WHEN", value_enum, default_value_t = MutateStructureArg::Auto)]
+    mutate_structure: MutateStructureArg,
     #[command(flatten)]
     pub(in crate::cli) shrink: MinimizationArgs,
     /// Maximum share of the workers' time that minimization may take in a coverage-guided campaign
@@ -153,7 +158,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
     };
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
-    settings.minimizing.usual_language = usual_language(seeds);
+    settings.minimizing.usual_language = usual_language(seeds.clone());
+    settings.mutated_structure = args.mutate_structure.choose(seeds);
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
@@ -229,6 +235,7 @@ fn settings(
         deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
+        mutated_structure: None,
         share: args.minimize_share,
         jobs: workers(args.jobs),
         when: args.shrink.when(),

@@ -32,12 +32,14 @@ use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
+use super::structure::StructureMutator;
 use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
     Share, When, minimization_queue::minimize_entry,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
+use ddfuzz_structure::MutationParser;
 
 /// Time between two updates of the status that the worker reports to the main process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -178,7 +180,9 @@ fn work(
     };
     load(brief, &mut evaluator)?;
     let mutations = havoc_mutations().merge(tokens_mutations());
-    let mutator = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
+    let havoc = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
+    let structure = brief.settings.mutated_structure.as_deref();
+    let mutator = StructureMutator::new(havoc, structure.and_then(MutationParser::named));
     let mutation = MutationStage {
         compare: Comparer::new(target, way),
         havoc: Batches::new(mutator, Power::Scheduled),
