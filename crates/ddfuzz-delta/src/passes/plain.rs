@@ -142,7 +142,7 @@ mod tests {
                 .map(|node| std::str::from_utf8(&text[node.place.clone()]).expect("ASCII"))
                 .collect()
         };
-        assert_eq!(of(u16::from(b'[')), [" [1, b]"]);
+        assert_eq!(of(u16::from(b'[')), ["let a = [1, b]"]);
         assert_eq!(of(LINE), ["print a", "end"]);
         assert_eq!(of(u16::from(b'0')), ["1"]);
         let unmatched = PlainText.parse(b"a (\nb").expect("any text has a tree");

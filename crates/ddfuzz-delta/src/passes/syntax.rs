@@ -53,20 +53,24 @@ const VERIFIED: usize = 16;
 /// Number of failing candidates with more errors after which errors predict nothing.
 const WRONG: usize = 3;
 
+/// Maximum size, in bytes, of texts whose errors are counted: larger ones take longer to parse than to
+/// run, and what is deleted of them is whole nodes.
+const PREDICTED: usize = 1 << 13;
+
 /// Predicts that a text does not fail if it has more syntax errors than the current best.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of errors of the current best.
+    /// Number of errors of the current best; as great as can be while it is too large to count them.
     errors: usize,
     refused: usize,
     wrong: usize,
 }
 
 impl SyntaxPredictor {
-    fn new(grammar: Arc<dyn Grammar>, errors: usize) -> SyntaxPredictor {
+    fn new(grammar: Arc<dyn Grammar>, errors: usize, size: usize) -> SyntaxPredictor {
         SyntaxPredictor {
             grammar,
-            errors,
+            errors: if size > PREDICTED { usize::MAX } else { errors },
             refused: 0,
             wrong: 0,
         }
@@ -74,7 +78,8 @@ impl SyntaxPredictor {
 
     /// Judges a text: `true` if it has more errors than the current best and need not be run.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
-        if self.wrong >= WRONG || !self.has_more_errors(text) {
+        let is_known = self.errors < usize::MAX && text.len() <= PREDICTED;
+        if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
             return false;
         }
         self.refused += 1;
@@ -88,7 +93,10 @@ impl SyntaxPredictor {
 
     /// Records that a text failed and is the current best from now on.
     pub fn learn(&mut self, text: &[u8]) {
-        let errors = self.grammar.errors(text).unwrap_or_default();
+        let errors = match text.len() {
+            0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),
+            _ => usize::MAX,
+        };
         self.wrong += usize::from(errors > self.errors);
         self.errors = errors;
     }
@@ -109,7 +117,11 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         size: work.len(),
         end: work.asked() + TRIAL,
     };
-    work.predict_by(Some(SyntaxPredictor::new(grammar.clone(), tree.errors)));
+    work.predict_by(Some(SyntaxPredictor::new(
+        grammar.clone(),
+        tree.errors,
+        work.len(),
+    )));
     // Without blanks at once, all later texts are without them: none is tested with and without.
     let has_blanks = !delete_all_blanks(work).await;
     let tree = if has_blanks {
