@@ -137,7 +137,8 @@ impl SourceText {
                 edits.push(edit);
             }
         }
-        edits.sort_by_key(|(place, _)| place.start);
+        // What is inserted before a subtree precedes it.
+        edits.sort_by_key(|(place, _)| (place.start, place.end));
         let (mut mutant, mut at) = (Vec::new(), 0);
         for (place, with) in edits {
             mutant.extend_from_slice(&self.text[at..place.start]);
@@ -158,6 +159,10 @@ impl SourceText {
         let node = &self.nodes[index];
         let own = &self.text[node.place.clone()];
         match source.below(8) {
+            0..=2 if !self.is_item(index) => {
+                let with = donor.random_of_kind(node.kind, source).unwrap_or(own);
+                (node.place.clone(), with.to_vec())
+            }
             0 => (self.place_with_gap(index), Vec::new()),
             1 => {
                 let copies = 1 << source.below(COPY_POWERS);
@@ -240,6 +245,13 @@ impl SourceText {
             (None, Some(after)) => self.text.get(place(index).end..place(after).start),
             (None, None) => None,
         }
+    }
+
+    /// Checks whether a node can be one of any number of siblings: blanks, commas or semicolons are
+    /// between them, unlike between a name and its value.
+    fn is_item(&self, index: usize) -> bool {
+        let gap = self.gap(index).unwrap_or_default();
+        gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
     /// Returns the place of a node with what separates it from a sibling.

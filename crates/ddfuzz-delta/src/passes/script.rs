@@ -162,8 +162,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
         // A text has no length bytes.
-        let may_have_runs = !contained && !(by_words && has_no_control(&work.text()));
-        let with_runs = plan == Plan::Rewrite && may_have_runs;
+        let is_plain = contained || by_words && has_no_control(&work.text());
+        let with_runs = plan == Plan::Rewrite && !is_plain;
         while with_runs && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
