@@ -157,9 +157,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         Some(inputs) => inputs,
         None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
     };
-    let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
-    settings.minimizing.usual_language = usual_language(seeds.clone());
-    settings.mutated_structure = args.mutate_structure.choose(seeds);
+    use_structure_of_seeds(&mut settings, args.mutate_structure);
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
@@ -199,6 +197,13 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
         output.say(&format!("warning: {warning}"));
     }
     target_warnings
+}
+
+/// Parses crashes, and mutates inputs if that was chosen, by the structure that most seeds have.
+fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
+    let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
+    settings.minimizing.usual_language = usual_language(seeds.clone());
+    settings.mutated_structure = mutate.choose(seeds);
 }
 
 /// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
