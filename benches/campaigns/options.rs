@@ -10,9 +10,9 @@ Usage: cargo bench --bench campaigns [-- [finding] [speed] [share] [workers] [lo
 Without a table's name all five are measured, which takes hours.
 
   --quick          a smoke run of some minutes: less of everything; options behind it add to it
-  --tools NAME,…   only these tools (ddfuzz, ddfuzz-fork, ddfuzz-persistent, libafl, libafl-fork,
-                   libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c, libfuzzer,
-                   libfuzzer-value, libfuzzer-fork)
+  --tools NAME,…   only these tools (ddfuzz, ddfuzz-structure, ddfuzz-fork, ddfuzz-persistent,
+                   libafl, libafl-fork, libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c,
+                   libfuzzer, libfuzzer-value, libfuzzer-fork)
   --bugs NAME,…    finding: only these bugs
   --seeds N        finding: campaigns for each bug and tool [default: 10]
   --runs N         finding: budget of a campaign, in runs [default: 1000000]

@@ -25,7 +25,7 @@ const fn bug(name: &'static str, parser: &'static str, number: i32, behind: &'st
 }
 
 /// All of them.
-pub const BUGS: [Bug; 12] = [
+pub const BUGS: [Bug; 16] = [
     bug("archive_magic", "archive", 1, "magics of 8 and 4 bytes"),
     bug("archive_name", "archive", 2, "off by one at one length"),
     bug("chunk_palette", "chunks", 3, "CRC-32, a length"),
@@ -43,6 +43,10 @@ pub const BUGS: [Bug; 12] = [
     bug("ledger_free", "ledger", 10, "double free, odd order"),
     bug("script_loop", "script", 11, "three keywords, nested"),
     bug("packet_reply", "packets", 12, "four Adler-32 in a row"),
+    bug("picture_alpha", "picture", 13, "PNG: a length, CRC-32"),
+    bug("picture_times", "picture", 14, "PNG: three CRC-32 in order"),
+    bug("layout_depth", "layout", 15, "JSON: eight deep"),
+    bug("layout_rows", "layout", 16, "JSON: thirteen in a list"),
 ];
 
 /// Where the sources, the seeds and the witnesses are.

@@ -14,6 +14,8 @@ pub const LONGEST: usize = 256;
 pub enum Tool {
     /// ddfuzz with the libFuzzer binary.
     Harness,
+    /// The same, where inputs are mutated by their structure, too.
+    Structured,
     /// ddfuzz with a program of AFL++'s compiler: a process for each run, or for many.
     Forkserver(Kind),
     /// LibAFL in the process of the harness.
@@ -49,8 +51,9 @@ pub struct Campaign<'a> {
 }
 
 /// Those that look for bugs.
-pub const FINDERS: [Tool; 7] = [
+pub const FINDERS: [Tool; 8] = [
     Tool::Harness,
+    Tool::Structured,
     Tool::Forkserver(Kind::AflPersistent),
     Tool::InProcess,
     Tool::Afl(Kind::AflPersistent),
@@ -64,6 +67,7 @@ impl Tool {
     pub fn name(self) -> &'static str {
         match self {
             Tool::Harness => "ddfuzz",
+            Tool::Structured => "ddfuzz-structure",
             Tool::Forkserver(Kind::AflPlain) => "ddfuzz-fork",
             Tool::Forkserver(_) => "ddfuzz-persistent",
             Tool::InProcess => "libafl",
@@ -80,15 +84,17 @@ impl Tool {
 
     /// Whether this is ddfuzz.
     pub fn is_ours(self) -> bool {
-        matches!(self, Tool::Harness | Tool::Forkserver(_))
+        matches!(self, Tool::Harness | Tool::Structured | Tool::Forkserver(_))
     }
 
     /// How its target is compiled.
     pub fn kind(self) -> Kind {
         match self {
-            Tool::Harness | Tool::LibFuzzer | Tool::LibFuzzerValue | Tool::LibFuzzerFork => {
-                Kind::LibFuzzer
-            }
+            Tool::Harness
+            | Tool::Structured
+            | Tool::LibFuzzer
+            | Tool::LibFuzzerValue
+            | Tool::LibFuzzerFork => Kind::LibFuzzer,
             Tool::InProcess => Kind::InProcess,
             Tool::Forkserver(kind) | Tool::BareForkserver(kind) | Tool::Afl(kind) => kind,
             Tool::AflCmplog => Kind::AflPersistent,
@@ -102,8 +108,9 @@ impl Tool {
     pub fn command(self, builds: &Builds, campaign: &Campaign<'_>) -> Result<Command, String> {
         let program = builds.program(campaign.subject, self.kind(), campaign.only)?;
         let mut command = match self {
-            Tool::Harness => ddfuzz("harness", &program, campaign),
-            Tool::Forkserver(_) => ddfuzz("forkserver", &program, campaign),
+            Tool::Harness => ddfuzz(("harness", "off"), &program, campaign),
+            Tool::Structured => ddfuzz(("harness", "on"), &program, campaign),
+            Tool::Forkserver(_) => ddfuzz(("forkserver", "off"), &program, campaign),
             Tool::InProcess => libafl(&program, campaign),
             Tool::BareForkserver(kind) => {
                 let peers = builds.peers.as_ref();
@@ -184,7 +191,8 @@ pub fn is_offered(option: &str) -> bool {
     OFFERED.contains(option)
 }
 
-fn ddfuzz(way: &str, program: &Path, campaign: &Campaign<'_>) -> Command {
+/// A campaign of ddfuzz: its way, and whether inputs are mutated by their structure.
+fn ddfuzz((way, structure): (&str, &str), program: &Path, campaign: &Campaign<'_>) -> Command {
     let mut command = Command::new(binary());
     command.args(["run", "--json", "-q", "--jobs", "1", "--exec", way]);
     command.args(["--seed", &campaign.seed.to_string()]);
@@ -192,6 +200,9 @@ fn ddfuzz(way: &str, program: &Path, campaign: &Campaign<'_>) -> Command {
     command.args(["--max-len", &LONGEST.to_string()]);
     if campaign.only != NO_BUG && is_offered("--until") {
         command.args(["--until", "first"]);
+    }
+    if is_offered("--mutate-structure") {
+        command.args(["--mutate-structure", structure]);
     }
     if is_offered("--seeds") {
         command.arg("--seeds").arg(campaign.seeds);

@@ -13,10 +13,11 @@ use super::{Exit, Failure, Output, values};
 use crate::campaign::{
     Generator, Minimizing, Seeds, SkippedSeeds, Source, Variants, When, Words, dictionary,
 };
+use crate::delta::Structure;
 use crate::exec::facts::program_words;
 use crate::exec::{Program, Started, Target, Way, bundled};
 use crate::minimize::log::NO_STRUCTURE;
-use crate::minimize::{SEARCHES, search_summary};
+use crate::minimize::{SEARCHES, search_summary, usual_structure};
 use crate::report::size;
 use crate::store::{BaselineGroups, KnownGroups};
 use crate::structure::{is_library, load_grammar, structure_names};
@@ -320,6 +321,30 @@ impl GeneratorArg {
                 ))
             }
         }
+    }
+}
+
+/// Values of `--mutate-structure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MutateStructureArg {
+    /// If most seeds are files of a known format or programs in a known language
+    Auto,
+    /// If most seeds have the same structure, which may be that of any text
+    On,
+    /// Never
+    Off,
+}
+
+impl MutateStructureArg {
+    /// Returns the name of the structure by which inputs are mutated; `None` if havoc alone mutates
+    /// them.
+    pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+        let usual = match self {
+            MutateStructureArg::Off => None,
+            _ => usual_structure(seeds),
+        };
+        let is_plain = |name: &str| [Structure::TEXT, Structure::BINARY].contains(&name);
+        usual.filter(|name| self == MutateStructureArg::On || !is_plain(name))
     }
 }
 

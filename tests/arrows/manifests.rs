@@ -51,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ddfuzz-minimize",
             "ddfuzz-model",
             "ddfuzz-store",
+            "ddfuzz-structure",
             "ddfuzz-triage",
         ],
     ),

@@ -74,7 +74,9 @@ impl Peer for Ddfuzz {
             return Ok(());
         }
         let tests = |kind: &str| report["tests"][kind].as_u64().unwrap_or_default();
-        (row.tests, row.checks) = (tests("executed") - after_proof(job)?, tests("checks"));
+        let (proof, after) = proof_and_after(job)?;
+        row.tests = tests("executed") - proof - after;
+        row.checks = tests("checks") + proof;
         let claim = report["claim"].as_str().unwrap_or_default();
         row.timed_out |= claim == "best-so-far";
         if let Some((_, Minimality::Minimal { proved })) = &mut row.result {
@@ -97,15 +99,23 @@ impl Peer for Ddfuzz {
     }
 }
 
-/// Tests that were run when the result was proved, to give its values their last form.
-fn after_proof(job: &Job<'_>) -> Result<u64, String> {
+/// Returns how many tests repeated those of the search in processes of their own, for the proof, and how
+/// many others were run when the result was found, to give its values their last form.
+fn proof_and_after(job: &Job<'_>) -> Result<(u64, u64), String> {
     let log =
         fs::read_to_string(job.file("result.log.jsonl")).map_err(|error| error.to_string())?;
     let lines = log
         .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let is_last = |line: &Value| line["pass"] == "values";
-    let behind = lines.skip_while(|line| !is_last(line));
-    let is_run = |line: &Value| line["kind"] == "test" && line["source"] == "run";
-    Ok(behind.filter(is_run).count() as u64)
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let (mut proof, mut after, mut is_after) = (0, 0, false);
+    for line in lines {
+        is_after |= line["pass"] == "values";
+        if line["kind"] == "test" && line["source"] == "run" {
+            match line["phase"] == "proof" {
+                true => proof += 1,
+                false => after += u64::from(is_after),
+            }
+        }
+    }
+    Ok((proof, after))
 }

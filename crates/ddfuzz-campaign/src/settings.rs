@@ -85,6 +85,9 @@ pub struct Settings {
     pub until: Vec<Until>,
     /// Which generator makes the inputs.
     pub generator: Generator,
+    /// Name of the structure by which inputs are mutated beside havoc; `None` leaves that out. Only
+    /// guided campaigns use it.
+    pub mutated_structure: Option<String>,
     /// Greatest share of a fuzzing worker's time that minimization takes. Only guided campaigns use
     /// it.
     pub share: Share,

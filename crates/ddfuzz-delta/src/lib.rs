@@ -75,7 +75,7 @@ pub use dd_1999::{Dd1999, DdPlus};
 pub use debugger::{DeltaDebugger, Verdict};
 pub use document::{Document, Format, Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 pub use outcome::{AxiomError, Comparison, Hints, NotFailing, NotPassing, Outcome};
-pub use passes::{Checksum, Full, Subset};
+pub use passes::{Checksum, Full, PlainText, Subset};
 pub use predictor::{Monotony, Order, Predictor, Requires};
 pub use search::{Candidate, Edit, ExtraTests, Replacement, Rule, Search};
 pub use sequence::{dd, ddmin, lines, minimize, tokens};

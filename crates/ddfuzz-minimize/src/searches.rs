@@ -70,18 +70,32 @@ const SHOWN: usize = 32;
 /// if there is none. Further inputs of the same target are then parsed by the grammar although they
 /// do not fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
 pub fn usual_language<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+    let is_language = |structure: &Structure| matches!(structure, Structure::Syntax(_));
+    usual(inputs).filter(is_language).and_then(name)
+}
+
+/// Returns the name of the structure that more than half of the inputs have, of a sample of them;
+/// `None` if there is none.
+pub fn usual_structure<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
+    usual(inputs).and_then(name)
+}
+
+fn name(structure: Structure) -> Option<String> {
+    structure.name().map(str::to_owned)
+}
+
+fn usual<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<Structure> {
     let step = inputs.len().div_ceil(SHOWN).max(1);
     let sample: Vec<&[u8]> = inputs.step_by(step).collect();
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, (usize, Structure)> = BTreeMap::new();
     for input in &sample {
-        if let structure @ Structure::Syntax(_) = structure_of(input) {
-            let name = structure.name().unwrap_or_default().to_owned();
-            *counts.entry(name).or_default() += 1;
-        }
+        let structure = structure_of(input);
+        let name = structure.name().unwrap_or_default().to_owned();
+        counts.entry(name).or_insert((0, structure)).0 += 1;
     }
-    let mut usual = counts.into_iter();
-    let name = usual.find(|(_, count)| count * 2 > sample.len());
-    name.map(|(name, _)| name)
+    let mut usual = counts.into_values();
+    let found = usual.find(|(count, _)| count * 2 > sample.len());
+    found.map(|(_, structure)| structure)
 }
 
 /// Starts the search named `name` over the bytes of `input`, as [`search_by_name`] does; the search

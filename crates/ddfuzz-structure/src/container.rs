@@ -26,6 +26,16 @@ impl Container {
         let agrees = container.text() == text;
         (agrees && !container.parts().is_empty()).then_some(container)
     }
+
+    /// Makes a document of a tree whose numbers are all right.
+    pub fn of_root(root: Group) -> Container {
+        Container { root }
+    }
+
+    /// Returns the tree of the file.
+    pub fn root(&self) -> &Group {
+        &self.root
+    }
 }
 
 /// Makes fixed bytes of all numbers of a group that do not agree with its text.

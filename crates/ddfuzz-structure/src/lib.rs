@@ -17,6 +17,7 @@ mod functions;
 mod grammar;
 mod language;
 mod library;
+mod mutation;
 mod node;
 mod number;
 mod packed;
@@ -25,6 +26,7 @@ mod render;
 mod sharing;
 
 pub use functions::{Function, functions};
+pub use mutation::{MutationParser, MutationSource, ParsedInput};
 
 use std::sync::Arc;
 

@@ -210,6 +210,7 @@ fn measure_rate(
         deadline: Deadline::default(),
         until: Vec::new(),
         generator: Generator::Classic,
+        mutated_structure: None,
         share: Share::DEFAULT,
         jobs: workers(args.jobs),
         when: When::Off,

@@ -16,7 +16,9 @@ pub(in crate::cli) use result::other_groups;
 pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::TargetWarning;
-use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
+use super::campaign_args::{
+    GeneratorArg, MinimizationArgs, MutateStructureArg, SeedArgs, read_known_and_against,
+};
 use super::report::{HtmlArgs, LivePage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
@@ -73,6 +75,9 @@ pub struct RunArgs {
     /// How inputs are generated
     #[arg(long, hide_short_help = true, value_enum, default_value_t = GeneratorArg::Auto)]
     generator: GeneratorArg,
+    /// Whether a coverage-guided campaign also mutates inputs by their structure
+    #[arg(long, hide_short_help = true, value_name = "WHEN", value_enum, default_value_t = MutateStructureArg::Auto)]
+    mutate_structure: MutateStructureArg,
     #[command(flatten)]
     pub(in crate::cli) shrink: MinimizationArgs,
     /// Maximum share of the workers' time that minimization may take in a coverage-guided campaign
@@ -152,8 +157,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         Some(inputs) => inputs,
         None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
     };
-    let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
-    settings.minimizing.usual_language = usual_language(seeds);
+    use_structure_of_seeds(&mut settings, args.mutate_structure);
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
@@ -195,6 +199,13 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
+/// Parses crashes, and mutates inputs if that was chosen, by the structure that most seeds have.
+fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
+    let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
+    settings.minimizing.usual_language = usual_language(seeds.clone());
+    settings.mutated_structure = mutate.choose(seeds);
+}
+
 /// Fails if an option (such as `--broker`) that needs a coverage-guided campaign is given for a
 /// target without coverage.
 fn needs_coverage(args: &RunArgs, generator: Generator, way: Way) -> Result<(), Failure> {
@@ -229,6 +240,7 @@ fn settings(
         deadline: Deadline::default(),
         until: args.until.clone(),
         generator,
+        mutated_structure: None,
         share: args.minimize_share,
         jobs: workers(args.jobs),
         when: args.shrink.when(),

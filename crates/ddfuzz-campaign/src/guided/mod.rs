@@ -15,6 +15,7 @@ mod messages;
 mod monitors;
 mod process;
 mod server;
+mod structure;
 mod worker;
 
 use std::cell::Cell;

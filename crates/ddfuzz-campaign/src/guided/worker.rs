@@ -14,7 +14,7 @@ use libafl::executors::{ExitKind, HasObservers};
 use libafl::feedbacks::{Feedback, MapFeedbackMetadata, MaxMapFeedback, StateInitializer};
 use libafl::fuzzer::{ExecutionProcessor, Fuzzer, StdFuzzer};
 use libafl::inputs::BytesInput;
-use libafl::mutators::{HavocScheduledMutator, Tokens, havoc_mutations, tokens_mutations};
+use libafl::mutators::{HavocScheduledMutator, Mutator, Tokens, havoc_mutations, tokens_mutations};
 use libafl::observers::{ExplicitTracking, HitcountsMapObserver, StdMapObserver};
 use libafl::schedulers::powersched::PowerSchedule;
 use libafl::schedulers::{IndexesLenTimeMinimizerScheduler, StdWeightedScheduler};
@@ -32,12 +32,14 @@ use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
+use super::structure::StructureMutator;
 use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
     Share, When, minimization_queue::minimize_entry,
 };
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
+use ddfuzz_structure::MutationParser;
 
 /// Time between two updates of the status that the worker reports to the main process.
 const LOOK: Duration = Duration::from_millis(100);
@@ -177,17 +179,24 @@ fn work(
         manager,
     };
     load(brief, &mut evaluator)?;
-    let mutations = havoc_mutations().merge(tokens_mutations());
-    let mutator = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
     let mutation = MutationStage {
         compare: Comparer::new(target, way),
-        havoc: Batches::new(mutator, Power::Scheduled),
+        havoc: Batches::new(mutator(brief.settings), Power::Scheduled),
     };
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
     fuzz(&mut evaluator, &mut stages)?;
     report_rest(&mut evaluator)
+}
+
+/// Returns the mutator of scheduled inputs: havoc, and mutation by the structure of inputs if that was
+/// chosen.
+fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
+    let mutations = havoc_mutations().merge(tokens_mutations());
+    let havoc = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
+    let structure = settings.mutated_structure.as_deref();
+    StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
 /// Runs LibAFL's fuzzing loop until the main process ends the worker.

@@ -36,6 +36,7 @@ mod list;
 mod markup;
 mod mutations;
 mod normalize;
+mod plain;
 mod protocol;
 mod ranges;
 mod repair;
@@ -47,4 +48,5 @@ mod units;
 mod words;
 
 pub use field::Checksum;
+pub use plain::PlainText;
 pub use script::{Full, Subset};

@@ -146,7 +146,10 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     let structured = contained
         || work.is_text() && structure(&mut work, fewest).await
         || plan == Plan::Rewrite && binary(&mut work).await;
-    let by_words = by_words && reduce_words(&mut work).await;
+    if by_words {
+        reduce_lines(&mut work).await;
+        words(&mut work).await;
+    }
     // Literals of a text whose syntax is known are as short as can be, and zeros over others are
     // errors.
     let bytes_plan = match known {
@@ -158,7 +161,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        let with_runs = plan == Plan::Rewrite && !contained && !by_words;
+        // A text has no length bytes.
+        let is_plain = contained || by_words && has_no_control(&work.text());
+        let with_runs = plan == Plan::Rewrite && !is_plain;
         while with_runs && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
@@ -183,10 +188,10 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     }
 }
 
-/// Deletes lines, then words, of a text without a grammar; returns whether words were tried.
-async fn reduce_words(work: &mut CurrentBest) -> bool {
-    reduce_lines(work).await;
-    words(work).await
+/// Checks whether a text has no control characters other than blanks.
+fn has_no_control(text: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !text.iter().any(is_control)
 }
 
 /// Deletes lines of a text that has many lines, most of which close the brackets that they open: one

@@ -32,6 +32,9 @@ const FRUITLESS: usize = 16;
 /// that they must delete.
 const TRIAL: usize = 30;
 const LEAST_GAIN: usize = 20;
+/// Number of nodes in a row that needed a child after which the deletion of all children is no longer
+/// tried.
+const NEEDED: usize = 2;
 /// Size, in bytes, of a text down to which the first round deletes siblings; it deletes only
 /// children of nodes that are at least half of the text.
 const ROUGH: usize = 256;
@@ -51,20 +54,24 @@ const VERIFIED: usize = 16;
 /// Number of failing candidates with more errors after which errors predict nothing.
 const WRONG: usize = 3;
 
+/// Maximum size, in bytes, of texts whose errors are counted: larger ones take longer to parse than to
+/// run, and what is deleted of them is whole nodes.
+const PREDICTED: usize = 1 << 13;
+
 /// Predicts that a text does not fail if it has more syntax errors than the current best.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of errors of the current best.
+    /// Number of errors of the current best; as great as can be while it is too large to count them.
     errors: usize,
     refused: usize,
     wrong: usize,
 }
 
 impl SyntaxPredictor {
-    fn new(grammar: Arc<dyn Grammar>, errors: usize) -> SyntaxPredictor {
+    fn new(grammar: Arc<dyn Grammar>, errors: usize, size: usize) -> SyntaxPredictor {
         SyntaxPredictor {
             grammar,
-            errors,
+            errors: if size > PREDICTED { usize::MAX } else { errors },
             refused: 0,
             wrong: 0,
         }
@@ -72,7 +79,8 @@ impl SyntaxPredictor {
 
     /// Judges a text: `true` if it has more errors than the current best and need not be run.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
-        if self.wrong >= WRONG || !self.has_more_errors(text) {
+        let is_known = self.errors < usize::MAX && text.len() <= PREDICTED;
+        if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
             return false;
         }
         self.refused += 1;
@@ -86,7 +94,10 @@ impl SyntaxPredictor {
 
     /// Records that a text failed and is the current best from now on.
     pub fn learn(&mut self, text: &[u8]) {
-        let errors = self.grammar.errors(text).unwrap_or_default();
+        let errors = match text.len() {
+            0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),
+            _ => usize::MAX,
+        };
         self.wrong += usize::from(errors > self.errors);
         self.errors = errors;
     }
@@ -107,36 +118,57 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         size: work.len(),
         end: work.asked() + TRIAL,
     };
-    work.predict_by(Some(SyntaxPredictor::new(grammar.clone(), tree.errors)));
-    // Blanks go early, so that later rounds ask for texts whose outcomes are known.
+    work.predict_by(Some(SyntaxPredictor::new(
+        grammar.clone(),
+        tree.errors,
+        work.len(),
+    )));
+    // Without blanks at once, all later texts are without them: none is tested with and without.
+    let has_blanks = !delete_all_blanks(work).await;
+    let tree = if has_blanks {
+        tree
+    } else {
+        tree_of(work, grammar)
+    };
     delete_siblings(work, tree, &trial, ROUGH).await;
-    let is_believed = !trial.has_failed(work);
-    if is_believed {
-        delete_blanks(work).await;
-        for round in 0..ROUNDS {
-            let before = work.reductions();
-            raise(
-                work,
-                grammar,
-                if round == 0 {
-                    FRUITLESS_AT_FIRST
-                } else {
-                    usize::MAX
-                },
-            )
-            .await;
-            let tree = tree_of(work, grammar);
-            delete_siblings(work, tree, &trial, 0).await;
-            shorten(work, grammar).await;
-            if work.reductions() == before || trial.has_failed(work) {
-                break;
-            }
+    if !trial.has_failed(work) {
+        if has_blanks {
             delete_blanks(work).await;
         }
+        reduce_nodes(work, grammar, &trial).await;
         rename(work, &|text| identifiers(text, grammar)).await;
     }
     work.predict_by(None);
     work.len() < trial.size && !trial.has_failed(work)
+}
+
+/// Deletes, raises and shortens nodes in turn until nothing changes.
+async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial: &Trial) {
+    // Where few bytes are left, siblings go more cheaply than nodes are raised.
+    let mut patience = match work.len() {
+        0..=ROUGH => 0,
+        _ => FRUITLESS_AT_FIRST,
+    };
+    for _ in 0..ROUNDS {
+        let before = work.reductions();
+        if patience > 0 {
+            raise(work, grammar, patience).await;
+        }
+        let raised = work.reductions();
+        if raised > before || patience < usize::MAX {
+            let tree = tree_of(work, grammar);
+            delete_siblings(work, tree, trial, 0).await;
+            shorten(work, grammar).await;
+        }
+        let is_done = work.reductions() == before && patience == usize::MAX;
+        if is_done || trial.has_failed(work) {
+            return;
+        }
+        patience = usize::MAX;
+        if work.reductions() > before {
+            delete_blanks(work).await;
+        }
+    }
 }
 
 /// The first tests of a grammar.
@@ -192,6 +224,7 @@ async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial
         done: vec![false; tree.nodes.len()],
         nodes: tree.nodes,
         children: Vec::new(),
+        needed: 0,
     };
     for _ in 0..PARENTS {
         let Some(size) = siblings.next_parent() else {
@@ -216,6 +249,8 @@ struct Siblings {
     done: Vec<bool>,
     /// Indices of the children that are deletable at present.
     children: Vec<usize>,
+    /// Number of nodes in a row that needed one of their children.
+    needed: usize,
 }
 
 impl Siblings {
@@ -230,9 +265,12 @@ impl Siblings {
                 .filter(|child| self.nodes[*child].class != SyntaxClass::Punctuation)
                 .filter(|child| !self.nodes[*child].place.is_empty())
                 .collect();
-            // Without its only child, a node of the same size was deleted with its own siblings.
+            // Without its only child, a node of the same size was deleted with its own siblings; and
+            // nothing is left of the root.
             let whole = |child: &usize| self.nodes[*child].place == self.nodes[parent].place;
-            if !self.children.is_empty() && !self.children.iter().any(whole) {
+            let is_root = parent == 0 && self.children.len() == 1;
+            if !self.children.is_empty() && !is_root && !self.children.iter().any(whole) {
+                self.needed += 1;
                 return Some(self.nodes[parent].place.len());
             }
         }
@@ -338,7 +376,15 @@ impl Units for Siblings {
         self.delete(&places);
         let asked: usize = cuts.iter().map(Range::len).sum();
         debug_assert_eq!(self.children.len() + asked, before);
+        if self.children.is_empty() {
+            self.needed = 0;
+        }
         vec![0; cuts.len()]
+    }
+
+    /// Returns false where nodes have needed children: they are hardly all unneeded.
+    fn is_all_untested(&self) -> bool {
+        self.needed <= NEEDED || self.children.len() == 1
     }
 }
 
@@ -419,7 +465,7 @@ async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -
 /// Returns the nodes of other kinds up to [`DEPTH`] levels below the node at `index`, the
 /// largest first.
 fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
-    let kind = tree.nodes[index].kind;
+    let SyntaxNode { kind, class, .. } = tree.nodes[index];
     let mut found: Vec<usize> = Vec::new();
     let mut level = vec![index];
     for _ in 0..DEPTH {
@@ -427,7 +473,10 @@ fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
         level = next.take(MOST_BELOW).collect();
         let others = level.iter().filter(|node| {
             let node = &tree.nodes[**node];
-            node.class != SyntaxClass::Punctuation && node.kind != kind
+            // Literals stand where expressions do.
+            let is_literal = matches!(node.class, SyntaxClass::Number | SyntaxClass::Text);
+            let fits = !is_literal || class == SyntaxClass::Expression;
+            node.class != SyntaxClass::Punctuation && node.kind != kind && fits
         });
         found.extend(others);
     }
@@ -455,15 +504,16 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
                 continue;
             }
             let own = &text[node.place.clone()];
-            let literal: &[u8] = match node.class {
-                SyntaxClass::Number | SyntaxClass::Expression => b"0",
-                SyntaxClass::Text if own.starts_with(b"'") => b"''",
-                SyntaxClass::Text => b"\"\"",
-                SyntaxClass::Statement => b";",
-                _ => b"",
+            let literals: &[&[u8]] = match node.class {
+                SyntaxClass::Number if own.starts_with(b"-") => &[b"0", b"-0"],
+                SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
+                SyntaxClass::Text if own.starts_with(b"'") => &[b"''"],
+                SyntaxClass::Text => &[b"\"\""],
+                SyntaxClass::Statement => &[b";"],
+                _ => &[],
             };
             let least = shortest.get(&node.kind).copied().unwrap_or_default();
-            let mut tried = vec![literal, least];
+            let mut tried = [literals, &[least]].concat();
             tried.sort_by_key(|with| with.len());
             tried.dedup();
             for with in tried {
@@ -480,26 +530,40 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     }
 }
 
-/// Deletes white space: all but one of each run of blanks, and then whole runs.
+/// Deletes all white space in one test; returns whether none is left.
+async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
+    let all = blanks(&work.text(), 0);
+    all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
+}
+
+/// Deletes white space: all of it, else all but one of each run of blanks, and then whole runs.
 async fn delete_blanks(work: &mut CurrentBest) {
+    if delete_all_blanks(work).await {
+        return;
+    }
     for kept in [1, 0] {
-        let text = work.text();
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        let mut at = 0;
-        while at < text.len() {
-            let blanks = text[at..]
-                .iter()
-                .take_while(|byte| byte.is_ascii_whitespace());
-            let end = at + blanks.count();
-            if end > at + kept {
-                runs.push(at + kept..end);
-            }
-            at = end.max(at) + 1;
-        }
-        let runs = runs.into_iter().map(|run| vec![run]).collect();
+        let runs = blanks(&work.text(), kept).into_iter();
+        let runs = runs.map(|run| vec![run]).collect();
         let mut runs = Positions::new(BLANKS, runs);
         ListSearch::new(work, &mut runs).reduce().await;
     }
+}
+
+/// Returns the runs of blanks of a text, each without its first `kept` bytes.
+fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let blanks = text[at..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace());
+        let end = at + blanks.count();
+        if end > at + kept {
+            runs.push(at + kept..end);
+        }
+        at = end.max(at) + 1;
+    }
+    runs
 }
 
 /// Returns the places of the identifiers of a text.

@@ -25,22 +25,21 @@ const ROUNDS: usize = 2;
 const FRUITLESS: usize = 192;
 
 /// A word, number, string or sign of a text, with the blanks after it.
-struct Token {
-    place: Range<usize>,
+pub(super) struct Token {
+    pub place: Range<usize>,
     /// The first byte of a sign; `a` for words and `0` for numbers and strings.
-    class: u8,
+    pub class: u8,
 }
 
-/// Reduces a text of unknown grammar: deletes words and signs, then clauses, and shortens names.
-/// Returns whether it did: a text that brackets and lines have reduced to a few words is left to other
-/// passes.
-pub(super) async fn words(work: &mut CurrentBest) -> bool {
+/// Reduces a text of unknown grammar: deletes words and signs, then clauses, and shortens names. A text
+/// that brackets and lines have reduced to a few words is left to other passes.
+pub(super) async fn words(work: &mut CurrentBest) {
     let tokens = tokens(&work.text());
     let long = tokens
         .iter()
         .filter(|token| token.class == b'a' && token.place.len() > 1);
     if long.count() < FEWEST_WORDS || tokens.len() > MOST_TOKENS {
-        return false;
+        return;
     }
     for _ in 0..ROUNDS {
         delete_words(work).await;
@@ -54,7 +53,6 @@ pub(super) async fn words(work: &mut CurrentBest) -> bool {
         names.map(|name| word_at(text, name.place.start)).collect()
     })
     .await;
-    true
 }
 
 async fn delete_words(work: &mut CurrentBest) {
@@ -96,7 +94,7 @@ async fn delete_clauses(work: &mut CurrentBest) -> bool {
 }
 
 /// Splits a text into words, numbers, strings within a line, and signs; each has the blanks after it.
-fn tokens(text: &[u8]) -> Vec<Token> {
+pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut at = 0;
     while let Some(byte) = text.get(at).copied() {

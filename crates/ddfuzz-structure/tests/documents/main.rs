@@ -3,6 +3,7 @@
 
 mod grammars;
 mod hostile;
+mod mutations;
 mod objects;
 mod repairs;
 mod samples;

@@ -1,0 +1,141 @@
+//! Mutation by the structure of inputs, beside havoc: a LibAFL mutator over `ddfuzz-structure`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use libafl::Error;
+use libafl::corpus::{Corpus, CorpusId};
+use libafl::inputs::BytesInput;
+use libafl::mutators::{MutationResult, Mutator};
+use libafl::random_corpus_id;
+use libafl::state::{HasCorpus, HasMaxSize, HasRand};
+use libafl_bolts::Named;
+use libafl_bolts::rands::Rand;
+
+use super::worker::State;
+use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
+
+/// Maximum number of entries of the corpus whose trees are stored.
+const MOST_TREES: usize = 256;
+/// One of so many mutants is mutated by its structure, if the input has it; havoc makes the others.
+const STRUCTURED: usize = 2;
+
+/// A mutator that changes inputs by their structure or by another mutator, in turn by chance.
+pub(super) struct StructureMutator<M> {
+    havoc: M,
+    trees: Option<Trees>,
+}
+
+/// The trees of entries of the corpus; `None` for an entry that has not the structure.
+struct Trees {
+    parser: MutationParser,
+    of: HashMap<CorpusId, (BytesInput, Option<Arc<ParsedInput>>)>,
+}
+
+impl<M> StructureMutator<M> {
+    /// Creates the mutator; without a parser, it only calls `havoc`.
+    pub(super) fn new(havoc: M, parser: Option<MutationParser>) -> StructureMutator<M> {
+        let of = HashMap::new();
+        StructureMutator {
+            havoc,
+            trees: parser.map(|parser| Trees { parser, of }),
+        }
+    }
+}
+
+impl Trees {
+    /// Returns the tree of an input, which is an entry of the corpus.
+    fn get(&mut self, id: CorpusId, input: &BytesInput) -> Option<Arc<ParsedInput>> {
+        if let Some((known, tree)) = self.of.get(&id)
+            && known == input
+        {
+            return tree.clone();
+        }
+        if self.of.len() >= MOST_TREES {
+            self.of.clear();
+        }
+        let tree = self.parser.parse(input.as_ref()).map(Arc::new);
+        self.of.insert(id, (input.clone(), tree.clone()));
+        tree
+    }
+
+    /// Mutates the entry of the corpus that is scheduled; `None` if it has not the structure.
+    fn mutate<M>(
+        &mut self,
+        havoc: &mut M,
+        state: &mut State,
+        input: &BytesInput,
+    ) -> Result<Option<Vec<u8>>, Error>
+    where
+        M: Mutator<BytesInput, State>,
+    {
+        let Some(id) = *state.corpus().current() else {
+            return Ok(None);
+        };
+        let Some(own) = self.get(id, input) else {
+            return Ok(None);
+        };
+        let id = random_corpus_id!(state.corpus(), state.rand_mut());
+        let other = state.corpus().cloned_input_for_id(id)?;
+        let donor = self.get(id, &other).unwrap_or_else(|| own.clone());
+        let mut source = Source {
+            havoc,
+            state,
+            error: None,
+        };
+        let mutant = own.mutate(&donor, &mut source);
+        match source.error {
+            Some(error) => Err(error),
+            None => Ok(mutant),
+        }
+    }
+}
+
+/// Random numbers of the state, and havoc for bytes without a structure.
+struct Source<'a, M> {
+    havoc: &'a mut M,
+    state: &'a mut State,
+    error: Option<Error>,
+}
+
+impl<M: Mutator<BytesInput, State>> MutationSource for Source<'_, M> {
+    fn below(&mut self, bound: usize) -> usize {
+        self.state.rand_mut().below_or_zero(bound)
+    }
+
+    fn mutate_bytes(&mut self, bytes: &mut Vec<u8>) {
+        let mut input = BytesInput::new(std::mem::take(bytes));
+        let mutated = self.havoc.mutate(self.state, &mut input);
+        self.error = mutated.err().or(self.error.take());
+        *bytes = input.into_inner();
+    }
+}
+
+impl<M> Named for StructureMutator<M> {
+    fn name(&self) -> &Cow<'static, str> {
+        &Cow::Borrowed("structure")
+    }
+}
+
+impl<M: Mutator<BytesInput, State>> Mutator<BytesInput, State> for StructureMutator<M> {
+    fn mutate(
+        &mut self,
+        state: &mut State,
+        input: &mut BytesInput,
+    ) -> Result<MutationResult, Error> {
+        if let Some(trees) = &mut self.trees
+            && state.rand_mut().below_or_zero(STRUCTURED) == 0
+            && let Some(mutant) = trees.mutate(&mut self.havoc, state, input)?
+            && mutant.len() <= state.max_size()
+        {
+            *input.as_mut() = mutant;
+            return Ok(MutationResult::Mutated);
+        }
+        self.havoc.mutate(state, input)
+    }
+
+    fn post_exec(&mut self, state: &mut State, new: Option<CorpusId>) -> Result<(), Error> {
+        self.havoc.post_exec(state, new)
+    }
+}
