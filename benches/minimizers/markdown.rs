@@ -18,7 +18,7 @@ measured, and what the words mean. Cells are tests → bytes of the result.
 pub fn page(sets: &[(Set, Vec<Measured>)], options: &Options) -> String {
     let mut text = HEAD.to_owned();
     text.push_str(&format!(
-        "A tool was ended after {} s of CPU time, or three times that of wall time, on a case.\n\n",
+        "A tool was ended after {} s of CPU time, or ten times that of wall time, on a case.\n\n",
         options.limit.as_secs()
     ));
     for (set, all) in sets {
@@ -75,11 +75,13 @@ fn tests(all: &[Measured]) -> String {
             promised.map_or("–".to_owned(), |tests| tests.to_string())
         };
         let promised = format!("{} / {}", figure("full"), figure("subset"));
+        let is_known = !case.minimum.is_empty();
+        let known = |figure| if is_known { figure } else { "–".to_owned() };
         let mut cells = vec![
             case.name(),
             case.input.len().to_string(),
-            case.minimum.len().to_string(),
-            format!("{} + {}", bounds.locate, bounds.proof),
+            known(case.minimum.len().to_string()),
+            known(format!("{} + {}", bounds.locate, bounds.proof)),
             promised,
         ];
         cells.extend(measured.rows.iter().map(|row| cell(measured, row)));

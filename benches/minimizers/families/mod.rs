@@ -1,7 +1,8 @@
 //! The failing inputs that minimizers are measured on: for each case a program in C, an input that
 //! makes it fail, and the smallest such input.
 //!
-//! The same families twice, with other seeds and sizes: one set to tune on, and one held out.
+//! The same families twice, with other seeds and sizes: one set to tune on, and one held out. A
+//! third set has real programs and files of the machine.
 //! Nothing of the searches is used here, nor were cases chosen by what the searches do.
 
 mod binary;
@@ -9,6 +10,7 @@ mod deep;
 mod dense;
 mod file;
 mod language;
+mod real;
 mod sparse;
 mod stream;
 mod targets;
@@ -24,10 +26,12 @@ pub enum Set {
     Tuned,
     /// With other seeds, and other sizes where the family's name fixes none.
     HeldOut,
+    /// Files of this machine at which installed programs fail.
+    Real,
 }
 
 impl Set {
-    /// Both, in the order of printing.
+    /// Those whose inputs are generated, in the order of printing.
     pub const ALL: [Set; 2] = [Set::Tuned, Set::HeldOut];
 
     /// The name on the command line and in tables.
@@ -35,6 +39,7 @@ impl Set {
         match self {
             Set::Tuned => "tuned",
             Set::HeldOut => "held-out",
+            Set::Real => "real",
         }
     }
 
@@ -46,7 +51,7 @@ impl Set {
     /// The size of a case of which the table says `size`: up to 30 % less or more, if held out.
     fn size(self, size: usize, stream: &mut Stream) -> usize {
         match self {
-            Set::Tuned => size,
+            Set::Tuned | Set::Real => size,
             Set::HeldOut => size * 7 / 10 + stream.below(size * 6 / 10),
         }
     }
@@ -71,6 +76,8 @@ pub struct Case {
     pub minimum: Vec<u8>,
     /// Whether it is a text, which tools for texts may read.
     pub is_text: bool,
+    /// The ending of the input's name, without the dot; empty where it has none.
+    pub ending: &'static str,
 }
 
 impl Case {
@@ -81,10 +88,26 @@ impl Case {
             variant => format!("{}/{variant}", self.family),
         }
     }
+
+    /// Whether an interestingness test says what fails; else a crash does.
+    pub fn is_judged_by_a_script(&self) -> bool {
+        self.family == "real"
+    }
+
+    /// A name of a file with this case's ending.
+    pub fn file_name(&self, stem: &str) -> String {
+        match self.ending {
+            "" => stem.to_owned(),
+            ending => format!("{stem}.{ending}"),
+        }
+    }
 }
 
 /// All cases of a set, in the order of the table of targets.
 pub fn cases(set: Set) -> Vec<Case> {
+    if set == Set::Real {
+        return real::cases();
+    }
     [
         sparse::cases(set),
         text::brackets(set),

@@ -3,9 +3,10 @@
 use std::fs;
 use std::process::{Command, ExitStatus};
 
-use super::{Peer, installed};
+use super::Peer;
+use crate::families::Case;
 use crate::job::Job;
-use crate::programs::Driver;
+use crate::programs::{Driver, installed};
 
 /// Runs in vain after which a round ends; without it a round lasts until the time is over.
 const RUNS: &str = "-runs=100000";
@@ -21,6 +22,13 @@ impl Peer for LibFuzzer {
     fn missing(&self) -> Option<String> {
         let how = "apt-get install clang, and libclang-rt-NN-dev of the same version NN";
         (installed("clang").is_none() || !links()).then(|| how.to_owned())
+    }
+
+    fn reads(&self, case: &Case) -> Result<(), &'static str> {
+        match case.is_judged_by_a_script() {
+            true => Err("for crashes only"),
+            false => Ok(()),
+        }
     }
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
