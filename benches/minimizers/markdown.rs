@@ -98,7 +98,7 @@ fn cell(measured: &Measured, row: &Row) -> String {
             false => "–".to_owned(),
         };
     };
-    if row.note.is_some() {
+    if !measured.counts(row) {
         return "failed".to_owned();
     }
     let standing = match standing {
@@ -107,7 +107,11 @@ fn cell(measured: &Measured, row: &Row) -> String {
         Minimality::Reducible(_) => "",
         Minimality::OtherBug => " *other bug*",
     };
-    let late = if row.timed_out { ", timed out" } else { "" };
+    let late = match (row.timed_out, &row.note) {
+        (true, _) => ", timed out",
+        (false, Some(_)) => ", then failed",
+        (false, None) => "",
+    };
     let ratio = match (row.search, measured.ratio(row)) {
         (Some(_), Some(ratio)) => format!(" ({ratio:.2})"),
         _ => String::new(),
