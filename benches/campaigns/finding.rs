@@ -7,8 +7,12 @@ use crate::builds::{Builds, Subject};
 use crate::counted::Counted;
 use crate::options::Options;
 use crate::planted::{BUGS, Bug, seeds};
+use crate::promise::{Goal, compare};
 use crate::tools::{Campaign, FINDERS, Tool};
 use crate::watched::{Watched, end_orphans};
+
+/// The runs that are promised until all bugs are found, in relation to the best peer's.
+const RUNS: f64 = 0.7;
 
 /// The median of a tool on a bug.
 #[derive(Clone, Copy, Debug)]
@@ -93,16 +97,36 @@ fn sums(tools: &[Tool], columns: &[Vec<Option<Median>>]) {
     let all = || tools.iter().zip(columns);
     let ours = all().filter(|(tool, _)| **tool == Tool::Harness);
     let ours = ours.filter_map(|(tool, column)| of(tool, column)).next();
-    let peers = all().filter(|(tool, _)| !tool.is_ours() && **tool != Tool::LibFuzzer);
+    let peers = all().filter(|(tool, _)| !tool.is_ours());
     let best = peers.filter_map(|(tool, column)| of(tool, column));
     let best = best.min_by_key(|(_, sum)| *sum);
     if let (Some((_, ours)), Some((peer, theirs))) = (ours, best) {
-        let verdict = if ours <= theirs { "kept" } else { "not kept" };
-        println!(
-            "promised: no more runs than stock LibAFL and AFL++; ddfuzz {ours}, {peer} {theirs}: \
-             {verdict}"
-        );
+        let figure = format!("planted bugs, runs in sum, to the best peer ({peer})");
+        let ratio = ours as f64 / theirs.max(1) as f64;
+        let verdict = compare(&figure, ratio, "x", Goal::AtMost(RUNS));
+        println!("ddfuzz {ours} runs, {peer} {theirs}: {ratio:.2}, {verdict}");
     }
+    behind(tools, columns);
+}
+
+/// Says for how many bugs a peer has found them in more campaigns than ddfuzz.
+fn behind(tools: &[Tool], columns: &[Vec<Option<Median>>]) {
+    let found = |column: &[Option<Median>], bug: usize| {
+        let median = column.get(bug).copied().flatten();
+        median.map_or(0, |median| median.found)
+    };
+    let all = || tools.iter().zip(columns);
+    let Some((_, ours)) = all().find(|(tool, _)| **tool == Tool::Harness) else {
+        return;
+    };
+    let is_behind = |bug: &usize| {
+        let mut peers = all().filter(|(tool, _)| !tool.is_ours());
+        peers.any(|(_, theirs)| found(theirs, *bug) > found(ours, *bug))
+    };
+    let count = (0..ours.len()).filter(is_behind).count();
+    let figure = "planted bugs that a peer finds more often";
+    let verdict = compare(figure, count as f64, "bugs", Goal::AtMost(0.0));
+    println!("{figure}: {count} of {}, {verdict}", ours.len());
 }
 
 fn median(

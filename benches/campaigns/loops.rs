@@ -7,6 +7,7 @@ use crate::builds::{Builds, Kind, NO_BUG, Subject};
 use crate::counted::Counted;
 use crate::options::Options;
 use crate::planted::seeds;
+use crate::promise::{Goal, compare};
 use crate::speed::median;
 use crate::tools::{Campaign, Tool};
 use crate::watched::{Watched, end_orphans};
@@ -56,8 +57,9 @@ pub fn table(options: &Options, builds: &Builds, folder: &Path) -> Result<(), St
         }
     }
     if let Some(least) = least {
-        let verdict = if least >= KEPT { "kept" } else { "not kept" };
-        println!("promised: at least {KEPT} of the runs; ddfuzz {least:.2}: {verdict}");
+        let figure = "runs a CPU second beside a loop without end, the worst depth";
+        let verdict = compare(figure, least, "x", Goal::AtLeast(KEPT));
+        println!("ddfuzz keeps {least:.2} of the runs, {verdict}");
     }
     Ok(())
 }

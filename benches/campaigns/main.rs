@@ -17,6 +17,8 @@ mod finding;
 mod loops;
 mod options;
 mod planted;
+#[path = "../promise/mod.rs"]
+mod promise;
 mod shares;
 mod speed;
 mod tools;
@@ -75,7 +77,8 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(text)?;
     // Targets that are run as somebody else, too, open files in it.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).map_err(text)?;
-    let with_peers = with_peers && PEERED.iter().any(|table| options.wants(table));
+    let with_peers =
+        with_peers && PEERED.iter().any(|table| options.wants(table)) && options.chooses_libafl();
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
     let tables: [(&str, Table); 5] = [
@@ -96,7 +99,7 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables that LibAFL's fuzzers stand in.
+/// The tables that LibAFL's fuzzers are in.
 const PEERED: [&str; 2] = ["finding", "speed"];
 
 /// Where LibAFL's fuzzers are; `None`, and said so, where they cannot be built.

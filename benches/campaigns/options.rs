@@ -12,7 +12,7 @@ Without a table's name all five are measured, which takes hours.
   --quick          a smoke run of some minutes: less of everything; options behind it add to it
   --tools NAME,…   only these tools (ddfuzz, ddfuzz-fork, ddfuzz-persistent, libafl, libafl-fork,
                    libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c, libfuzzer,
-                   libfuzzer-fork)
+                   libfuzzer-value, libfuzzer-fork)
   --bugs NAME,…    finding: only these bugs
   --seeds N        finding: campaigns for each bug and tool [default: 10]
   --runs N         finding: budget of a campaign, in runs [default: 1000000]
@@ -147,6 +147,12 @@ impl Options {
     /// Whether this tool is run.
     pub fn chooses_tool(&self, tool: &str) -> bool {
         self.tools.is_empty() || self.tools.iter().any(|name| name == tool)
+    }
+
+    /// Whether one of LibAFL's fuzzers is run.
+    pub fn chooses_libafl(&self) -> bool {
+        let is_one = |name: &String| name.starts_with("libafl");
+        self.tools.is_empty() || self.tools.iter().any(is_one)
     }
 
     /// Whether this bug is looked for.

@@ -9,11 +9,13 @@ use crate::builds::{Builds, Kind, NO_BUG, Subject};
 use crate::cost::Cost;
 use crate::options::Options;
 use crate::planted::seeds;
+use crate::promise::{Goal, compare as promise};
 use crate::speed::median;
 use crate::tools::{LONGEST, Tool, binary, is_offered};
 
-/// Of the runs without minimization, as many are promised with it.
-const KEPT: f64 = 0.95;
+/// The share of the runs without minimization that is promised with it: of campaigns of a minute or
+/// more, and of shorter ones.
+const KEPT: (f64, f64) = (0.95, 0.9);
 /// So many times the runs of one worker are promised of two.
 const TWO: f64 = 1.7;
 
@@ -32,7 +34,12 @@ pub fn share(options: &Options, builds: &Builds, folder: &Path) -> Result<(), St
     let program = builds.program(&Subject::program("groups"), Kind::LibFuzzer, NO_BUG)?;
     let with = |minimize: &'static str| ["--jobs", "1", "--minimize", minimize];
     let ratio = compare(options, folder, &program, &with("inline"), &with("off"))?;
-    verdict("runs kept with inline minimization", ratio, KEPT);
+    let (kept, seconds) = match options.seconds {
+        seconds @ 60.. => (KEPT.0, seconds),
+        seconds => (KEPT.1, seconds),
+    };
+    let figure = format!("share of runs kept with inline minimization, {seconds} s");
+    verdict(&figure, ratio, kept);
     Ok(())
 }
 
@@ -56,15 +63,8 @@ fn verdict(what: &str, ratio: Option<(f64, f64)>, promised: f64) {
         println!("{what}: nothing was measured");
         return;
     };
-    let verdict = if by_wall >= promised {
-        "kept"
-    } else {
-        "not kept"
-    };
-    println!(
-        "{what}: {by_wall:.3} in the same time ({by_cpu:.3} in the same CPU time), promised >= \
-         {promised}: {verdict}"
-    );
+    let verdict = promise(what, by_wall, "x", Goal::AtLeast(promised));
+    println!("{what}: {by_wall:.3} in the same time ({by_cpu:.3} in the same CPU time), {verdict}");
 }
 
 /// The medians of the ratios of runs, in the same wall time and in the same CPU time.

@@ -6,6 +6,7 @@ use crate::asked::{Made, made};
 use crate::builds::{Builds, Kind, NO_BUG, Subject};
 use crate::options::Options;
 use crate::planted::seeds;
+use crate::promise::{Goal, compare};
 use crate::tools::{Campaign, Tool};
 
 /// Tools that run the same program, or one of the same instrumentation.
@@ -24,7 +25,7 @@ const CLASSES: [Class; 3] = [
         part: 1,
         ours: Tool::Harness,
         bare: Tool::InProcess,
-        others: &[Tool::LibFuzzer],
+        others: &[Tool::LibFuzzer, Tool::LibFuzzerFork],
     },
     Class {
         title: "AFL++ program, persistent",
@@ -105,24 +106,31 @@ fn rows(
             tool if *tool == class.bare => Some(PROMISED.0),
             _ => Some(PROMISED.1),
         };
-        println!("  {}", line(*tool, *rate, ours, promised));
+        println!("  {}", line(subject, *tool, *rate, ours, promised));
     }
     Ok(())
 }
 
-fn line(tool: Tool, rate: Option<f64>, ours: Option<f64>, promised: Option<f64>) -> String {
+fn line(
+    subject: &Subject,
+    tool: Tool,
+    rate: Option<f64>,
+    ours: Option<f64>,
+    promised: Option<f64>,
+) -> String {
     let Some(rate) = rate else {
         return format!("{:<20}{:>12}", tool.name(), "-");
     };
     let verdict = match (ours, promised) {
         (Some(ours), Some(promised)) => {
             let ratio = ours / rate;
-            let verdict = if ratio >= promised {
-                "kept"
-            } else {
-                "not kept"
-            };
-            format!("  ddfuzz {ratio:.2}x, promised >= {promised:.2}: {verdict}")
+            let figure = format!(
+                "guided runs a CPU second, {}, to {}",
+                subject.name,
+                tool.name()
+            );
+            let verdict = compare(&figure, ratio, "x", Goal::AtLeast(promised));
+            format!("  ddfuzz {ratio:.2}x, {verdict}")
         }
         _ => String::new(),
     };

@@ -26,6 +26,8 @@ pub enum Tool {
     AflCmplog,
     /// libFuzzer.
     LibFuzzer,
+    /// libFuzzer that keeps inputs for the values that they compare (`-use_value_profile=1`).
+    LibFuzzerValue,
     /// libFuzzer in a process of its own, which is started again after each hang.
     LibFuzzerFork,
 }
@@ -47,13 +49,14 @@ pub struct Campaign<'a> {
 }
 
 /// Those that look for bugs.
-pub const FINDERS: [Tool; 6] = [
+pub const FINDERS: [Tool; 7] = [
     Tool::Harness,
     Tool::Forkserver(Kind::AflPersistent),
     Tool::InProcess,
     Tool::Afl(Kind::AflPersistent),
     Tool::AflCmplog,
     Tool::LibFuzzer,
+    Tool::LibFuzzerValue,
 ];
 
 impl Tool {
@@ -70,6 +73,7 @@ impl Tool {
             Tool::Afl(_) => "afl-fuzz",
             Tool::AflCmplog => "afl-fuzz-c",
             Tool::LibFuzzer => "libfuzzer",
+            Tool::LibFuzzerValue => "libfuzzer-value",
             Tool::LibFuzzerFork => "libfuzzer-fork",
         }
     }
@@ -82,7 +86,9 @@ impl Tool {
     /// How its target is compiled.
     pub fn kind(self) -> Kind {
         match self {
-            Tool::Harness | Tool::LibFuzzer | Tool::LibFuzzerFork => Kind::LibFuzzer,
+            Tool::Harness | Tool::LibFuzzer | Tool::LibFuzzerValue | Tool::LibFuzzerFork => {
+                Kind::LibFuzzer
+            }
             Tool::InProcess => Kind::InProcess,
             Tool::Forkserver(kind) | Tool::BareForkserver(kind) | Tool::Afl(kind) => kind,
             Tool::AflCmplog => Kind::AflPersistent,
@@ -113,6 +119,11 @@ impl Tool {
                 afl(&program, Some(logging), campaign)
             }
             Tool::LibFuzzer => libfuzzer(&program, campaign)?,
+            Tool::LibFuzzerValue => {
+                let mut command = libfuzzer(&program, campaign)?;
+                command.arg("-use_value_profile=1");
+                command
+            }
             Tool::LibFuzzerFork => {
                 let mut command = libfuzzer(&program, campaign)?;
                 command.args(["-fork=1", "-timeout=1", "-ignore_timeouts=1"]);

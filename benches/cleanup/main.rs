@@ -13,6 +13,8 @@ mod corpora;
 #[path = "../cost/mod.rs"]
 mod cost;
 mod options;
+#[path = "../promise/mod.rs"]
+mod promise;
 mod ruler;
 mod scale;
 mod subjects;

@@ -10,10 +10,10 @@ use ddfuzz::exec::{Freshness, Program, Target, Way, start};
 
 use crate::builds::Builds;
 use crate::options::Options;
-use crate::table::verdict;
+use crate::promise::{Goal, compare};
 
-/// Bytes of resident memory, and a part of the bare rate.
-const PROMISED: (u64, f64) = (1 << 30, 0.5);
+/// Mebibytes of resident memory at most, and files per second at least.
+const PROMISED: (f64, f64) = (200.0, 400_000.0);
 /// Files in one folder.
 const FILES: usize = 10_000;
 /// Bare runs that a rate is of.
@@ -39,18 +39,16 @@ pub fn measure(options: &Options, builds: &Builds) -> Result<(), String> {
     let rate = count as f64 / wall.as_secs_f64();
     println!("\nscale: {count} files of at most 7 bytes, one worker");
     println!("  bare runs:   {bare:>10.0}/s");
+    let figure = format!("cleanup of {count} tiny files: rate");
+    let verdict = compare(&figure, rate, "files/s", Goal::AtLeast(PROMISED.1));
     println!(
-        "  cleaned:     {rate:>10.0}/s, {:.2} of it, promised >= {:.2}: {}",
-        rate / bare,
-        PROMISED.1,
-        verdict(rate / bare >= PROMISED.1)
+        "  cleaned:     {rate:>10.0}/s, {:.2} of it, {verdict}",
+        rate / bare
     );
-    println!(
-        "  memory:      {:>10} MiB at most, promised < {} MiB: {}",
-        memory >> 20,
-        PROMISED.0 >> 20,
-        verdict(memory < PROMISED.0)
-    );
+    let memory = (memory >> 20) as f64;
+    let figure = format!("cleanup of {count} tiny files: memory");
+    let verdict = compare(&figure, memory, "MiB", Goal::AtMost(PROMISED.0));
+    println!("  memory:      {memory:>10.0} MiB at most, {verdict}");
     Ok(())
 }
 

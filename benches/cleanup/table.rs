@@ -4,13 +4,18 @@ use crate::builds::Builds;
 use crate::corpora::corpus;
 use crate::cost::Cost;
 use crate::options::Options;
+use crate::promise::{Goal, compare};
 use crate::ruler::{self, Measured};
 use crate::subjects::Subject;
 use crate::tools::{Tool, Trim};
 
-/// In relation to the best peer: CPU time without trimming, and bytes with it. libFuzzer's own
-/// count is part of that time.
-const PROMISED: (f64, f64) = (3.0, 0.5);
+/// CPU time without trimming, in relation to the best peer's, from so many files on and below.
+/// libFuzzer's own count is part of that time.
+const CPU: (u64, f64, f64) = (1000, 0.5, 1.0);
+/// Bytes with trimming, in relation to the best peer's.
+const BYTES: f64 = 0.5;
+/// CPU time that trimming adds, in seconds for each 8 KiB that are kept without it.
+const TRIM: (f64, f64) = (1.0, 8192.0);
 
 /// A tool's row.
 struct Row {
@@ -68,7 +73,7 @@ pub fn measure(options: &Options, builds: &Builds, subject: &Subject) -> Result<
             Err(why) => println!("{:<26} failed: {why}", tool.name()),
         }
     }
-    judge(&rows);
+    judge(subject, before.amount.files, &rows);
     Ok(())
 }
 
@@ -96,54 +101,53 @@ fn own(measured: &Measured) -> String {
 
 /// What is promised, beside the best of the peers in each respect. One that has lost features has
 /// not done the same work: it counts only where all have.
-fn judge(rows: &[Row]) {
+fn judge(subject: &Subject, size: u64, rows: &[Row]) {
     let mut peers: Vec<&Row> = rows.iter().filter(|row| !row.tool.is_ours()).collect();
     if peers.iter().any(|row| row.lost == 0) {
         peers.retain(|row| row.lost == 0);
     }
     let best = |of: fn(&Row) -> f64| peers.iter().map(|row| of(row)).min_by(f64::total_cmp);
-    let ours = |trim: Trim| {
-        rows.iter()
-            .find(|row| matches!(row.tool, Tool::Ddfuzz(own) if own == trim))
-    };
     let files: fn(&Row) -> f64 = |row| row.kept.amount.files as f64;
     let bytes: fn(&Row) -> f64 = |row| row.kept.amount.bytes as f64;
     let cpu: fn(&Row) -> f64 = |row| row.cost.cpu.as_secs_f64();
+    let most_cpu = if size >= CPU.0 { CPU.1 } else { CPU.2 };
     let promises = [
         ("files, --trim off", Trim::Off, files, 1.0),
         ("bytes, --trim off", Trim::Off, bytes, 1.0),
-        ("CPU time, --trim off", Trim::Off, cpu, PROMISED.0),
-        (
-            "bytes, --trim signature",
-            Trim::Signature,
-            bytes,
-            PROMISED.1,
-        ),
-        ("bytes, --trim worth", Trim::Worth, bytes, PROMISED.1),
+        ("CPU time, --trim off", Trim::Off, cpu, most_cpu),
+        ("bytes, --trim signature", Trim::Signature, bytes, BYTES),
+        ("bytes, --trim worth", Trim::Worth, bytes, BYTES),
     ];
+    let name = format!("cleanup of {size} files ({})", subject.name);
     for (what, trim, of, promised) in promises {
-        if let (Some(ours), Some(best)) = (ours(trim), best(of)) {
+        if let (Some(ours), Some(best)) = (ours(rows, trim), best(of)) {
             let ratio = of(ours) / best.max(f64::MIN_POSITIVE);
-            println!(
-                "  {what}: {ratio:.2} of the best peer's, promised <= {promised:.2}: {}",
-                verdict(ratio <= promised)
-            );
+            let figure = format!("{name}: {what}, to the best peer");
+            let verdict = compare(&figure, ratio, "x", Goal::AtMost(promised));
+            println!("  {what}: {ratio:.2} of the best peer's, {verdict}");
         }
     }
-    judge_by_libfuzzer(rows);
+    judge_by_libfuzzer(&name, rows);
+    judge_trimming(&name, rows);
     for row in rows.iter().filter(|row| row.tool.is_ours()) {
+        let figure = format!("{name}: features lost, {}", row.tool.name());
+        let verdict = compare(&figure, row.lost as f64, "", Goal::AtMost(0.0));
         println!(
-            "  features, {}: {} lost, promised 0: {}",
+            "  features, {}: {} lost, {verdict}",
             row.tool.name(),
-            row.lost,
-            verdict(row.lost == 0)
+            row.lost
         );
     }
 }
 
+fn ours(rows: &[Row], trim: Trim) -> Option<&Row> {
+    let is_it = |row: &&Row| matches!(row.tool, Tool::Ddfuzz(own) if own == trim);
+    rows.iter().find(is_it)
+}
+
 /// By libFuzzer's own count none of ours is to come to less than any peer, but for a thousandth,
 /// which is chance where coverage is flaky.
-fn judge_by_libfuzzer(rows: &[Row]) {
+fn judge_by_libfuzzer(name: &str, rows: &[Row]) {
     let peers = rows.iter().filter(|row| !row.tool.is_ours());
     let best = peers.filter_map(|row| row.kept.own.map(|own| own.ft));
     let Some(best) = best.max_by(f64::total_cmp) else {
@@ -151,17 +155,23 @@ fn judge_by_libfuzzer(rows: &[Row]) {
     };
     for row in rows.iter().filter(|row| row.tool.is_ours()) {
         if let Some(own) = row.kept.own {
-            println!(
-                "  ft, {}: {:.4} of the best peer's, promised >= 0.999: {}",
-                row.tool.name(),
-                own.ft / best,
-                verdict(own.ft >= best * 0.999)
-            );
+            let (by, ratio) = (row.tool.name(), own.ft / best);
+            let figure = format!("{name}: libFuzzer's ft, {by}, to the best peer");
+            let verdict = compare(&figure, ratio, "x", Goal::AtLeast(0.999));
+            println!("  ft, {by}: {ratio:.4} of the best peer's, {verdict}");
         }
     }
 }
 
-/// Whether a promise is kept, in words.
-pub fn verdict(is_kept: bool) -> &'static str {
-    if is_kept { "kept" } else { "not kept" }
+/// What trimming adds to the CPU time of a cleanup without it.
+fn judge_trimming(name: &str, rows: &[Row]) {
+    let (Some(without), Some(with)) = (ours(rows, Trim::Off), ours(rows, Trim::Signature)) else {
+        return;
+    };
+    let added = with.cost.cpu.saturating_sub(without.cost.cpu);
+    let blocks = without.kept.amount.bytes as f64 / TRIM.1;
+    let seconds = added.as_secs_f64() / blocks.max(f64::MIN_POSITIVE);
+    let figure = format!("{name}: CPU time that trimming adds for each 8 KiB");
+    let verdict = compare(&figure, seconds, "s", Goal::AtMost(TRIM.0));
+    println!("  trimming adds {seconds:.2} CPU s for each 8 KiB, {verdict}");
 }

@@ -6,7 +6,7 @@ use ddfuzz::delta::{Edit, Outcome};
 use ddfuzz::minimize::{SEARCHES, search_by_name};
 
 use crate::failure::Failure;
-use crate::verdict;
+use crate::promise::verdict;
 
 /// What is promised of a test.
 const MOST_TIME: Duration = Duration::from_micros(5);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ddfuzz::delta::{Candidate, Config, Edit, Replacement, Rule};
 use ddfuzz::minimize::log::ContentHash;
 
-use crate::verdict;
+use crate::promise::verdict;
 
 /// What is promised: this many times the floor.
 const MOST: f64 = 2.0;

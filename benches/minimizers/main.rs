@@ -11,6 +11,11 @@
 mod bounds;
 #[path = "../cost/mod.rs"]
 mod cost;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the bench of the core uses more of it"
+)]
 mod families;
 mod job;
 mod markdown;

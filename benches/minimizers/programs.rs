@@ -69,11 +69,3 @@ pub fn compile(case: &Case, driver: Driver, folder: &Path) -> Result<PathBuf, St
         )),
     }
 }
-
-/// The installed program of this name.
-pub fn installed(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-}

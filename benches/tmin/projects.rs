@@ -15,6 +15,8 @@ pub const PROJECTS: [(&str, &str); 3] = [
 pub struct Built {
     /// Its fuzz target.
     pub target: &'static str,
+    /// Whether its bugs are found by AddressSanitizer; the others panic.
+    pub has_reports: bool,
     /// The program.
     pub program: PathBuf,
     /// Where what is made is written.
@@ -32,6 +34,7 @@ impl Built {
         copy(&tests.join("projects").join(name), &project).map_err(|error| error.to_string())?;
         let mut built = Built {
             target,
+            has_reports: name.ends_with("_asan"),
             program: PathBuf::new(),
             folder: folder.to_owned(),
             artifacts: tests.join("artifacts").join(name),

@@ -19,6 +19,8 @@ pub enum Tool {
     Ddfuzz,
     /// `cargo fuzz tmin`, as it is called without options.
     Tmin,
+    /// `cargo fuzz tmin --runs 100000`.
+    LongTmin,
     /// The program's own `-minimize_crash=1`, without cargo around it.
     LibFuzzer,
 }
@@ -37,11 +39,15 @@ pub struct Shrunk {
 }
 
 impl Tool {
+    /// All, ddfuzz first.
+    pub const ALL: [Tool; 4] = [Tool::Ddfuzz, Tool::Tmin, Tool::LongTmin, Tool::LibFuzzer];
+
     /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Ddfuzz => "ddfuzz min",
             Tool::Tmin => "cargo fuzz tmin",
+            Tool::LongTmin => "tmin --runs 100000",
             Tool::LibFuzzer => "-minimize_crash=1",
         }
     }
@@ -52,14 +58,14 @@ impl Tool {
         fs::copy(input, &copied).map_err(|error| error.to_string())?;
         let result = built.folder.join("result");
         let artifacts = match self {
-            Tool::Tmin => built.cargo_fuzz_artifacts(),
+            Tool::Tmin | Tool::LongTmin => built.cargo_fuzz_artifacts(),
             Tool::Ddfuzz | Tool::LibFuzzer => built.folder.join("artifacts"),
         };
         let _ = fs::remove_dir_all(&artifacts);
         fs::create_dir_all(&artifacts).map_err(|error| error.to_string())?;
         let mut command = match self {
             Tool::Ddfuzz => Command::new(ddfuzz),
-            Tool::Tmin => built.cargo_fuzz("tmin"),
+            Tool::Tmin | Tool::LongTmin => built.cargo_fuzz("tmin"),
             Tool::LibFuzzer => Command::new(&built.program),
         };
         match self {
@@ -69,6 +75,7 @@ impl Tool {
                 command.arg(&built.program);
             }
             Tool::Tmin => drop(command.arg(&copied)),
+            Tool::LongTmin => drop(command.args(["--runs", "100000"]).arg(&copied)),
             Tool::LibFuzzer => {
                 let prefix = format!("-artifact_prefix={}/", artifacts.display());
                 command.args(["-minimize_crash=1", RUNS, &prefix]);
@@ -85,7 +92,9 @@ impl Tool {
         }
         let file = match self {
             Tool::Ddfuzz => result,
-            Tool::Tmin | Tool::LibFuzzer => smallest_in(&artifacts).unwrap_or(copied),
+            Tool::Tmin | Tool::LongTmin | Tool::LibFuzzer => {
+                smallest_in(&artifacts).unwrap_or(copied)
+            }
         };
         Ok(Shrunk {
             before: size(input)?,

@@ -8,8 +8,8 @@
 //! `cargo bench --bench ways -- filters`: some twenty filters of the system, forked at `main` and at
 //! the first call whose result may differ between runs.
 //!
-//! By default also `afl_plain.c` and `afl_persistent.c`, where `afl-clang-fast` and `afl-fuzz` are
-//! installed: the way `forkserver` beside `afl-fuzz` itself.
+//! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
+//! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also these.
 //!
 //! `cargo test` only sees whether each subject still runs, with a few runs that measure nothing.
 
@@ -18,6 +18,8 @@ mod cost;
 mod difference;
 mod filters;
 mod programs;
+#[path = "../promise/mod.rs"]
+mod promise;
 mod sheet;
 mod sheets;
 mod subjects;
@@ -45,6 +47,10 @@ fn main() {
     println!("{runs} runs a round, medians of {rounds} rounds");
     let sheets = match &program {
         Some(word) if word == "filters" => return filters::compare(&programs, &plan),
+        Some(word) if word == "afl" => vec![
+            sheets::afl_plain(&programs),
+            sheets::afl_persistent(&programs),
+        ],
         Some(path) => vec![sheets::other(&programs, Path::new(path))],
         None => vec![
             sheets::tiny(&programs),

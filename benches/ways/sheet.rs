@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::Plan;
 use crate::cost::Cost;
 use crate::difference::{BOTH, Of, median};
+use crate::promise::{Goal, compare};
 use crate::subjects::Subject;
 
 /// `subject` makes at least `target` times as many runs as `floor` does in the same time.
@@ -110,8 +111,8 @@ impl Sheet {
             println!("\n{note}");
         }
         if !self.promises.is_empty() {
-            println!("\n| promised | by | target | measured | |");
-            println!("|---|---|--:|--:|---|");
+            println!("\n| promised | by | measured | |");
+            println!("|---|---|--:|---|");
             self.promises.iter().for_each(|promise| self.hold(promise));
         }
     }
@@ -123,13 +124,14 @@ impl Sheet {
         };
         let (subject, floor, target) = (promise.subject, promise.floor, promise.target);
         let (Some(ours), Some(theirs)) = (costs(subject), costs(floor)) else {
-            println!("| {subject} to {floor} | | {target} | | not measured |");
+            println!("| {subject} to {floor} | | | not measured |");
             return;
         };
         for (name, of) in BOTH {
             let measured = ratio(ours, theirs, of);
-            let verdict = if measured >= target { "met" } else { "missed" };
-            println!("| {subject} to {floor} | {name} | {target} | {measured:.2} | {verdict} |");
+            let figure = format!("{}: {subject} to {floor}, by {name} time", self.title);
+            let verdict = compare(&figure, measured, "x", Goal::AtLeast(target));
+            println!("| {subject} to {floor} | {name} | {measured:.2} | {verdict} |");
         }
     }
 }

@@ -36,6 +36,6 @@ fn check_value(value: &Value, lines: usize) {
     match value {
         Value::Table(settings) => check(settings, lines),
         Value::List(values) => values.iter().for_each(|value| check_value(value, lines)),
-        Value::Text(_) | Value::Number(_) | Value::Flag(_) | Value::Moment => {}
+        Value::Text(_) | Value::Number(_) | Value::Flag(_) | Value::DateTime => {}
     }
 }

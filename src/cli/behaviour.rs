@@ -9,9 +9,9 @@ use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
 /// Input of a trial run: text that most programs that read text accept.
-const TEXT: &[u8] = b"1 2 3\nname = value\n";
+const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
 /// Minimum number of runs of a campaign from which a warning about the target is derived.
-const ENOUGH: u64 = 200;
+const MIN_RUNS: u64 = 200;
 
 /// How the target behaved in two trial runs: on an empty input and on a short text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,10 +36,10 @@ pub struct TargetWarning {
 }
 
 /// Makes two trial runs of the target, on an empty input and on a short text, and returns how it
-/// behaved.
+/// behaved. Of a run that cannot be made, the fields are `None` or false.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
-    let text = executor.run(TEXT).ok();
+    let text = executor.run(TRIAL_TEXT).ok();
     let crashed = |ended: Ended| ended.is_crash(target.crash_exit);
     let both = nothing.iter().chain(&text);
     Behaviour {
@@ -52,7 +52,8 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 }
 
 impl Behaviour {
-    /// Returns a warning if the target read nothing in a trial run although its input is on stdin.
+    /// Returns a warning if the target gets its input on stdin and read nothing of the short text;
+    /// `None` also if that is not known.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         (on_stdin && self.read == Some(0)).then(|| TargetWarning {
@@ -64,7 +65,7 @@ impl Behaviour {
         })
     }
 
-    /// Returns a warning if the target crashed on both trial inputs.
+    /// Returns a warning if the target crashed on both trial inputs; else `None`.
     pub fn constant_crash(&self) -> Option<TargetWarning> {
         let (on_nothing, on_text) = (self.on_nothing.as_ref()?, self.on_text.as_ref()?);
         let how = match on_nothing == on_text {
@@ -102,11 +103,11 @@ pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
 const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its libraries and the files that it \
                         needs: a crash on any input hides all other bugs";
 
-/// Returns a warning about the target after a campaign in which every run crashed, or no run
-/// reached coverage that the first had not; else `None`. `corpus`: number of inputs in the corpus,
-/// if coverage is known.
+/// Returns a warning about the target after a campaign of at least 200 runs if every run crashed,
+/// or if none crashed and none reached coverage that the first had not; else `None`. `corpus`:
+/// number of inputs in the corpus; `None` if coverage is not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
-    if summary.runs < ENOUGH {
+    if summary.runs < MIN_RUNS {
         return None;
     }
     let runs = size::grouped(summary.runs);

@@ -1,5 +1,5 @@
-//! Options that campaigns share: seeds and dictionaries, the minimization of new groups, the generator,
-//! and the list of known groups.
+//! Options that campaigns share: seeds and dictionaries, the minimization of new groups, the
+//! generator, and the list of known groups.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl SeedArgs {
     }
 
     /// Reads the given seeds of at most `max_len` bytes, and adds those of a bundled target if
-    /// asked for.
+    /// asked for. Fails if seeds are given and none of them can be used.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
         let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
         if seeds.is_empty() && !self.seeds.is_empty() {
@@ -90,8 +90,9 @@ impl SeedArgs {
         Ok(Seeds::of(own.chain(bundled.filter(fits))))
     }
 
-    /// Reads the words of the given dictionaries. Adds words extracted from the program if
-    /// `automatic` is true or a dictionary is given, unless `--no-auto-dict` is.
+    /// Reads the words of the given dictionaries, and of the bundled target's with
+    /// `--bundled-seeds`. Adds words extracted from the program if there are such words or
+    /// `automatic` is true, unless `--no-auto-dict` is given.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {
@@ -243,7 +244,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(std::iter::once(NO_STRUCTURE).chain(structure_names()))
 }
 
-/// Option of commands that read a log.
+/// Option of commands that read a log: parsing it loads the grammar that the log names.
 #[derive(Args, Clone, Debug)]
 pub struct GrammarArgs {
     /// Shared library with the grammar that the log names, if it was loaded from one
@@ -290,14 +291,15 @@ pub enum GeneratorArg {
     Auto,
     /// Random characters, as in the fuzz studies, and mutations of the seeds
     Classic,
-    /// Mutations of inputs that reached new coverage; of an unmodified program on x86-64, new blocks
+    /// Mutations of inputs that reached new coverage; of an unmodified program on x86-64, new
+    /// blocks
     Guided,
 }
 
 impl GeneratorArg {
     /// Chooses the input generator: for `Auto` the coverage-guided one if the started target
-    /// reports coverage. For `Guided` the blocks of an unmodified program are its coverage; fails if
-    /// they are not known.
+    /// reports coverage. For `Guided` the blocks of an unmodified program are its coverage; fails
+    /// if they are not known.
     pub fn settle(self, started: &mut Started) -> Result<Generator, Failure> {
         let places = match self {
             GeneratorArg::Guided => started.executor.cover_blocks()?,
@@ -334,7 +336,8 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from a file; without a file, no group is known.
+/// Reads the list of known crash groups from a file; without a file, no group is known. Fails at a
+/// line that is no key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

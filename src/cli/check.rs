@@ -80,7 +80,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, missing.len() as u64, target, output))
 }
 
-/// Prints the result of the check, with the groups that came back; `not_run` groups have no program.
+/// Prints the result of the check, with the groups that came back; `not_run` groups have no
+/// program. Returns the exit code, which is 0 only if all groups are fixed.
 fn report(
     args: &CheckArgs,
     checked: Vec<Option<CheckedGroup>>,
@@ -138,7 +139,7 @@ fn one_target(
     if args.target.is_named() {
         let mut target = args.target.target()?;
         if let Some(limits) = limits {
-            target.limits = args.target.limits_over(limits);
+            target.limits = args.target.override_limits(limits);
         }
         warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
@@ -155,7 +156,7 @@ fn one_target(
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
     only_recorded_target(&campaigns, &args.out).map(|mut target| {
-        target.limits = args.target.limits_over(target.limits);
+        target.limits = args.target.override_limits(target.limits);
         Some(target)
     })
 }
@@ -196,7 +197,7 @@ fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> 
 type Stranded = (Group, PathBuf);
 
 /// Splits the groups into those with an existing program, and those whose program is missing. Fails
-/// if no group has an existing program.
+/// if groups are given and the programs of all are missing.
 fn runnable(
     reader: &Reader,
     groups: Vec<Group>,
@@ -251,7 +252,7 @@ fn own_target(entry: &Entry) -> Option<(Target, Way)> {
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;
-        target.limits = args.target.limits_over(target.limits);
+        target.limits = args.target.override_limits(target.limits);
         Some((target, args.target.asked_way().unwrap_or(way)))
     };
     let (mut target, way) = match args.target.is_named() {
@@ -260,7 +261,7 @@ fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Opti
     }?;
     if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
         // What went over a limit is to stay within the same.
-        target.limits = args.target.limits_over(entry.crash.limits);
+        target.limits = args.target.override_limits(entry.crash.limits);
     }
     Some((target, way))
 }

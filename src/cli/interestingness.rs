@@ -98,8 +98,8 @@ impl Interestingness {
         start
     }
 
-    /// Runs the test on the original input, up to 12 times, and fails if it is never interesting;
-    /// called before any file is written.
+    /// Runs the test on the original input, up to 12 times. Fails if it is never interesting, or as
+    /// soon as the time limit cuts off a run. Called before any file is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,
@@ -165,7 +165,8 @@ pub fn no_group() -> Failure {
     Failure::usage(message).hint("give a result file with -o")
 }
 
-/// Returns the absolute path of the test script, and its content.
+/// Returns the absolute path of the test script, and its content. Fails if it is missing, not
+/// executable or not readable.
 pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Failure::file(path, "finding", &error))?;

@@ -1,5 +1,5 @@
-//! `ddfuzz man` and `ddfuzz completions`: generate man pages and shell completions from the command lines
-//! of the three programs.
+//! `ddfuzz man` and `ddfuzz completions`: generate man pages and shell completions from the command
+//! lines of the three programs.
 //!
 //! Only this file uses the crates `clap_mangen` and `clap_complete`.
 
@@ -100,7 +100,7 @@ fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     }
     let mut page = String::from_utf8_lossy(&bytes).into_owned();
     if let Some(text) = command.get_after_help() {
-        behind(&text.to_string(), &mut page);
+        append_sections(&text.to_string(), &mut page);
     }
     if let Some(above) = above {
         page.push_str(&format!(".SH SEE ALSO\n{}(1)\n", escaped(above)));
@@ -110,7 +110,7 @@ fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
 
 /// Converts the text after a command's `--help` to sections of a man page, and appends them to
 /// `page`; indented lines stay verbatim.
-fn behind(text: &str, page: &mut String) {
+fn append_sections(text: &str, page: &mut String) {
     let mut in_section = false;
     for line in text.lines() {
         let section = SECTIONS.iter().find(|(begins, _)| line.starts_with(begins));

@@ -1,4 +1,5 @@
-//! What commands print: results as text or JSON, messages, errors, and suggestions what to type next.
+//! What commands print: results as text or JSON, messages, errors, and suggestions what to type
+//! next.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;

@@ -30,12 +30,12 @@ pub struct PageArgs {
     /// Output directory
     #[arg(required_unless_present = "schema")]
     out: Option<PathBuf>,
-    /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any other
-    /// is not [default: OUT/report.html]
+    /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any
+    /// other is not [default: OUT/report.html]
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of -o.
-    /// GROUP is 4 or more hex digits of its major key, or a path to its folder
+    /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of
+    /// -o. GROUP is 4 or more hex digits of its major key, or a path to its folder
     #[arg(long, value_name = "GROUP", conflicts_with = "json")]
     markdown: Option<PathBuf>,
     /// Print the JSON schema of --json
@@ -70,7 +70,7 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes the text of an issue on one group.
+/// Writes the text of an issue on one group, in Markdown, to stdout or to the file of `-o`.
 fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Result<Exit, Failure> {
     let file = args.file.clone().unwrap_or_else(|| PathBuf::from("-"));
     check_reports(&[(&Some(file.clone()), MARKDOWN)], output)?;
@@ -153,44 +153,45 @@ impl HtmlArgs {
         check_reports(&[(&Some(file), HTML)], output).map(drop)
     }
 
-    /// Begins to keep the page of the output directory `out` current, if one is asked for.
-    pub fn keep(&self, out: &Path) -> Option<KeptPage> {
-        Some(KeptPage::begin(&self.file(out)?, out))
+    /// Starts to keep the page of the output directory `out` current; `None` if no page is asked
+    /// for.
+    pub fn start_page(&self, out: &Path) -> Option<LivePage> {
+        Some(LivePage::begin(&self.file(out)?, out))
     }
 }
 
 /// Shortest time until the first version of a page, and until the next attempt after one that could
 /// not be made, because the output directory was not there yet.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Shortest time between two versions of a page.
-const PAUSE: Duration = Duration::from_secs(5);
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 /// Pause after a version of the page, as a multiple of the time that writing it took: one hundredth
 /// of the time is for the page.
-const SHARE: u32 = 99;
+const PAUSE_FACTOR: u32 = 99;
 
 /// A page that a thread writes again and again, until it is told to stop.
-pub struct KeptPage {
+pub struct LivePage {
     file: PathBuf,
     out: PathBuf,
     stop: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl KeptPage {
-    fn begin(file: &Path, out: &Path) -> KeptPage {
+impl LivePage {
+    fn begin(file: &Path, out: &Path) -> LivePage {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let (told, place, root) = (Arc::clone(&stop), file.to_owned(), out.to_owned());
         let thread = std::thread::Builder::new().name("page".to_owned());
         let thread = thread.spawn(move || {
-            let mut pause = FIRST;
+            let mut pause = FIRST_PAUSE;
             while !is_stopped(&told, pause) {
                 let began = Instant::now();
                 // What fails now may succeed later; the last version says what is wrong.
-                let least = write_page(&place, &root).map_or(FIRST, |()| PAUSE);
-                pause = least.max(began.elapsed() * SHARE);
+                let least = write_page(&place, &root).map_or(FIRST_PAUSE, |()| MIN_PAUSE);
+                pause = least.max(began.elapsed() * PAUSE_FACTOR);
             }
         });
-        KeptPage {
+        LivePage {
             file: file.to_owned(),
             out: out.to_owned(),
             stop,
@@ -221,7 +222,7 @@ impl KeptPage {
     }
 }
 
-impl Drop for KeptPage {
+impl Drop for LivePage {
     fn drop(&mut self) {
         self.stop();
     }

@@ -68,11 +68,11 @@ impl ReportArgs {
     }
 }
 
-/// Maximum number of crash groups described with message, stacks and source.
+/// Maximum number of groups that are described with message, stacks and source.
 const TOLD: usize = 3;
 
-/// Describes the up to three most severe crashes with message, stacks and source; empty if there
-/// are none.
+/// Describes up to three groups that have a stack trace with message, stacks and source: crashes
+/// before other failures, the most severe first. Empty if there are none.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let told = findings.filter(|finding| !finding.trace.is_empty());
     let mut worst: Vec<&Finding> = told.collect();
@@ -98,8 +98,9 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
     atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
-/// Checks that each requested report file does not exist, is empty, or was written by ddfuzz.
-/// Returns the output settings: if a report goes to stdout, messages go to stderr.
+/// Checks that each requested report file does not exist, is empty, or was written by ddfuzz, and
+/// that its directory exists. Returns the output settings: if a report goes to stdout, messages go
+/// to stderr. Fails if more than one would go to stdout.
 pub fn check_reports(
     reports: &[(&Option<PathBuf>, Mark)],
     output: &Output,
@@ -126,8 +127,9 @@ pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     String::from_utf8_lossy(begin).contains(mark)
 }
 
-/// Checks that a report file does not exist, is empty, or contains the text `mark`, by which ddfuzz
-/// recognizes its own reports, within its first `within` bytes.
+/// Checks that a report file may be written: it is empty, or contains the text of `mark`, by which
+/// ddfuzz recognizes its own reports, within its first bytes; or it does not exist, but its
+/// directory does.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     match std::fs::read(file) {
         Ok(bytes) if bytes.is_empty() || begins_with(&bytes, mark) => Ok(()),

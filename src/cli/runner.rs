@@ -201,8 +201,8 @@ fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Writes minimized reproducers into libFuzzer's artifact directory, and returns messages about
-/// them and the crash groups found.
+/// Writes the original inputs and shorter reproducers of the groups into libFuzzer's artifact
+/// directory, and returns messages about them and the crash groups found.
 fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
     let reader = store.reader();
     let mut lines = Vec::new();
@@ -318,7 +318,7 @@ pub fn print_last(text: &str, failed: bool) {
 }
 
 /// Starts a helper process that outlives this one, and prints the text when the process `pid` has
-/// ended.
+/// ended, or after a minute.
 fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     let mut printer = process::Command::new(std::env::current_exe()?)
         .arg(PRINT_AFTER)
@@ -360,7 +360,7 @@ fn process_handle(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Returns the process id of the cargo-fuzz that has started this process, directly or through
-/// cargo; `None` if there is none among the ancestors.
+/// cargo; `None` if there is none among the nearest ancestors.
 fn calling_cargo_fuzz() -> Option<Pid> {
     let mut pid = getppid();
     for _ in 0..ANCESTORS {

@@ -18,8 +18,8 @@ use crate::store::{Kind, Reader, StoreError};
 pub struct ShowArgs {
     /// Output directory
     out: PathBuf,
-    /// Show only the groups whose major key begins with these hex digits, each in full: its message,
-    /// stack and source
+    /// Show only the groups whose major key begins with these hex digits, each in full: its
+    /// message, stack and source
     group: Option<String>,
     #[command(flatten)]
     reports: ReportArgs,
@@ -69,8 +69,9 @@ impl ShowArgs {
         }
     }
 
-    /// Formats the table of utilities and groups. If the user names a group by the beginning of its
-    /// key, formats the matching groups in full, and removes all others from `views`.
+    /// Formats the table of utilities and groups. If the user names groups by the beginning of
+    /// their keys, formats these in full, and removes all others from `views`; fails if there are
+    /// none.
     fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
         let width = ui::stdout_width();
         let Some(beginning) = &self.group else {
@@ -139,7 +140,7 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 }
 
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), each with the data of the
-/// crash that represents it.
+/// crash that represents it; groups without a complete crash are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let campaign = reader.campaigns()?.current;
     let build = campaign

@@ -21,7 +21,7 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
         let restored = unsafe {
             low_level::register(signal, move || {
                 if stopping.load(Ordering::Relaxed) {
-                    ui::campaign::give_back();
+                    ui::campaign::restore_terminal();
                 }
             })
         };

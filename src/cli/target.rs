@@ -62,9 +62,9 @@ pub struct TargetArgs {
     pub channel: ChannelArgs,
 }
 
-/// Says which parts of the sandbox this system supports, and returns their names. Fails if none of
-/// them keeps the user's files from what runs as that user: `against` says what that is, and `without`
-/// how to do without.
+/// Prints which parts of the sandbox this system supports, and returns their names. Fails if they
+/// cannot protect the user's files; for the message, `against` names what they would protect from,
+/// and `without` says how to do without the sandbox.
 pub(super) fn file_sandbox(
     output: &Output,
     against: &str,
@@ -122,7 +122,7 @@ impl WayArg {
     }
 }
 
-/// Parses the value of `--env`.
+/// Parses the value of `--env`, `NAME=VALUE`; fails without a name or a `=`.
 pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     let bytes = text.into_vec();
     match bytes.iter().position(|byte| *byte == b'=') {
@@ -179,7 +179,8 @@ impl TargetArgs {
     }
 
     /// Builds the target from the options: finds its program, and sets arguments, environment,
-    /// limits and input channel.
+    /// limits and input channel. Fails if there is no such program, none is given, or `--target`
+    /// and a program are both given.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
         if self.target.is_none() {
@@ -219,12 +220,12 @@ impl TargetArgs {
         limits
     }
 
-    /// Returns the limits `others`, recorded in a log or output directory, replaced by `--timeout`
+    /// Returns the limits `recorded` in a log or output directory, replaced by `--timeout`
     /// and `--memory` where these are given.
-    pub fn limits_over(&self, others: Limits) -> Limits {
+    pub fn override_limits(&self, recorded: Limits) -> Limits {
         let mut limits = match self.timeout {
-            Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(others),
-            None => others,
+            Some(cpu) => TimeLimit::from(Limits::with_cpu(cpu)).within(recorded),
+            None => recorded,
         };
         limits.memory = self.memory.unwrap_or(limits.memory);
         limits
@@ -271,8 +272,8 @@ impl TargetArgs {
         Ok((started, way))
     }
 
-    /// Prints a warning for each argument that is the relative path of an existing file: the target
-    /// runs in a temporary directory and will not find it.
+    /// Prints a warning for each argument that is the relative path of an existing file, unless
+    /// `--cwd` is given: the target runs in a temporary directory and will not find it.
     pub fn warn_of_relative(&self, target: &Target, output: &Output) {
         if target.cwd.is_some() {
             return;
@@ -387,8 +388,8 @@ fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), 
     Err(Failure::usage(message).hint(hint))
 }
 
-/// Converts C escapes to bytes: `\r
-///  \t \a \b \f \v \e \\ \" \'`, `\xHH` and octal `\NNN`.
+/// Converts C escapes to bytes: `\r \n \t \a \b \f \v \e \\ \" \'`, `\xHH` and octal `\NNN`. Fails
+/// at any other escape.
 pub fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -476,7 +477,7 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     let campaign =
         campaign.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))?;
     let mut target = target_of_campaign(&campaign, out)?;
-    target.limits = asked.limits_over(target.limits);
+    target.limits = asked.override_limits(target.limits);
     Ok(target)
 }
 

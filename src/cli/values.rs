@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Parses a network address; a host name is resolved to its first address.
+/// Parses a network address; a host name is resolved to its first IPv4 address, or if it has none
+/// to its first address.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map_err(|error| {
         format!("{error}; write an address like localhost:1337 or 127.0.0.1:1337")

@@ -205,7 +205,7 @@ impl WatchJob<'_> {
             out: self.out.to_string_lossy().into_owned(),
         };
         let mut screen = screen(self.plain, self.unit, heading, &store, self.stop, output)?;
-        let page = self.html.keep(self.out);
+        let page = self.html.start_page(self.out);
         let store = Mutex::new(store);
         let mut producer = start()?;
         let (settings, id) = (self.settings, &campaign.id);

@@ -41,7 +41,7 @@ fn a_file_shrinks_to_what_it_is_kept_for() {
         assert_eq!(text, b"key");
         assert_eq!(trimmed.claim, Claim::OneMinimal);
         assert_eq!((trimmed.left, slips), (None, Vec::new()));
-        assert!(trimmed.features.has_all(&file.wanted.must));
+        assert!(trimmed.features.has_all(&file.wanted.required));
         assert_eq!(desk.read("file/original"), input);
     }
 }
@@ -92,7 +92,7 @@ fn a_real_program_reaches_all_that_its_seeds_are_kept_for() {
         let (trimmed, text, _) = trim(&trimming, &file);
         let [after] = reach(&trimming, [&text]);
         assert_eq!(trimmed.left, None);
-        assert!(after.has_all(&file.wanted.must) && universe.has_all(&after));
+        assert!(after.has_all(&file.wanted.required) && universe.has_all(&after));
         assert!(text.len() < seed.len());
     }
 }
@@ -108,7 +108,7 @@ fn a_crash_met_on_the_way_is_handed_over_and_never_the_result() {
         let (trimmed, text, slips) = trim(&trimming, &file);
         assert_eq!(trimmed.left, None);
         let [after] = reach(&trimming, [&text]);
-        assert!(after.has_all(&file.wanted.must));
+        assert!(after.has_all(&file.wanted.required));
         assert_eq!(slips.len(), 1);
         let crash = slips[0].crash.as_ref().expect("its record");
         assert!(crash.class.0.contains("abrt"), "{:?}", crash.class);
@@ -178,7 +178,7 @@ fn a_file_that_does_not_reach_what_is_wanted_stays_as_it_is() {
     let (trimmed, text, _) = trim(&trimming, &file);
     assert_eq!(trimmed.left, Some(SkipReason::Unsteady));
     assert_eq!(text, b"nothing of it");
-    assert!(!trimmed.features.has_all(&file.wanted.must));
+    assert!(!trimmed.features.has_all(&file.wanted.required));
     file.input = b"!!".to_vec();
     file.folder = desk.file("crash");
     let (trimmed, text, _) = trim(&trimming, &file);
@@ -246,7 +246,7 @@ fn a_budget_of_tests_ends_a_file_with_what_there_is() {
     let (cut, text, _) = trim(&trimming, &file);
     assert_eq!((cut.claim, cut.tests.executed), (Claim::BestSoFar, 2));
     let [after] = reach(&trimming, [&text]);
-    assert!(after.has_all(&file.wanted.must));
+    assert!(after.has_all(&file.wanted.required));
     // More goes on where less has ended.
     trimming.budget_tests = None;
     let (whole, text, _) = trim(&trimming, &file);

@@ -124,10 +124,13 @@ pub fn reach<const N: usize>(trimming: &TrimSettings, inputs: [&[u8]; N]) -> [Fe
 /// reaches.
 pub fn kept(trimming: &TrimSettings, input: &[u8], kept_for: &[u8], folder: PathBuf) -> ToTrim {
     let [all, kept, none] = reach(trimming, [input, kept_for, b""]);
-    let must = kept.less(&none).and(&all);
+    let required = kept.less(&none).and(&all);
     ToTrim {
         input: input.to_vec(),
-        wanted: RequiredFeatures { must, may: None },
+        wanted: RequiredFeatures {
+            required,
+            allowed: None,
+        },
         folder,
     }
 }

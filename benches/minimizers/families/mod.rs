@@ -10,12 +10,13 @@ mod deep;
 mod dense;
 mod file;
 mod language;
-mod real;
+pub mod real;
 mod sparse;
 mod stream;
 mod targets;
 mod text;
 
+pub use sparse::few_bytes;
 pub use stream::Stream;
 pub use targets::{FAMILIES, family};
 
@@ -26,12 +27,14 @@ pub enum Set {
     Tuned,
     /// With other seeds, and other sizes where the family's name fixes none.
     HeldOut,
+    /// With the sizes of the table of targets, and seeds of which this is the number.
+    Seed(u64),
     /// Files of this machine at which installed programs fail.
     Real,
 }
 
 impl Set {
-    /// Those whose inputs are generated, in the order of printing.
+    /// The two whose inputs are generated and that are printed, in their order.
     pub const ALL: [Set; 2] = [Set::Tuned, Set::HeldOut];
 
     /// The name on the command line and in tables.
@@ -39,19 +42,25 @@ impl Set {
         match self {
             Set::Tuned => "tuned",
             Set::HeldOut => "held-out",
+            Set::Seed(_) => "seed",
             Set::Real => "real",
         }
     }
 
     /// The stream of one case of this set.
     fn stream(self, case: u64) -> Stream {
-        Stream::new(case * 2 + u64::from(self == Set::HeldOut))
+        let number = match self {
+            Set::Tuned | Set::Real => 0,
+            Set::HeldOut => 1,
+            Set::Seed(seed) => (seed + 1) << 32,
+        };
+        Stream::new(case * 2 + number)
     }
 
     /// The size of a case of which the table says `size`: up to 30 % less or more, if held out.
     fn size(self, size: usize, stream: &mut Stream) -> usize {
         match self {
-            Set::Tuned | Set::Real => size,
+            Set::Tuned | Set::Seed(_) | Set::Real => size,
             Set::HeldOut => size * 7 / 10 + stream.below(size * 6 / 10),
         }
     }

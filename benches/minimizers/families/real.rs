@@ -2,10 +2,9 @@
 //! `benches/families/real` says how it fails.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Case;
-use crate::programs::installed;
 
 /// A program and the file that it fails at.
 struct Real {
@@ -187,4 +186,12 @@ fn zip() -> Result<Vec<u8>, String> {
     let (head, _) = heads.nth(10).ok_or("the archive has fewer members")?;
     archive[head + 14] ^= 0x55;
     Ok(archive)
+}
+
+/// The installed program of this name.
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }

@@ -16,12 +16,25 @@ pub fn cases(set: Set) -> Vec<Case> {
         run(set, "run-1m", "newline", 1_000_000, 0),
         line(set, "adjacent", 0),
         line(set, "in its line", 1),
-        one_byte(set),
-        two_bytes(set, "in order", 1),
-        two_bytes(set, "any order", 2),
     ];
-    cases.extend(["rare", "frequent"].map(|variant| scattered(set, variant)));
+    let few = ["one-byte", "two-bytes", "scattered"];
+    cases.extend(few.iter().flat_map(|family| few_bytes(family, set)));
     cases
+}
+
+/// The cases of one of the families in which a few bytes are needed, wherever they stand.
+pub fn few_bytes(family: &str, set: Set) -> Vec<Case> {
+    match family {
+        "one-byte" => vec![one_byte(set)],
+        "two-bytes" => [("in order", 1), ("any order", 2)]
+            .map(|(variant, number)| two_bytes(set, variant, number))
+            .to_vec(),
+        "two-bugs" => two_bugs(set),
+        "scattered" => ["rare", "frequent"]
+            .map(|variant| scattered(set, variant))
+            .to_vec(),
+        _ => Vec::new(),
+    }
 }
 
 fn printable() -> Vec<u8> {

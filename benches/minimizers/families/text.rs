@@ -174,7 +174,9 @@ fn json_value(levels: usize, stream: &mut Stream) -> String {
 /// family `element`, a longer line.
 pub fn selects(set: Set) -> Vec<Case> {
     let (family, line) = match set {
-        Set::Tuned | Set::Real => ("select", "<SELECT NAME=\"priority\" MULTIPLE SIZE=7>"),
+        Set::Tuned | Set::Seed(_) | Set::Real => {
+            ("select", "<SELECT NAME=\"priority\" MULTIPLE SIZE=7>")
+        }
         Set::HeldOut => (
             "element",
             "<td align=left><SELECT NAME=\"bug_severity\" SIZE=9 MULTIPLE>",

@@ -5,8 +5,9 @@ use std::process::{Command, ExitStatus};
 
 use super::Peer;
 use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
-use crate::programs::{Driver, installed};
+use crate::programs::Driver;
 
 /// Runs in vain after which a round ends; without it a round lasts until the time is over.
 const RUNS: &str = "-runs=100000";

@@ -13,9 +13,9 @@ mod treereduce;
 use std::process::{Command, ExitStatus};
 
 use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
 use crate::options::{Options, Peers};
-use crate::programs::installed;
 use crate::row::Row;
 
 /// A minimizer.

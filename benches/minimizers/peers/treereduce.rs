@@ -5,8 +5,8 @@ use std::process::Command;
 
 use super::{Peer, unless_installed};
 use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
-use crate::programs::installed;
 
 /// The tool.
 pub struct Treereduce;

@@ -35,7 +35,7 @@ pub(crate) struct Entry {
     /// Length of the candidate in `buffer`, in bytes.
     len: usize,
     steps: u32,
-    told: u32,
+    outcomes: u32,
 }
 
 impl Entry {
@@ -58,7 +58,7 @@ impl Entry {
             buffer: original.to_vec(),
             len: original.len(),
             steps,
-            told: 0,
+            outcomes: 0,
         })
     }
 
@@ -73,10 +73,11 @@ impl Entry {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the candidate; FAIL is the same coverage. Returns the number of the
-    /// next step, or the total number of steps at the end.
+    /// Receives the outcome of the last question; FAIL means the same coverage. The first question
+    /// is about the unchanged entry; without FAIL the trimming ends there. Returns the number of
+    /// outcomes so far, or at the end the maximum number of steps that was announced.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
-        self.told += 1;
+        self.outcomes += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
             // The coverage varies from run to run, so no answer is reliable.
             Asked::Whole if outcome != Outcome::Fail => return self.end(),
@@ -87,10 +88,10 @@ impl Entry {
             }
             Asked::Nothing => return self.end(),
         }
-        if self.told >= self.steps || !self.ask() {
+        if self.outcomes >= self.steps || !self.ask() {
             return self.end();
         }
-        self.told
+        self.outcomes
     }
 
     /// Ends the trimming, puts the best into the buffer, and returns the total number of steps.

@@ -115,7 +115,8 @@ pub unsafe extern "C" fn afl_custom_trim(data: *mut c_void, out_buf: *mut *mut u
 }
 
 /// Receives whether the candidate has the same coverage as the entry (`success` is not 0). Returns
-/// the number of the next step; the total number of steps ends the trimming.
+/// the number of the next step; the maximum that [`afl_custom_init_trim`] returned ends the
+/// trimming.
 ///
 /// # Safety
 /// `data` is a result of [`afl_custom_init`].

@@ -65,11 +65,11 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming deletes blocks from 1/16 (this constant) to 1/1024 of the length, and at
-/// least 4 bytes (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
-const FIRST: usize = 16;
-const LAST: usize = 1024;
-const LEAST: usize = 4;
+/// AFL's own trimming deletes first blocks of 1/16 of the length, finally of 1/1024, but none
+/// below 4 bytes (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
+const FIRST_DIVISOR: usize = 16;
+const LAST_DIVISOR: usize = 1024;
+const MIN_BLOCK: usize = 4;
 
 /// The default number of steps (executions) is this multiple of the steps of AFL's own trimming,
 /// plus [`EXTRA_STEPS`].
@@ -81,8 +81,8 @@ const EXTRA_STEPS: u32 = 16;
 /// order.
 pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
     let rounded = len.next_power_of_two();
-    let first = (rounded / FIRST).max(LEAST);
-    let last = (rounded / LAST).max(LEAST);
+    let first = (rounded / FIRST_DIVISOR).max(MIN_BLOCK);
+    let last = (rounded / LAST_DIVISOR).max(MIN_BLOCK);
     std::iter::successors(Some(first), |block| Some(block / 2))
         .take_while(move |&block| block >= last)
 }

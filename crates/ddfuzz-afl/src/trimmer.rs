@@ -85,8 +85,8 @@ impl Trimmer {
     }
 
     /// Receives the outcome of the candidate: FAIL if it has the same coverage as the entry.
-    /// Returns the number of the next step. The number that [`begin`](Trimmer::begin) returned
-    /// means the end.
+    /// Returns the number of outcomes received so far, which is that of the next step. The number
+    /// that [`begin`](Trimmer::begin) returned means the end.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         match &mut self.entry {
             Some(entry) => entry.tell(outcome),

@@ -133,7 +133,7 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits a finding of a run: counts it in its group, and stores its input if the group needs
-    /// it. Returns the entry if the input is stored.
+    /// it. Returns the entry if the input is stored, else `None`.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -144,7 +144,7 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits a finding with its origin: counts it in its group, and stores its input if the group
-    /// needs it. Returns the entry if the input is stored.
+    /// needs it. Returns the entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -243,7 +243,7 @@ pub(crate) struct Checkpoint {
     /// Number of runs before `next` that ended in each group, by kind and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
-    /// change.
+    /// change. `None` in campaigns that make no inputs.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
     /// Hash of the seeds; `None` without seeds. The input of a run depends on them.

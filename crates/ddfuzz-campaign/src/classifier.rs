@@ -142,8 +142,9 @@ fn flaky_record(
 
 /// The class of a run that did not pass, with its crash record unless its group is known.
 pub(crate) enum Classified {
-    /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or
-    /// a crash by a smaller input than all that the worker has reported of its group.
+    /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or a
+    /// crash by a smaller input than all that the worker has reported of its group; if hangs are
+    /// reported in full, also any hang.
     Crash(Box<Crash>),
     /// A failure with a minor key that the worker has reported before.
     Known {
@@ -184,7 +185,7 @@ pub(crate) struct Suspect<'a> {
     /// How the run ended; `None` if the fuzzer does not tell. A run of an unknown end that does
     /// not fail again is dropped.
     pub(crate) ended: Option<Ended>,
-    /// What else the executor has observed of the run.
+    /// What the executor has observed of the run.
     pub(crate) observed: FailedRun,
 }
 
@@ -205,7 +206,7 @@ pub(crate) struct SuspectClassifier {
     crash_exit: Option<i32>,
     /// By kind, major and minor key: inputs of at least this number of bytes are not stored.
     known: HashMap<(Kind, Key, Key), u64>,
-    /// When the sink was last asked for the known keys.
+    /// When the sink was last asked for the known keys; `None` before the first time.
     asked: Option<Instant>,
 }
 
@@ -308,8 +309,8 @@ impl SuspectClassifier {
     }
 
     /// Checks whether an input of `size` bytes with these keys is only counted, and not stored.
-    /// Asks the sink at most once a second for all known keys; larger inputs are stored again once
-    /// a minimization has ended.
+    /// Asks the sink for all known keys if that was not done within the last second, since a
+    /// minimization that has ended may change from which size on inputs are not stored.
     fn is_known<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -332,9 +333,9 @@ impl SuspectClassifier {
 /// What an executor has observed of a run that did not pass.
 #[derive(Clone, Default)]
 pub struct FailedRun {
-    /// How the run ended, by signal, exit status or limit.
+    /// How the run ended, by signal, exit status or limit; `None` if no run is recorded.
     pub ended: Option<Ended>,
-    /// Snapshots that the dying process has taken of itself.
+    /// Snapshots that the dying process has taken of itself; `None` if there are none.
     pub copies: Option<Arc<CrashSnapshots>>,
     /// Inputs that the same process had run before, oldest first.
     pub preceding: Vec<Base64>,

@@ -46,13 +46,13 @@ pub struct Report<'a> {
 ///
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
-    /// Returns the keys of all groups of which inputs are stored.
+    /// Returns the keys of which inputs are stored, one for each group and minor key.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
-    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized to
-    /// a smaller result. The founder of a new group, and a smaller input of a minimized group, can
-    /// then be [claimed](CrashSink::claim).
+    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized
+    /// to a smaller result; else returns `None`. The founder of a new group, and a smaller input of
+    /// a minimized group, can then be [claimed](CrashSink::claim).
     ///
     /// # Errors
     /// When the finding cannot be written; then it is not counted and may be submitted again.

@@ -130,7 +130,8 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// Parses an escape, given without its backslash, into its byte and the text after it.
+/// Parses an escape, given without its backslash, into its byte and the text after it; `None` if it
+/// is unknown.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {

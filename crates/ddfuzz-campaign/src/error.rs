@@ -24,7 +24,8 @@ pub enum CampaignError {
         /// Greatest length that the user asks for, in bytes.
         now: u64,
     },
-    /// The system refuses a resource that a campaign needs.
+    /// A system call failed, such as opening a port for the workers, or the target's record could
+    /// not be encoded.
     #[error("{what}: {source}")]
     System {
         /// The operation that failed.
@@ -61,7 +62,8 @@ pub enum CampaignError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A minimization has panicked; the panic is printed on stderr.
+    /// A thread that minimizes, or that examines inputs, has panicked; the panic is printed on
+    /// stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds than it was started with.

@@ -437,7 +437,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
 }
 
 /// Decodes an escape, given without its backslash; returns its byte and the number of its
-/// characters.
+/// characters. `None` if C has no such escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {
@@ -458,7 +458,8 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Parses at most `most` digits; returns the number, and the count of its digits.
+/// Parses at most `most` digits; returns the number, and the count of its digits. `None` without
+/// digits, or if the number is over 255.
 fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
     let digits = text
         .iter()

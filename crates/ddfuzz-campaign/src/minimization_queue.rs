@@ -105,7 +105,8 @@ pub fn minimize_pending(
     Ok(())
 }
 
-/// Returns the entries whose minimization was ended by its budget, before it was complete.
+/// Returns the entries whose minimization was ended by its budget, before it was complete; without
+/// muted groups and crashes that a study has found.
 fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
     let mut unfinished = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {

@@ -22,7 +22,8 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// Most candidates that are run to find a smaller input with the minor key of the original crash.
+/// Largest number of candidates that are run to find a smaller input with the minor key of the
+/// original crash.
 const MAX_CANDIDATES: u64 = 256;
 
 /// The target and the settings of minimizations.
@@ -37,8 +38,8 @@ pub struct Minimizing {
     /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content of
     /// each input.
     pub structure: Option<String>,
-    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by it
-    /// although they fit no grammar.
+    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
+    /// it although they fit no grammar. `None` if there is none.
     pub usual_language: Option<String>,
     /// Most time for one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
@@ -48,7 +49,7 @@ pub struct Minimizing {
     pub log_inputs: bool,
     /// Whether to run a candidate again although its text was tested before.
     pub no_cache: bool,
-    /// Seed of the campaign, which the log records.
+    /// Seed of the campaign, which the log records; `None` without a campaign.
     pub seed: Option<u64>,
     /// Whether the time limit of a run is learned from the runs of the input; false if the user has
     /// set a limit.
@@ -96,7 +97,7 @@ impl Variants {
 pub struct StartedTarget {
     /// The executor of the runs of a search, which may run many inputs in one process.
     pub executor: Box<dyn Executor>,
-    /// Names crashes of the target.
+    /// Classifies crashes of the target, and computes their keys.
     pub triager: Triager,
 }
 
@@ -209,9 +210,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits on the runs of the search. For a hang they are shorter than those that it
-    /// was found with, if the input hangs within them too, since each failing run takes all the
-    /// time (docs/decisions/0050).
+    /// Returns the limits on the runs of the search that minimizes `input`. For a hang they are
+    /// shorter than those that it was found with, if the input hangs within them too, since each
+    /// failing run takes all the time (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -350,8 +351,8 @@ impl Minimizing {
         Ok(Finished { start, minimized })
     }
 
-    /// Stores the result of a minimization whose minor key is not that of its input, and an input
-    /// with the original minor key: each is a variant of the group.
+    /// If the result of a minimization has another minor key than its input, stores the result, and
+    /// an input with the original minor key if one is found: each is a variant of the group.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -389,8 +390,8 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Returns the first candidate of the search that crashes with the minor key of `crash`; `None`
-    /// if the first `MAX_CANDIDATES` have other results.
+    /// Returns the first candidate of the search, other than `input`, that crashes with the minor
+    /// key of `crash`; `None` if none of the first `MAX_CANDIDATES` does.
     fn first_with_same_minor(
         &self,
         input: &[u8],

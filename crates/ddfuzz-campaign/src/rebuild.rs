@@ -36,7 +36,7 @@ pub(crate) struct FileStamp {
 
 impl FileStamp {
     /// Reads the stamp (device, inode, size and modification time) of the file at `path`; `None` if
-    /// there is no such file.
+    /// there is no such file, or it cannot be accessed.
     pub(crate) fn at(path: &Path) -> Option<FileStamp> {
         let facts = path.metadata().ok()?;
         Some(FileStamp {
@@ -90,8 +90,8 @@ impl ProgramWatch {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// Checks now whether the program differs from the watched build; hashes the file only if its
-    /// metadata has changed.
+    /// Checks now whether the program differs from the watched build, or is missing; hashes the
+    /// file only if its metadata has changed.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -149,7 +149,8 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Runs the inputs of all groups with a new build of the program, and records which still fail.
+/// Runs the inputs of all groups with a new build of the program, and records the status of each
+/// group.
 pub struct BuildCheck<'a> {
     /// Output directory, with the groups and the builds recorded so far.
     pub store: &'a Mutex<Store>,
@@ -208,9 +209,11 @@ impl BuildCheck<'_> {
         }
     }
 
-    /// Runs the inputs of all groups with the present build, and records which groups still fail.
-    /// Unfinished minimizations start again, since their logs hold results of the earlier build. If the
-    /// user stops meanwhile, nothing is recorded, and the next call repeats the check.
+    /// Checks every group with the present build by running the reproducer and the original of its
+    /// representatives until one crashes as before. Records the status of each group: fixed, cannot
+    /// tell, flaky, other crash or same crash. Unfinished minimizations start again, since their
+    /// logs hold results of the earlier build. If the user stops meanwhile, nothing is recorded,
+    /// and the next call repeats the check.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,

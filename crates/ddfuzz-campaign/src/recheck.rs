@@ -13,11 +13,12 @@ use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
 pub struct Examined {
-    /// How the last try ended.
+    /// How the crashing try ended; the last try if none crashed.
     pub ended: Ended,
-    /// Number of tries.
+    /// Number of tries made.
     pub tries: u32,
-    /// Record of the crash, hang or memory blow-up; `None` if the input passed.
+    /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash does
+    /// not reproduce.
     pub crash: Option<Box<Crash>>,
 }
 
@@ -34,9 +35,9 @@ pub struct Recheck<'a> {
 }
 
 impl Recheck<'_> {
-    /// Checks all groups by `jobs` workers and returns the results in the order of the groups; `None`
-    /// for groups that were not checked because the user stopped. `progress` is called with the number
-    /// of checked groups.
+    /// Checks all groups by `jobs` workers and returns the results in the order of the groups;
+    /// `None` for groups that were not checked because the user stopped, or because they have no
+    /// entries to check. `progress` is called with the number of checked groups.
     pub fn run(
         &self,
         jobs: usize,
@@ -62,8 +63,9 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks one group: the entry with the worst status decides. Returns `None` if the user stops, or
-    /// the group has no entries any more.
+    /// Checks one group: runs the reproducer and the original of its entries until one crashes as
+    /// before; the worst status decides. Returns `None` if the user stops, or the group has no
+    /// entries to check.
     fn check(
         &self,
         triagers: &mut LastTriager,
@@ -243,7 +245,8 @@ fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Returns the names of the three innermost functions of the user's code in the stack of a crash.
+/// Returns the names of the three innermost functions of the user's code in the stack of a crash;
+/// `None` for one without a name.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.take(3).map(|frame| frame.name.as_deref())

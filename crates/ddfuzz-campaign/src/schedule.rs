@@ -15,11 +15,11 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// An input of at most the size of the smallest minimized input divided by this number may give a
-/// smaller result.
-const PART: u64 = 10;
+/// Divisor: an input of at most the size of the smallest minimized input divided by this number may
+/// give a smaller result.
+const SIZE_DIVISOR: u64 = 10;
 
-/// Priority of an entry to minimize; the first variant is the most urgent.
+/// Priority of an entry to minimize, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// Founder (first finding) of a group of crashes, found by a run.
@@ -55,7 +55,7 @@ impl Priority {
 }
 
 /// Position of an entry in the order in which founders of groups are chosen: kind of origin, number
-/// of the run, name.
+/// of the run or test, name.
 pub(crate) type Rank = (u8, u64, String);
 
 /// Returns the position of an entry by its origin: entries found by runs in their order, then those
@@ -107,8 +107,8 @@ impl<'a> Bug<'a> {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
 
-    /// Returns the entry to minimize first, if no entry has a result: the one found first by a run;
-    /// of several files, whose names do not tell which came first, the smallest.
+    /// Returns the entry to minimize first: the one found first by a run; of several files, whose
+    /// names do not tell which came first, the smallest. `None` if an entry has a result.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -123,8 +123,8 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// Returns the entry to minimize first, if no entry has a result: one whose minimization has
-    /// begun, else the one found first.
+    /// Returns the entry to minimize first: one whose minimization has begun, else the one found
+    /// first. `None` if an entry has a result.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -135,8 +135,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the first entry, found by a run or given as a file, that may give a smaller result
-    /// than the entries minimized so far. It depends on the runs alone, not on when it is asked
-    /// for.
+    /// than the entries minimized so far; `None` if there is none, or nothing was minimized. It
+    /// depends on the runs alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
         let found: Vec<&Entry> = found.copied().collect();
@@ -150,9 +150,9 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, of any origin, that may give a smaller result than all others.
-    /// Entries that belong to no test of a log are left out, since meeting them depends on the
-    /// number of workers.
+    /// Returns the smallest entry, of any origin, that may give a smaller result than all others;
+    /// `None` if there is none, or nothing was minimized. Entries that belong to no test of a log
+    /// are left out, since meeting them depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -220,12 +220,14 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Sizes of the smallest result and of the smallest minimized input of a bug.
+/// Size of the smallest result of a bug, and size, before minimizing, of the smallest input that
+/// was minimized. They may come from different inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
     /// Size of the smallest result, in bytes; `None` without results.
     result: Option<u64>,
-    /// Size of the smallest input that was minimized, in bytes.
+    /// Size, before minimizing, of the smallest input that was minimized, in bytes; `None` if none
+    /// was.
     input: Option<u64>,
 }
 
@@ -249,12 +251,13 @@ impl SmallestSizes {
     }
 
     /// Checks whether minimizing an input of `size` bytes may give a smaller result than those so
-    /// far.
+    /// far; false if there is no result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Checks whether the smallest result so far is larger than `size` bytes.
+    /// Checks whether the smallest result so far is larger than `size` bytes; false if there is no
+    /// result.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }
@@ -263,7 +266,7 @@ impl SmallestSizes {
     /// nothing was minimized or the result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
-        Some(smaller.max(self.input? / PART))
+        Some(smaller.max(self.input? / SIZE_DIVISOR))
     }
 }
 
@@ -376,8 +379,9 @@ pub(crate) struct SlippedInputs {
 }
 
 impl SlippedInputs {
-    /// Returns the next input that is smaller than the smallest of its group, with the entry whose
-    /// minimization has met it. Groups whose major key `accepts` rejects are left out.
+    /// Returns the next input that is smaller than all results and waiting inputs of its group,
+    /// with the entry whose minimization has met it; `None` if there are no more. Groups whose
+    /// major key `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
@@ -468,8 +472,8 @@ pub(crate) fn file_slip<S: StoreWriter>(
     Ok(true)
 }
 
-/// Returns the slips (inputs with another crash) in the log of an entry's minimization; none if the
-/// log does not exist.
+/// Returns the slips (inputs with another crash) in the log of an entry's minimization, the
+/// smallest of each crash; none if the log does not exist.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {

@@ -80,7 +80,7 @@ pub struct Progress {
     pub runs: u64,
     /// Number of runs committed per second of this call's fuzzing time.
     pub runs_per_s: f64,
-    /// Number of inputs in the corpus of a guided campaign.
+    /// Number of inputs in the corpus of a guided campaign; 0 in others.
     pub corpus: u64,
     /// Number of groups of crashes that the campaign has found.
     pub groups: u64,
@@ -92,7 +92,8 @@ pub struct Progress {
     pub ooms: u64,
     /// Number of groups waiting to be minimized or being minimized.
     pub minimizing: u64,
-    /// Number of edges that runs have reached; `None` if the target reports no coverage.
+    /// Largest number of edges that the runs of one worker have reached; `None` if the target
+    /// reports no coverage.
     pub edges: Option<u64>,
     /// Number of all edges of the target; `None` if it reports no coverage.
     pub edges_of: Option<u64>,

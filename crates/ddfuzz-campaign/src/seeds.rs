@@ -37,7 +37,7 @@ pub struct SkippedSeeds {
     pub too_long: u64,
     /// Files with the same content as another file.
     pub again: u64,
-    /// Fifos, sockets, devices and broken links in directories.
+    /// Fifos, sockets, devices, broken links and vanished files in directories.
     pub no_files: u64,
     /// Files left out because all seeds together would exceed 256 MiB or 2^18 in number.
     pub too_many: u64,
@@ -54,8 +54,9 @@ pub struct SeedError {
 }
 
 impl Seeds {
-    /// Reads files of at most `max_len` bytes: those at `paths`, and all files below directories. Links
-    /// are followed, and each directory is entered once.
+    /// Reads files of at most `max_len` bytes: those at `paths`, and all files below directories.
+    /// Links are followed, and each directory is entered once. Returns the seeds, and how many
+    /// files gave none.
     ///
     /// # Errors
     /// When a path is neither a file nor a directory, or a file or directory cannot be read.
@@ -128,8 +129,9 @@ struct Gathered {
     found: BTreeMap<String, Vec<u8>>,
     /// Number of bytes of all contents.
     bytes: u64,
-    /// The smallest hash that was left out because of the limits; seeds with greater hashes are left out,
-    /// too, so that the order of reading does not matter.
+    /// The smallest hash that was left out because of the limits; seeds with greater hashes are
+    /// left out, too, so that the order of reading does not matter. `None` while nothing was left
+    /// out.
     end: Option<String>,
     left_out: SkippedSeeds,
 }

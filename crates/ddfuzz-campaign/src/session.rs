@@ -323,13 +323,14 @@ pub struct Summary {
     pub runs_of_call: u64,
     /// Wall time that this call fuzzed.
     pub fuzzed: Duration,
-    /// Number of groups of crashes that no completed call has reported before.
+    /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
+    /// no completed call has reported before.
     pub new_groups: u64,
     /// Number of those of the `runs` that crashed in a group known before.
     pub known_crashes: u64,
     /// Number of runs that crashed, in all calls of the campaign.
     pub crashes: u64,
-    /// Whether the user stopped the call.
+    /// Whether the user stopped the call, and not its deadline.
     pub interrupted: bool,
     /// What ended the call.
     pub ended_by: EndedBy,

@@ -11,8 +11,9 @@ use ddfuzz_store::KnownGroups;
 /// When a new group is minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// A group is minimized as soon as it is found. Later findings wait to be committed meanwhile, and
-    /// fuzzing goes on until too many of them wait.
+    /// A group is minimized as soon as it is found. In the classic campaign, later findings wait to
+    /// be committed meanwhile, and fuzzing goes on until too many of them wait; in a guided one,
+    /// the fuzzing workers minimize in time slices.
     Inline,
     /// Groups are minimized after fuzzing has ended.
     After,
@@ -40,7 +41,7 @@ pub const DEFAULT_MAX_LEN: u64 = 1 << 20;
 pub struct Network {
     /// Port at which the broker of this campaign listens for others; `None` means any free port.
     pub port: Option<u16>,
-    /// Address of the broker that this campaign joins.
+    /// Address of the broker that this campaign joins; `None` means that it joins none.
     pub join: Option<SocketAddr>,
 }
 
@@ -54,9 +55,10 @@ impl Network {
 /// Monitoring services that a guided campaign reports its status to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Monitoring {
-    /// Address of a StatsD server, reached by UDP.
+    /// Address of a StatsD server, reached by UDP; `None` sends nothing.
     pub statsd: Option<SocketAddr>,
-    /// Address at which the campaign serves `/metrics` to Prometheus by HTTP.
+    /// Address at which the campaign serves `/metrics` to Prometheus by HTTP; `None` serves
+    /// nothing.
     pub prometheus: Option<SocketAddr>,
 }
 
@@ -72,7 +74,8 @@ pub struct Settings {
     pub seeds: Seeds,
     /// Words that mutations write into the inputs.
     pub words: Words,
-    /// Number of runs that this call makes; `None` means no limit.
+    /// Number of runs to make; a call that continues an unfinished one makes those that are left.
+    /// `None` means no limit.
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes; `None` means no limit.
     pub time: Option<Duration>,

@@ -58,7 +58,8 @@ pub(super) struct NewGroups {
 }
 
 impl NewGroups {
-    /// Sets the number of new groups, as counted after the fuzzing time `elapsed`.
+    /// Raises the number of new groups to `count`, as counted after the fuzzing time `elapsed`;
+    /// does nothing if it is not higher.
     pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
         if count > self.count {
             *self = NewGroups {
@@ -68,7 +69,8 @@ impl NewGroups {
         }
     }
 
-    /// Returns the numbers for the conditions of `--until` after the fuzzing time `elapsed`.
+    /// Returns the numbers that the conditions of `--until` depend on, after the fuzzing time
+    /// `elapsed`.
     pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
         CampaignStatus {
             groups: self.count,
@@ -123,14 +125,14 @@ impl FromStr for Until {
                 Ok(groups) => Ok(Until::Groups(groups)),
                 Err(_) => Err(InvalidUntil::Unknown),
             },
-            ["no", "new", "for", time] => time_of(time).map(Until::NoNewFor),
+            ["no", "new", "for", time] => parse_duration(time).map(Until::NoNewFor),
             _ => Err(InvalidUntil::Unknown),
         }
     }
 }
 
-/// Parses a time with its unit; without a unit, in seconds.
-fn time_of(text: &str) -> Result<Duration, InvalidUntil> {
+/// Parses a time of at least 1 ms with its unit (ms, s, m, h); without a unit, in seconds.
+fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let factor = match unit {

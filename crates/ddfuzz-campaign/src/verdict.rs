@@ -72,8 +72,9 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Completes the result of an input that crashed once with these keys and in none of the later tries:
-/// the crash record then holds the keys only.
+/// Completes the result `tried` of an input that crashed once with these keys before. If none of
+/// the later tries crashed, the crash record holds the keys only; else the result is returned as it
+/// is.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
         return tried;

@@ -8,18 +8,21 @@ use crate::search::Probed;
 /// A version to test: a commit with changes applied to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The commit.
+    /// The id of the commit.
     pub on: String,
-    /// The changes, by the index of their set in the session, in the order in which they are applied.
+    /// The changes, in the order in which they are applied: the index of a set in the session, and
+    /// the changes of that set.
     pub kept: Vec<(usize, Config)>,
 }
 
 /// What is known of a version.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The outcome of its test, and the identifiers that a failed build named.
+    /// The outcome of its test, and the identifiers that a failed build named. [`Probed::around`]
+    /// is empty.
     pub probed: Probed,
-    /// The places that a failed build named: files, and lines counted from 1.
+    /// The places that a failed build named: files, each with a line counted from 1, or 0 for a
+    /// file that is missing.
     pub at: Vec<(Vec<u8>, u64)>,
     /// The line of the log that says so.
     pub proof: ProofRef,
@@ -30,7 +33,8 @@ pub struct Known {
 pub struct Status {
     /// The step of the search.
     pub rule: String,
-    /// Number of tests so far.
+    /// Number of versions that were built and tested so far, also those that do not build; without
+    /// checks and without the tests that needed no build.
     pub executed: u64,
     /// Number of changes of the smallest set that fails; 0 if none is known.
     pub best: u64,

@@ -12,7 +12,7 @@ use crate::search::{Facts, UnitFacts};
 use crate::text::{Words, is_unread};
 use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
 
-/// Of more files than this, the commits of single lines are not asked for.
+/// If more files than this differ, the commits that changes come from are not looked up.
 const MOST_BLAMED: usize = 300;
 
 /// A file in one version.
@@ -36,7 +36,7 @@ pub struct Hunk {
 }
 
 impl Hunk {
-    /// Parses the header of a hunk, such as `@@ -3 +3,2 @@ int main()`.
+    /// Parses the header of a hunk, such as `@@ -3 +3,2 @@ int main()`; `None` for another line.
     pub fn parse(line: &[u8]) -> Option<Hunk> {
         let line = String::from_utf8_lossy(line);
         let (ranges, function) = line.strip_prefix("@@ -")?.split_once(" @@")?;
@@ -49,8 +49,8 @@ impl Hunk {
     }
 }
 
-/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0. Without lines,
-/// START is the line before.
+/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0; `None` if the
+/// text is not like that. Without lines, START is the line before.
 fn lines(text: &str) -> Option<Range<usize>> {
     let (start, count) = match text.split_once(',') {
         Some((start, count)) => (start.parse::<usize>().ok()?, count.parse().ok()?),
@@ -81,8 +81,9 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Returns the commits that have brought the lines of the new version of the file, and all that
-    /// touch it.
+    /// Returns for each line of the new version of the file the commit that has brought it (`None`
+    /// for a line of the old version; an empty list without hunks), and all commits that touch the
+    /// file.
     fn history(
         &self,
         repository: &Repository,
@@ -96,8 +97,8 @@ impl FileChange {
         Ok((brought, touching))
     }
 
-    /// Returns the functions of both versions by the grammar of their language; `None` if the file has
-    /// no hunks, or no grammar is known.
+    /// Returns the functions of the old and the new version of the file by the grammar of its
+    /// language; `None` if the file has no hunks, no grammar is known, or a text is too large.
     fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
         if self.hunks.is_empty() {
             return None;
@@ -127,7 +128,8 @@ impl FileChange {
         version.map_or(b"", |version| &version.path)
     }
 
-    /// Returns what is changed, in the order in which the changes are numbered.
+    /// Returns the kinds of the changes of the file, in the order in which the changes are
+    /// numbered.
     fn kinds(&self) -> Vec<Kind> {
         let (old, new) = match (&self.old, &self.new) {
             (Some(old), Some(new)) => (old, new),
@@ -166,7 +168,7 @@ pub enum Kind {
     /// Changes the content of a binary file, the target of a symbolic link, or the commit of a
     /// submodule.
     Content,
-    /// Makes a file of another type of it, such as a symbolic link.
+    /// Replaces the file by one of another type, such as a symbolic link.
     Replace,
     /// Replaces lines, by the hunk with this index.
     Hunk(usize),
@@ -231,8 +233,9 @@ impl ChangeSet {
         self.units.is_empty()
     }
 
-    /// Applies the changes `kept` to a tree. A file that is not as in the old version is merged.
-    /// Returns `None` if a file cannot be merged.
+    /// Applies the changes `kept` to a tree. The changes of a file that is not as in the old
+    /// version are merged into it. Returns `None` if they conflict, or if a file would be where
+    /// another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -270,8 +273,9 @@ impl ChangeSet {
         Ok((!tree.is_contradictory()).then_some(tree))
     }
 
-    /// Returns the commit between two versions that each change comes from; `None` for a change that
-    /// several have touched. Empty if there are less than two commits, or very many files.
+    /// Returns for each change the commit between two versions that it comes from; `None` if
+    /// several have touched it, or it is not known. The list is empty if there are fewer than two
+    /// commits, or very many files.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -293,7 +297,7 @@ impl ChangeSet {
                 hash_map::Entry::Vacant(new) => new.insert(change.history(repository, versions)?),
             };
             let lines = match parts[0].kind {
-                Kind::Hunk(hunk) => between(brought, change.hunks[hunk].new.clone()),
+                Kind::Hunk(hunk) => in_range(brought, change.hunks[hunk].new.clone()),
                 _ => &[],
             };
             found.push(match (&touching[..], lines) {
@@ -305,7 +309,8 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Returns what is known of the changes by their texts.
+    /// Returns what is known of the changes by their texts. `commit_of` has the result of
+    /// [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -326,8 +331,8 @@ impl ChangeSet {
                 _ => Ok(Vec::new()),
             };
             let (old, new) = (text(&change.old)?, text(&change.new)?);
-            old_words.count(&old);
-            new_words.count(&new);
+            old_words.add(&old);
+            new_words.add(&new);
             texts.insert(file, (old, new));
         }
         let mut outlines: HashMap<usize, Option<[Outline; 2]>> = HashMap::new();
@@ -367,8 +372,8 @@ impl ChangeSet {
         Ok(facts.with_unread(&unread))
     }
 
-    /// Returns the groups that a change belongs to: the directory, the file, the commit where there
-    /// is a history, and the function.
+    /// Returns the names of the groups that a change belongs to: the directory, the file, the
+    /// commit where there is a history, and the function.
     fn groups(
         &self,
         part: Part,
@@ -402,7 +407,7 @@ enum Applied {
     Clash,
     /// The file is deleted.
     Gone,
-    /// The file is at this path.
+    /// The file is at this path, with this mode and content.
     Put(Vec<u8>, Entry),
 }
 
@@ -499,15 +504,16 @@ impl FileChange {
         let mut text = Vec::new();
         let mut from = 0;
         for hunk in kept.iter().map(|hunk| &self.hunks[*hunk]) {
-            text.extend(between(&old, from..hunk.old.start).concat());
-            text.extend(between(&new, hunk.new.clone()).concat());
+            text.extend(in_range(&old, from..hunk.old.start).concat());
+            text.extend(in_range(&new, hunk.new.clone()).concat());
             from = hunk.old.end;
         }
-        text.extend(between(&old, from..old.len()).concat());
+        text.extend(in_range(&old, from..old.len()).concat());
         text
     }
 
-    /// Returns the text that a change removes, and the text that it adds.
+    /// Returns the text that a change removes, and the text that it adds; both are empty if the
+    /// change is not one of text.
     pub(crate) fn texts(&self, kind: Kind, old: &[u8], new: &[u8]) -> (Vec<u8>, Vec<u8>) {
         match kind {
             Kind::Hunk(hunk) => {
@@ -517,7 +523,7 @@ impl FileChange {
                     ..
                 } = &self.hunks[hunk];
                 let part = |text, range: &Range<usize>| {
-                    between(&ddfuzz_delta::lines(text), range.clone()).concat()
+                    in_range(&ddfuzz_delta::lines(text), range.clone()).concat()
                 };
                 (part(old, removed), part(new, added))
             }
@@ -528,8 +534,8 @@ impl FileChange {
     }
 }
 
-/// Returns the lines of a range, as many of them as there are.
-fn between<T>(lines: &[T], range: Range<usize>) -> &[T] {
+/// Returns the elements of a range, as many of them as there are.
+fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
 }

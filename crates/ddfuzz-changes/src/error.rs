@@ -53,7 +53,7 @@ pub enum ChangesError {
     OldNotPassing {
         /// The old version, as given.
         shown: String,
-        /// What was observed.
+        /// How the build or the test ended, in words.
         what: String,
         /// The end of what build and test printed.
         output: String,
@@ -63,17 +63,17 @@ pub enum ChangesError {
     NewNotFailing {
         /// The new version, as given.
         shown: String,
-        /// What was observed.
+        /// How the build or the test ended, in words.
         what: String,
         /// The end of what build and test printed.
         output: String,
     },
-    /// Three tests of a version have different outcomes.
+    /// The three tests of a version do not have the same outcome.
     #[error("the test alternates: three tests of {shown} gave {outcomes}")]
     Alternating {
         /// The version, as given.
         shown: String,
-        /// The outcomes.
+        /// The names of the three outcomes.
         outcomes: String,
     },
     /// A test ended with a status that ends the search.
@@ -84,12 +84,13 @@ pub enum ChangesError {
         /// The end of what it printed.
         output: String,
     },
-    /// The result does not fail if it is built on the old version alone, though it did in the search.
+    /// The result failed in the search. Built again on the first build of the old version alone, it
+    /// does not fail in each of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// The outcome then.
+        /// The outcome of that test, in words.
         outcome: String,
     },
     /// The user has stopped the search.
@@ -110,7 +111,7 @@ pub enum ChangesError {
         /// A folder on the disk.
         folder: PathBuf,
     },
-    /// The lines of a log end before the end of its search.
+    /// A log that is only replayed ends before its search does.
     #[error("the log has no end yet")]
     Unfinished,
     /// A program cannot be run.
@@ -132,7 +133,7 @@ pub enum ChangesError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The system refused something.
+    /// A system call failed, or a program (git, cp) or a thread could not be started.
     #[error("{what}: {source}")]
     System {
         /// What was tried.
@@ -143,7 +144,8 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
-    /// Returns a function that makes an error about a file from an error of the system.
+    /// Returns a function that turns an error of the system about the file `path` into a
+    /// [`ChangesError::Path`]; `what` is what was tried.
     pub fn at<'a>(
         what: &'static str,
         path: &'a Path,
@@ -155,7 +157,8 @@ impl ChangesError {
         }
     }
 
-    /// Returns a function that makes an error about something that the system refused.
+    /// Returns a function that turns an error of the system into a [`ChangesError::System`]; `what`
+    /// is what was tried.
     pub fn system(what: &str) -> impl Fn(io::Error) -> ChangesError + use<> {
         let what = what.to_owned();
         move |source| ChangesError::System {

@@ -30,7 +30,8 @@ pub enum Goal {
 /// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The changes that were found, by set, in the order in which they are applied to the old version.
+    /// The changes that were found, in the order in which they are applied to the old version, or
+    /// for [`Goal::Difference`] to `passing`: the index of a set in the session, and its changes.
     pub kept: Vec<(usize, Config)>,
     /// The old version.
     pub old: Arc<Tree>,
@@ -39,16 +40,18 @@ pub struct Found {
     pub passing: Arc<Tree>,
     /// The version with the found changes.
     pub failing: Arc<Tree>,
-    /// The last version of the history that passes and the version of it with the changes of the one
-    /// commit that was found; `None` without a history.
+    /// The last version of the history that passes, and the same version with the changes that were
+    /// found in the commit after it. `None` without a history, for [`Goal::Difference`], and if the
+    /// changes cannot be merged.
     pub in_history: Option<(Arc<Tree>, Arc<Tree>)>,
     /// The commits among which the changes are; empty without a history.
     pub commits: Vec<Commit>,
-    /// Number of commits that could not be tested, among which the changes were found.
+    /// Number of commits beside the failing one that could not be tested, so that the changes may
+    /// be theirs; 0 if the budget was used up.
     pub unbuildable_commits: usize,
-    /// Whether changes of several commits are needed.
+    /// Whether changes of several commits are needed together; false if the budget was used up.
     pub interference: bool,
-    /// Number of found changes without which the others do not build.
+    /// Number of found changes without which the others do not build; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
     /// The end of the log.
     pub end: EndLine,
@@ -57,8 +60,8 @@ pub struct Found {
 /// Finds the changes by which the new version of `session` fails. `line` has the commits from the
 /// old to the new version, oldest first; `None` if there is no history, or it shall not be used.
 ///
-/// # Errors
-/// If the old version does not pass or the new one does not fail, three times; those of
+/// If both versions have the same files, the tests of the old version do not all pass or those of
+/// the new one do not all fail, or the result no longer fails when it is built again; those of
 /// [`Session::probe`].
 pub fn find(
     session: &mut Session<'_>,
@@ -83,7 +86,8 @@ pub fn find(
     }
 }
 
-/// Tests a version three times.
+/// Tests the old version (`Axiom`) or the new one (`Baseline`) three times, or only once if the
+/// first outcome is not `expected`. Fails unless all outcomes are `expected`.
 fn check(
     session: &mut Session<'_>,
     what: What,
@@ -184,8 +188,9 @@ impl Prober for SetProber<'_, '_> {
     }
 }
 
-/// The changes of one set that are needed, and what tests have shown of them.
-struct Part {
+/// The result of searching one set of changes: those that are needed, the minimal set for
+/// [`Goal::Cause`], and those applied before them for [`Goal::Difference`].
+struct SetResult {
     kept: Config,
     minimal: Option<Minimal>,
     passing: Config,
@@ -199,7 +204,7 @@ fn search(
     on: &str,
     (set, commit_of): (usize, &[Option<String>]),
     later: &[(usize, Config)],
-) -> Result<Part, ChangesError> {
+) -> Result<SetResult, ChangesError> {
     let repository = Arc::clone(&session.repository);
     let facts = session.set(set).facts(&repository, commit_of)?;
     let mut prober = SetProber {
@@ -211,7 +216,7 @@ fn search(
     match goal {
         Goal::Cause => {
             let minimal = minimize(&facts, &mut prober)?;
-            Ok(Part {
+            Ok(SetResult {
                 kept: minimal.kept.clone(),
                 minimal: Some(minimal),
                 passing: Config::empty(),
@@ -219,7 +224,7 @@ fn search(
         }
         Goal::Difference => {
             let isolation = isolate(&facts, None, &mut prober)?;
-            Ok(Part {
+            Ok(SetResult {
                 kept: isolation.difference(),
                 minimal: None,
                 passing: isolation.passing,
@@ -260,6 +265,7 @@ fn all_at_once(
 struct History<'l> {
     first: String,
     line: &'l [Commit],
+    /// Number of changes from each version to the next.
     weights: Vec<u64>,
 }
 
@@ -276,7 +282,7 @@ impl<'l> History<'l> {
         })
     }
 
-    /// Returns the commit of a version; version 0 is the first.
+    /// Returns the id of the commit of a version. Version 0 is the first.
     fn version(&self, index: usize) -> &str {
         match index {
             0 => &self.first,
@@ -284,8 +290,9 @@ impl<'l> History<'l> {
         }
     }
 
-    /// Bisects the versions up to `last`, which fails with the changes `kept` applied, and returns the
-    /// last version that does not fail and the first that does.
+    /// Bisects the versions up to `last`, which fails with the changes `kept` applied. Returns the
+    /// numbers of the last version known not to fail with them, and of the first after it known to
+    /// fail.
     fn bisect(
         &self,
         session: &mut Session<'_>,
@@ -366,9 +373,10 @@ fn by_history(
     })
 }
 
-/// Searches inside the merge that a bisection has led to: the line of its second parent. Returns the
-/// last commit there that passes and the first that fails; `None` if it is no merge, or the other line
-/// does not fail by itself.
+/// Searches the line of the second parent of the merge that a bisection has led to. Returns the
+/// last version there that passes and the first commit that fails. `None` if `commits` is not a
+/// single merge of two parents, the line does not begin with a version that passes and end with one
+/// that fails, or the search leaves more than one commit.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],
@@ -445,8 +453,9 @@ fn with_partners(
     })
 }
 
-/// Expresses found changes of several commits as changes of the old version: a line that one commit
-/// changed and a later one changed again is one change there, which can be left out.
+/// Expresses found changes of several commits as changes of the old version, in one set: a line
+/// that one commit changed and a later one changed again is one change there, which can be left
+/// out. Returns `kept` as it is if that is not possible.
 fn on_top_of_old(
     session: &mut Session<'_>,
     kept: &[(usize, Config)],
@@ -469,8 +478,8 @@ fn on_top_of_old(
     )
 }
 
-/// Tests the removal of each change on top of the old version, and leaves out those that are not
-/// needed there. Returns how many removals do not build.
+/// Tests the removal of each change on top of the old version, and removes those from `kept` that
+/// are not needed there. Returns how many of the remaining removals do not build.
 fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -497,8 +506,8 @@ fn leave_out_needless(
     }
 }
 
-/// Confirms a minimal set of changes, and ends the log with the claim that
-/// its tests prove.
+/// Confirms a minimal set of changes, and ends the log with the claim that its tests prove:
+/// 1-minimal if each removal is known not to fail, else best so far.
 fn conclude(
     session: &mut Session<'_>,
     kept: Vec<(usize, Config)>,
@@ -549,12 +558,12 @@ fn conclude(
     })
 }
 
-/// Confirms a difference, and ends the log.
+/// Confirms a difference, and ends the log with the claim that its tests prove.
 fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,
     set: usize,
-    part: Part,
+    part: SetResult,
     commits: Vec<Commit>,
     unbuildable_commits: usize,
 ) -> Result<Found, ChangesError> {
@@ -600,8 +609,8 @@ fn conclude_difference(
     })
 }
 
-/// Applies the result to the first build of the old version, and tests it three times. If the builds
-/// of the search have missed changes, that is found out here.
+/// Builds the result on the first build of the old version alone, and tests it three times. Fails
+/// unless it fails each time: then the builds of the search have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {
         let outcome = session.check(What::Confirm, tree, time == 0)?;

@@ -32,7 +32,8 @@ pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Parses the output of `git log` in the format of this crate.
+/// Parses the output of `git log -z` in the format of `repository.rs`. Text in another format is
+/// left out.
 pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     let commit = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);
@@ -51,7 +52,7 @@ pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     text.split(|byte| *byte == 0).filter_map(commit).collect()
 }
 
-/// Parses the output of `git diff-tree --raw -z`.
+/// Parses the output of `git diff-tree --raw -z`. The lists of hunks stay empty.
 pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
     let mut fields = text.split(|byte| *byte == 0);
     let mut found = Vec::new();

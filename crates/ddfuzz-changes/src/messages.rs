@@ -5,17 +5,17 @@
 pub struct BuildMessages {
     /// Identifiers, each once, in the order in which they are named.
     pub named: Vec<String>,
-    /// Files with a line, counted from 1; 0 for a file that is missing.
+    /// Files, each once with a line, counted from 1; 0 for a file that is missing.
     pub at: Vec<(Vec<u8>, u64)>,
 }
 
-/// Largest number of identifiers and of places that are kept.
+/// Largest numbers of identifiers and of places that are read from the messages of one build.
 const MOST_NAMED: usize = 200;
 const MOST_PLACES: usize = 64;
 /// Longest quoted text that is searched for identifiers, in bytes.
 const LONGEST_QUOTE: usize = 200;
 
-/// Words by which a line is a message about a failure.
+/// A line with one of these words is taken for a message about a failure.
 const FAILURES: [&str; 12] = [
     "error",
     "Error",
@@ -31,7 +31,7 @@ const FAILURES: [&str; 12] = [
     "duplicate",
 ];
 
-/// Words in quotes that are about the language and not about the program.
+/// Words in messages that are not taken for identifiers of the program.
 const COMMON: [&str; 20] = [
     "int", "char", "void", "const", "struct", "union", "enum", "static", "unsigned", "long",
     "float", "double", "main", "if", "else", "for", "while", "return", "the", "self",
@@ -82,7 +82,8 @@ impl BuildMessages {
     }
 }
 
-/// Returns the texts in quotes of a line: ‘text’, `text', `text`, 'text' or "text".
+/// Returns the texts in quotes of a line: ‘text’, `text', `text`, 'text' or "text". A quote that is
+/// not closed or too long gives an empty text.
 fn quotes(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -109,7 +110,8 @@ fn quotes(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the file and line that a message begins with, or that follows `-->`.
+/// Returns the file and line that a message begins with, as `FILE:LINE:`, or that follow `-->`;
+/// `None` without them.
 fn place(line: &str) -> Option<(&str, u64)> {
     let text = match line.split_once("--> ") {
         Some((_, place)) => place,
@@ -122,7 +124,7 @@ fn place(line: &str) -> Option<(&str, u64)> {
     is_path.then_some((file, number))
 }
 
-/// Returns the file that a message says does not exist.
+/// Returns the file that a message says does not exist; `None` if it says nothing like that.
 fn missing_file(line: &str) -> Option<&str> {
     let (before, _) = line
         .split_once(": No such file")

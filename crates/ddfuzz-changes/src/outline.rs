@@ -6,13 +6,13 @@ use ddfuzz_structure::{Function, functions};
 
 /// The functions of a text, by their lines.
 pub struct Outline {
-    /// Names, and lines counted from 0.
+    /// The name of each function, and its lines, counted from 0.
     functions: Vec<(String, Range<usize>)>,
 }
 
 impl Outline {
-    /// Finds the functions of a text; `None` if no grammar of the language is known, by the ending of
-    /// the file's name.
+    /// Finds the functions of a text in the language that the ending of the file's name tells.
+    /// `None` if no grammar of the language is known, or the text is too large.
     pub fn of(file_name: &[u8], text: &[u8]) -> Option<Outline> {
         let line_at = |offset: usize| {
             let before = &text[..offset.min(text.len())];
@@ -28,7 +28,8 @@ impl Outline {
         })
     }
 
-    /// Returns the name of the function that a line belongs to; empty outside of functions.
+    /// Returns the name of the function that the line `line`, counted from 0, belongs to; empty
+    /// outside of functions.
     pub fn function_at(&self, line: usize) -> String {
         let found = self
             .functions

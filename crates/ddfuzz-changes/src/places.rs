@@ -4,22 +4,23 @@ use ddfuzz_delta::Config;
 
 use crate::change_set::{ChangeSet, Kind};
 
-/// Number of changes near a place named by a message that are taken for what it misses.
+/// Largest number of changes near one place that are taken for what its message misses.
 const NEAREST: usize = 4;
 
 /// The changes of a set at the places that the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-    /// Changes near to the places, which the version does not have.
+    /// The changes nearest to the places, at most `NEAREST` for each, that the version does not
+    /// have.
     pub near: Vec<usize>,
-    /// Those of them that change the lines at the places.
+    /// Changes that the version does not have, and that change the lines at the places.
     pub missing: Vec<usize>,
     /// Changes that the version has, and that made the lines at the places.
     pub within: Vec<usize>,
 }
 
-/// Finds the changes at the places `at`, files with a line (counted from 1; 0 for a whole file), of a
-/// version that has the changes `kept` of the set.
+/// Finds the changes of a set at the places `at` of a version that has the changes `kept` of the
+/// set. A place is a file with a line, counted from 1; 0 for a whole file.
 pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     let mut found = Around::default();
     for (path, line) in at {
@@ -41,8 +42,9 @@ pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     found
 }
 
-/// Returns the changes of the file at `path`, each with its distance in lines from the line `line` of
-/// a version that has the changes `kept`.
+/// Returns the distance and the index of each change of the file at `path`. The distance is in
+/// lines from the line `line` of a version that has the changes `kept`; 0 for a change of the whole
+/// file.
 fn distances(set: &ChangeSet, kept: &Config, path: &[u8], line: u64) -> Vec<(u64, usize)> {
     let mut hunks = Vec::new();
     let mut found = Vec::new();

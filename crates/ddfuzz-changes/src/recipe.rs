@@ -23,13 +23,13 @@ pub struct Recipe {
     pub sandbox: Sandbox,
     /// Variables that are set for builds and tests.
     pub env: Vec<(OsString, OsString)>,
-    /// Limit on the time of a build.
+    /// Limit on the wall time of a build.
     pub build_time: Duration,
     /// Limit on the CPU time of a test.
     pub test_time: Duration,
-    /// Whether the limit on builds is kept, and not learned from both versions.
+    /// Whether `build_time` is kept. If not, the limit is learned from the builds of both versions.
     pub keep_build_time: bool,
-    /// Whether the limit on tests is kept, and not learned from both versions.
+    /// Whether `test_time` is kept. If not, the limit is learned from the tests of both versions.
     pub keep_test_time: bool,
     /// Limit on the memory of a build or test, in bytes.
     pub memory: u64,
@@ -38,22 +38,26 @@ pub struct Recipe {
 /// How a version is tested.
 #[derive(Clone, Debug)]
 pub enum TestKind {
-    /// By a shell command: status 0 is PASS, 125 UNRESOLVED, any other below 128 FAIL.
+    /// By a shell command: status 0 is PASS, 125 UNRESOLVED, any other below 128 FAIL. Reaching a
+    /// limit is UNRESOLVED; a status from 128 or a signal ends the search.
     Command {
         /// The command, which is run in the directory of the version.
         line: String,
-        /// What the output of a failure must match; any failure counts without it.
+        /// What the output of a failing test must match; if it does not match, the outcome is
+        /// UNRESOLVED. `None`: each failure is FAIL.
         expect: Option<regex::bytes::Regex>,
     },
-    /// By the crash of a program: the same crash is FAIL, no crash PASS, another UNRESOLVED.
+    /// By the crash of a program: the crash `held` is FAIL, no crash PASS, another crash
+    /// UNRESOLVED, and so is reaching a limit, or a build without the program.
     Program {
         /// The program: a path in the version, an absolute path, or a name in PATH.
         program: OsString,
         /// Its arguments; `@@` stands for a file with the input.
         args: Vec<OsString>,
-        /// The crash; empty until the crash of the new version is known.
+        /// The crash to search for. While it is empty, because the new version has not been tested,
+        /// each crash is FAIL.
         held: Arc<OnceLock<HeldFailure>>,
-        /// The exit status that counts as a crash.
+        /// The exit status that counts as a crash; `None` if none does.
         crash_exit: Option<i32>,
     },
 }
@@ -115,8 +119,9 @@ impl HeldFailure {
     }
 }
 
-/// Returns the shell command that builds a version, by the files that it shows; `None` if none of
-/// them tells how. The tools go on after an error, so that one build names all that is missing.
+/// Returns the shell command that builds a version, chosen by the build files in its top directory;
+/// `None` if there is none of the known ones. The tools go on after an error, so that one build
+/// names all that is missing.
 pub fn default_build(tree: &Tree) -> Option<&'static str> {
     let commands = [
         ("Cargo.toml", "cargo build --keep-going"),

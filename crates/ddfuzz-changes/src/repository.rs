@@ -44,7 +44,7 @@ impl Drop for Contents {
     }
 }
 
-/// Makes a command of git without what the environment says of other repositories.
+/// Makes a command of git without the variables `GIT_*`, which may point to another repository.
 fn git() -> Command {
     let mut command = Command::new("git");
     for (name, _) in std::env::vars_os() {
@@ -61,7 +61,7 @@ fn git() -> Command {
     command
 }
 
-/// Runs git to its end and returns what it printed.
+/// Runs git to its end and returns what it printed to stdout.
 fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
     let done = command.output().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => ChangesError::NoGit,
@@ -156,7 +156,8 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Creates an empty private repository in `folder`, for [`Repository::import`].
+    /// Creates an empty private repository in `folder`, for [`Repository::import`]. `format` is the
+    /// hash function of object ids, such as `sha1`. What is in `folder` is removed.
     ///
     /// # Errors
     /// If git refuses, or files cannot be written.
@@ -208,8 +209,9 @@ impl Repository {
         command
     }
 
-    /// Stores the files of a directory as a commit without parents, and returns its id. Folders
-    /// named `.git` are left out.
+    /// Stores the files of a directory as a commit without parents on the branch `name`, and
+    /// returns its id. Left out are folders named `.git`, and what is neither file, folder nor
+    /// symbolic link.
     ///
     /// # Errors
     /// If a file cannot be read, or git refuses.
@@ -319,7 +321,7 @@ impl Repository {
         Ok(joined.then_some(commits))
     }
 
-    /// Returns what is shown of one commit.
+    /// Returns one commit; `None` if git prints none.
     ///
     /// # Errors
     /// If git cannot read the commit.
@@ -327,7 +329,8 @@ impl Repository {
         Ok(self.log(&["--no-walk", id])?.pop())
     }
 
-    /// Returns the commits between `old` and `new` on any line that change one of the files.
+    /// Returns the commits after `old` up to `new`, on any line, that change the file at `path`,
+    /// newest first. Merges are left out.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -345,8 +348,8 @@ impl Repository {
         Ok(commits(&output(command.arg(OsStr::from_bytes(path)))?))
     }
 
-    /// Returns for each line of a file of the new version the commit after the old version that has
-    /// brought it; `None` for a line of the old version.
+    /// Returns for each line of a file of the new version the id of the commit after the old
+    /// version that has brought it; `None` for a line of the old version.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -369,7 +372,7 @@ impl Repository {
         Ok(lines.into_iter().map(id).collect())
     }
 
-    /// Returns the number of commits between two versions.
+    /// Returns the number of commits after the old version up to the new one, on all lines.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -385,13 +388,14 @@ impl Repository {
         )?))
     }
 
-    /// Returns the best common ancestor of two commits, if there is one.
+    /// Returns the best common ancestor of two commits; `None` if there is none, or git fails.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
         let found = output(self.git().args(["merge-base", one, other])).ok()?;
         Some(line(found)).filter(|id| !id.is_empty())
     }
 
-    /// Returns the number of hunks and of other changes in each commit of a line.
+    /// Returns for each commit of the first-parent line after `old` its number of hunks and binary
+    /// files, plus 1.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -469,6 +473,9 @@ impl Repository {
     }
 
     /// Stores a tree in the private repository and returns its id.
+    ///
+    /// # Errors
+    /// If git refuses.
     pub fn store(&self, tree: &Tree) -> Result<String, ChangesError> {
         let index = self.folder.join("index.tmp");
         let _ = std::fs::remove_file(&index);
@@ -505,7 +512,7 @@ impl Repository {
     }
 
     /// Merges the changes from `base` to `theirs` into `ours`, three texts of one file. Returns
-    /// `None` if they conflict.
+    /// `None` if they conflict, or git cannot merge them.
     ///
     /// # Errors
     /// If git cannot be run, or the temporary files cannot be written.
@@ -531,7 +538,8 @@ impl Repository {
     }
 }
 
-/// The format of commits in the output of `git log`: fields end with a unit separator.
+/// The format of commits in the output of `git log`: id, parents, author, date and subject, with
+/// unit separators between them.
 const FORMAT: &str = "--format=%H%x1f%P%x1f%an%x1f%as%x1f%s";
 /// The options by which hunks are those of `git diff -U0`.
 const PATCH: [&str; 6] = [
@@ -616,7 +624,8 @@ impl Contents {
     }
 }
 
-/// Sends the files of a folder to `git fast-import`, in the order of their names.
+/// Sends the files below `below` in the folder `root` to `git fast-import`, in the order of their
+/// names.
 fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
     let folder = root.join(below);
     let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;

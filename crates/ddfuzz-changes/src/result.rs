@@ -27,17 +27,18 @@ pub struct ChangesResult {
     pub builds: BuildCounts,
     /// Number of commits that could not be tested, among which the changes were found.
     pub found_despite_unbuildable: u64,
-    /// Number of removals of single changes that the claim is about.
+    /// Number of found changes. The claim is about the removal of each one of them.
     pub removals: u64,
-    /// Number of changes without which the others do not build.
+    /// Number of found changes without which the others do not build; 0 for a difference.
     pub removals_that_do_not_build: u64,
-    /// Whether changes of several commits are needed.
+    /// Whether changes of several commits are needed together; false if the budget was used up.
     pub interference: bool,
     /// Whether the search ended because the budget of tests or of time was used up.
     pub budget_used_up: bool,
-    /// Path of the patch with which the old version fails.
+    /// Path of the patch with which the old version fails; null if a difference was searched for.
     pub cause: Option<OsText>,
-    /// Path of the patch that makes the failure come.
+    /// Path of the patch of the difference: it makes a version fail that passes without it. Null if
+    /// there is none.
     pub difference: Option<OsText>,
     /// Path of the patch that has to be applied before `difference`; null if it applies to the old
     /// version.
@@ -49,24 +50,25 @@ pub struct ChangesResult {
 /// Number of tests of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TestCounts {
-    /// Tests that built and ran a version, checks aside.
+    /// Tests for which a version was built and, if it builds, run; without checks.
     pub executed: u64,
-    /// Those of them with the outcome UNRESOLVED.
+    /// Those of them with the outcome UNRESOLVED, such as of versions that do not build.
     pub unresolved: u64,
-    /// Tests that were answered by a relation between changes.
+    /// Tests that were answered UNRESOLVED without a build, because a learned relation between
+    /// changes says that the version does not build, or because its changes cannot be merged.
     pub predicted: u64,
-    /// Tests of versions that were tested before.
+    /// Tests that were answered by an earlier test of the same version.
     pub cached: u64,
-    /// Tests of both versions and of the result.
+    /// Tests of the old and the new version before the search, and of the result after it.
     pub checks: u64,
 }
 
 /// Number of builds of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BuildCounts {
-    /// Builds that were run in this call.
+    /// Builds that were run in this call, also those of versions tested ahead.
     pub run: u64,
-    /// Versions whose build was not needed, because they were built before.
+    /// Tests that needed no build, because the same version was tested before.
     pub reused: u64,
 }
 
@@ -77,9 +79,10 @@ pub struct ChangeRecord {
     pub file: OsText,
     /// What is changed: `hunk`, `new file`, `deleted file`, `renamed file`, `mode`, `binary`, `type`.
     pub kind: &'static str,
-    /// First line and number of lines in the old version, as `git diff -U0` writes them.
+    /// First line, counted from 1, and number of lines in the old version, as `git diff -U0` writes
+    /// them; 0 and 0 if it has no such file.
     pub old: [u64; 2],
-    /// First line and number of lines in the new version.
+    /// First line and number of lines in the new version, in the same way.
     pub new: [u64; 2],
     /// The function around the lines, if git names one.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -95,7 +98,7 @@ pub struct CommitRecord {
     pub commit: String,
     /// The name of the author.
     pub author: String,
-    /// The date, as YYYY-MM-DD.
+    /// The date of the author, as YYYY-MM-DD.
     pub date: String,
     /// The first line of the message.
     pub subject: String,
@@ -113,7 +116,8 @@ impl From<&Commit> for CommitRecord {
 }
 
 /// Describes the found changes by file and line. Where a change is also one between the versions
-/// `old` and `new`, its lines are those of `git diff -U0` between them.
+/// `old` and `new`, its lines are those of `git diff -U0` between them. Commits are named only with
+/// `has_history`.
 ///
 /// # Errors
 /// If contents or commits cannot be read.
@@ -150,8 +154,8 @@ pub fn describe(
     Ok(records)
 }
 
-/// Chooses those of the commits which have brought the lines of a hunk; all if none has, because the
-/// hunk only deletes lines.
+/// Chooses those of the commits which have brought the lines `lines` of a hunk in the new version;
+/// all commits if none has, or if the hunk only deletes lines.
 fn by_lines(
     repository: &Repository,
     versions: (&str, &str),
@@ -213,8 +217,9 @@ fn record(
     })
 }
 
-/// Finds the change between the two versions that replaces the same lines of the same file by the
-/// same text.
+/// Finds the change in `whole` that does the same to the same file: a hunk that replaces the same
+/// text by the same text, or a change of the file with the same kind. Of several hunks, the
+/// nearest; `None` if there is none.
 fn same_change(
     repository: &Repository,
     made: &ChangeSet,
@@ -271,8 +276,9 @@ fn texts(
     }
 }
 
-/// Returns the commits that a change comes from: those of the search that touch its file, else those
-/// between both versions that do.
+/// Returns the commits that a change comes from: of the commits that the search found, those that
+/// touch its file. If none does, returns the only commit found, or else all between the versions
+/// `old` and `new` that touch the file.
 fn commits_of(
     repository: &Repository,
     found: &Found,

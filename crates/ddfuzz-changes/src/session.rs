@@ -63,7 +63,8 @@ pub struct Session<'a> {
     took: Duration,
     /// Whether a test was not run because the budget was used up.
     spent: bool,
-    /// Relations between changes that were learned since the last line of the log.
+    /// Pairs of changes, by their numbers in the log, of which the first requires the second,
+    /// learned since the last line of the log.
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,
@@ -71,19 +72,19 @@ pub struct Session<'a> {
     pub last: Report,
 }
 
-/// What all tests of a search may take together, including those before it was continued; `None`:
-/// as much as they need.
+/// What all tests of a search may take together, without checks, but with the tests before it was
+/// resumed; `None`: as much as they need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Number of tests.
+    /// Number of tests that are run.
     pub tests: Option<u64>,
-    /// Time of their builds and runs.
+    /// Wall time of their builds and runs.
     pub time: Option<Duration>,
 }
 
 impl<'a> Session<'a> {
-    /// Makes a session whose answers are first the lines `past` of a log, and then those of
-    /// `workers`; new lines go to `writer`.
+    /// Makes a session that answers tests first by the lines `past` of a log, each with its number
+    /// in the file, and then by `workers`; it appends new lines to `writer`.
     pub fn new(
         repository: Arc<Repository>,
         (old, new): (String, String),
@@ -117,7 +118,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Calls `show` before each test.
+    /// Calls `show` before each test that is run; not before checks.
     pub fn show_by(&mut self, show: impl FnMut(&Status) + 'a) {
         self.on_status = Box::new(show);
     }
@@ -141,7 +142,7 @@ impl<'a> Session<'a> {
     }
 
     /// Checks whether the budget does not allow the test that is due. The end of an earlier search
-    /// with a smaller budget is skipped if the log goes on behind it, or can go on now.
+    /// with a smaller budget is skipped if the log goes on after it, or can go on now.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;
@@ -183,7 +184,8 @@ impl<'a> Session<'a> {
         Ok(tree)
     }
 
-    /// Numbers the changes between two commits, and returns the index of their set.
+    /// Numbers the changes between two commits, after those of earlier sets, and returns the index
+    /// of their set.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -192,7 +194,8 @@ impl<'a> Session<'a> {
         Ok(self.number(ChangeSet::new(files)))
     }
 
-    /// Numbers the changes between two versions, and returns the index of their set.
+    /// Numbers the changes between two versions, after those of earlier sets, and returns the index
+    /// of their set.
     ///
     /// # Errors
     /// If git cannot store or compare the versions.
@@ -242,8 +245,9 @@ impl<'a> Session<'a> {
         Ok(Some(tree))
     }
 
-    /// Tests a candidate. `rule` names the step of the search; `ahead` are candidates that are
-    /// probably tested next. When the budget is used up, the answer is UNRESOLVED, without a line.
+    /// Tests a candidate, unless the same version is known. `rule` names the step of the search;
+    /// `ahead` are candidates that are probably tested next. Changes that cannot be merged count as
+    /// not built. When the budget is used up, the answer is UNRESOLVED, without a line in the log.
     ///
     /// # Errors
     /// If the log disagrees, nothing can be tested, or the user stops.
@@ -258,7 +262,7 @@ impl<'a> Session<'a> {
         }
         let Some(tree) = self.compose(candidate)? else {
             let line = self.line(candidate, rule, None, Source::Predicted);
-            self.commit(line, None)?;
+            self.write_unrun(line, None)?;
             return Ok(Known {
                 probed: Probed::default(),
                 at: Vec::new(),
@@ -268,7 +272,7 @@ impl<'a> Session<'a> {
         let key = tree.key();
         if let Some(known) = self.known.get(&key).cloned() {
             let line = self.line(candidate, rule, Some(key), Source::Cache);
-            self.commit(with(line, &known.probed, &known.at), Some(key))?;
+            self.write_unrun(completed(line, &known.probed, &known.at), Some(key))?;
             return Ok(known);
         }
         if self.is_over() {
@@ -289,7 +293,7 @@ impl<'a> Session<'a> {
         Ok(known)
     }
 
-    /// The answer to a test for which the budget does not suffice.
+    /// Returns the answer to a test for which the budget does not suffice: UNRESOLVED.
     fn beyond_budget(&self) -> Known {
         Known {
             probed: Probed::of(Outcome::Unresolved),
@@ -298,16 +302,18 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Records that a candidate is UNRESOLVED, because a relation predicts it.
+    /// Records in the log that a candidate is UNRESOLVED without a test, because a learned relation
+    /// predicts it.
     ///
     /// # Errors
     /// If the log disagrees or cannot be written.
     pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
         let line = self.line(candidate, "predicted", None, Source::Predicted);
-        self.commit(line, None)
+        self.write_unrun(line, None)
     }
 
-    /// Runs a check: a test of a version that is no step of the search. With `anew`, it is
+    /// Runs a check, which is a test of a version that is no step of the search, and returns its
+    /// outcome: UNRESOLVED if the version does not build, never `None`. With `anew`, the version is
     /// built on the first build alone.
     ///
     /// # Errors
@@ -341,7 +347,8 @@ impl<'a> Session<'a> {
         Ok(Some(line.outcome))
     }
 
-    /// Ends the log with the result.
+    /// Ends the log with the result, and returns its last line. `size` is the number of found
+    /// changes, `tree` the version with them.
     ///
     /// # Errors
     /// If the log disagrees or cannot be written.
@@ -389,7 +396,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the line of the log which shows that a candidate does not fail; `None` if none does.
+    /// Returns the line of the log which shows that a candidate does not fail; `None` if it was not
+    /// tested, fails, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -401,8 +409,8 @@ impl<'a> Session<'a> {
             .map(|known| known.proof))
     }
 
-    /// Returns the line of the log which shows the outcome of a candidate beside a difference; `None` if
-    /// it was not tested.
+    /// Returns the line of the log which shows the outcome of a candidate; `None` if it was not
+    /// tested, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -416,7 +424,7 @@ impl<'a> Session<'a> {
             .map(|known| known.proof))
     }
 
-    /// Checks whether lines of the log are left that the search has not asked for.
+    /// Checks whether lines of the log are left that the search has not used.
     pub fn has_past(&self) -> bool {
         !self.past.is_empty()
     }
@@ -482,7 +490,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes the next line of the log if it has one, and checks that it is of this test.
+    /// Takes the next line of the log, and checks that it is of the test `expected`; `None` if the
+    /// log has no more lines.
     fn logged(&mut self, expected: &TestLine) -> Result<Option<TestLine>, ChangesError> {
         let Some((number, line)) = self.past.pop_front() else {
             return Ok(None);
@@ -513,8 +522,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes the line of a test that was not run, or checks that the log has it.
-    fn commit(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
+    /// Writes the line of a test that was not run, or checks that the log has it, and counts the
+    /// test. `key` is that of the version if its outcome was known; `None` if it was predicted.
+    fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         match self.logged(&line)? {
             Some(logged) if logged.outcome == line.outcome => {}
             Some(_) => return Err(disagrees(self.tests, "its outcome is not the known one")),
@@ -552,7 +562,7 @@ impl<'a> Session<'a> {
         Ok(TestLine {
             us,
             cut_off,
-            ..with(line, &probed, &report.messages.at)
+            ..completed(line, &probed, &report.messages.at)
         })
     }
 
@@ -580,7 +590,7 @@ impl<'a> Session<'a> {
         Ok(report)
     }
 
-    /// Records the outcome of a test that was run, now or before the log was resumed.
+    /// Records and counts the outcome of a test that was run, now or before the log was resumed.
     fn record(&mut self, key: [u8; 32], line: &TestLine) -> Known {
         let changes = line.changes.clone().unwrap_or_default();
         let known = Known {
@@ -604,8 +614,8 @@ impl<'a> Session<'a> {
         known
     }
 
-    /// Writes that the candidate of a test is the smallest set of changes that has failed, or checks
-    /// that the log says so.
+    /// If the candidate of a test is the smallest set of changes that has failed, writes that, or
+    /// checks that the log says so.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {
@@ -633,7 +643,7 @@ impl<'a> Session<'a> {
 }
 
 /// Completes the line of a test by what the test has shown.
-fn with(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine {
+fn completed(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine {
     let changes = line.changes.map(|changes| {
         Box::new(ChangesTest {
             unbuilt: probed.outcome.is_none(),

@@ -1,8 +1,10 @@
-//! Identifiers in program texts, by shape alone: which there are, and which a line seems to define.
+//! Identifiers in program texts, recognized by shape alone: which a text has, and which a line
+//! seems to define.
 
 use std::collections::HashSet;
 
-/// Words before an identifier that is thereby defined, in C, Rust, Python, Go, JavaScript and others.
+/// Words after which an identifier is taken for defined, in C, Rust, Python, Go, JavaScript and
+/// others.
 const DEFINERS: [&str; 36] = [
     "define",
     "fn",
@@ -80,7 +82,7 @@ pub fn is_unread(path: &[u8]) -> bool {
     !is_build_file && (is_named || UNREAD.iter().any(|ending| name.ends_with(ending)))
 }
 
-/// The identifiers of a text.
+/// A set of identifiers of texts.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     seen: HashSet<String>,
@@ -88,7 +90,7 @@ pub struct Words {
 
 impl Words {
     /// Adds the identifiers of a text.
-    pub fn count(&mut self, text: &[u8]) {
+    pub fn add(&mut self, text: &[u8]) {
         self.seen.extend(Words::of(text));
     }
 
@@ -97,7 +99,8 @@ impl Words {
         self.seen.contains(word)
     }
 
-    /// Returns the identifiers of a text, each once, in the order in which they occur.
+    /// Returns the identifiers of a text that are longer than one character, each once, in the
+    /// order in which they occur.
     pub fn of(text: &[u8]) -> Vec<String> {
         let mut seen = HashSet::new();
         let words = tokens(text).filter(|token| token.is_word && token.text.len() > 1);
@@ -107,7 +110,7 @@ impl Words {
             .collect()
     }
 
-    /// Returns the identifiers that lines of a text seem to define.
+    /// Returns the identifiers that lines of a text seem to define, in order, possibly repeated.
     pub fn defined(text: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for line in text.split(|byte| *byte == b'\n') {

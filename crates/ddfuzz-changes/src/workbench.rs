@@ -21,16 +21,17 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::worktree::Worktree;
 
-/// Largest part of the output of a build or test that is read, in bytes, at its end.
+/// Largest part of the output of a build or test that is read, in bytes; it is taken from the end.
 const MOST_OUTPUT: u64 = 4 << 20;
-/// Number of lines of an output that messages show.
+/// Largest number of lines of an output that messages show.
 const SHOWN_LINES: usize = 12;
-/// Limits that builds do not reach unless something is wrong.
+/// Limits on the size of a file, in bytes, and on the number of processes, which builds and tests
+/// do not reach unless something is wrong.
 const FILE_SIZE: u64 = 1 << 40;
 const PROCESSES: u32 = 4096;
-/// Least free space without which a failure is blamed on the disk, in bytes.
+/// If less space than this is free, in bytes, a failure is blamed on the disk.
 const LEAST_SPACE: u64 = 1 << 20;
-/// Name of the output of builds.
+/// Ending of the name of the file with the output of builds.
 const BUILD: &str = "build";
 /// Status by which a test says that it cannot tell.
 const CANNOT_TELL: i32 = 125;
@@ -46,17 +47,17 @@ pub struct Report {
     pub messages: BuildMessages,
     /// The end of what build or test printed.
     pub output: String,
-    /// What was observed, in a few words.
+    /// How the build or the test ended, in a few words.
     pub what: String,
-    /// Whether a build was run.
+    /// Whether a build was run, successful or not.
     pub has_built: bool,
     /// Whether a limit on time ended the build or the test.
     pub timed_out: bool,
-    /// Wall time of build and test.
+    /// Wall time of writing the version's files, of the build and of the test.
     pub took: Duration,
-    /// Wall time of the build.
+    /// Wall time of writing the version's files and of the build; 0 if it failed or was not needed.
     pub build_took: Duration,
-    /// The crash of the program, if it had one.
+    /// The crash of the program. `None` if it had none, or if a command is the test.
     pub failure: Option<HeldFailure>,
 }
 
@@ -66,7 +67,7 @@ pub struct Workbench {
     worktree: Worktree,
     build: Option<Shell>,
     test: Option<Shell>,
-    /// The key of the version whose build has succeeded last.
+    /// The key of the version in the worktree, if its build has succeeded.
     built: Option<[u8; 32]>,
 }
 
@@ -90,13 +91,12 @@ impl Workbench {
         }
     }
 
-    /// Builds and tests a version. With `anew`, it is built on what the build of the first version has
-    /// left, and not on what later builds have.
-    /// If there is no copy of that, it is built in an empty directory.
+    /// Builds and tests a version. It is not built again if it was built last. With `anew`, it is
+    /// always built, on what the build of the first version has left; if there is no copy of that,
+    /// in an empty directory.
     ///
-    /// # Errors
-    /// If files cannot be written, a command cannot be started, or a test ends with a status that
-    /// ends the search.
+    /// If files cannot be written, the disk is full, a command cannot be started, or a test ends
+    /// with a status or signal that ends the search.
     pub fn run(
         &mut self,
         tree: &Tree,
@@ -140,7 +140,8 @@ impl Workbench {
         })
     }
 
-    /// Runs the build; returns a report if it fails.
+    /// Runs the build. Returns a report if it fails; `None` if it succeeds, or the recipe has no
+    /// build.
     fn build(&mut self) -> Result<Option<Report>, ChangesError> {
         let Some(line) = self.recipe.build.clone() else {
             return Ok(None);
@@ -187,8 +188,8 @@ impl Workbench {
         }))
     }
 
-    /// Checks whether a command has failed because the disk is full, which says nothing about the
-    /// version.
+    /// Fails if a command has probably failed because the disk is full, which says nothing about
+    /// the version.
     fn check_space(&self, output: &[u8]) -> Result<(), ChangesError> {
         let folder = self.worktree.root();
         let is_full = space::free(folder).is_some_and(|free| free < LEAST_SPACE)
@@ -290,11 +291,12 @@ impl Workbench {
     }
 }
 
-/// Directory of compiler names that lead to ccache, as Debian and Fedora install it.
+/// Directories of compiler names that lead to ccache, as Debian and Fedora install it.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
-/// Adds the variables by which a build uses ccache and sccache where these are installed, before
-/// those of the user. In a sandbox a build can neither write to a cache nor reach its server.
+/// Returns the variables of a build: those of the user, and before them those by which it uses
+/// ccache and sccache where these are installed. In a sandbox only those of the user, because there
+/// a build can neither write to a cache nor reach its server.
 fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if recipe.sandbox == Sandbox::On {
@@ -317,7 +319,8 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// Derives the report from a run of the program: the held crash is FAIL, another UNRESOLVED.
+/// Derives the report from a run of the program: the crash `held`, or any crash without it, is
+/// FAIL, another UNRESOLVED, no crash PASS. Reaching a limit without a crash is UNRESOLVED.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     let of = |outcome, what: String, failure| Report {
         outcome: Some(outcome),
@@ -357,7 +360,8 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     of(outcome, what, Some(failure))
 }
 
-/// Finds the program of a version: a path in its directory, an absolute path, or a name in PATH.
+/// Finds the program of a version: a path in its directory, an absolute path, or a name in PATH;
+/// `None` if there is no such program.
 fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     let inside = root.join(program);
     let path = match inside.is_file() {
@@ -367,7 +371,7 @@ fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     find_program(&path).ok()
 }
 
-/// Returns the last lines of an output.
+/// Returns the last `SHOWN_LINES` lines of an output that are not blank.
 fn tail(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<&str> = text
@@ -436,7 +440,7 @@ impl Shell {
         Ok(self.executor.run(input)?.ended)
     }
 
-    /// Returns the end of what the last run printed.
+    /// Returns what the last run printed, at most the last `MOST_OUTPUT` bytes of it.
     fn output(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut file = &self.output;

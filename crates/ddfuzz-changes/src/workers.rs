@@ -1,5 +1,5 @@
-//! Workers that build and test versions: each has a worktree of its own, and idle ones test versions
-//! ahead that the search will probably ask for.
+//! Workers that build and test versions, each in a separate worktree. Idle ones test versions ahead
+//! that the search will probably ask for.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::workbench::{Report, Workbench};
 const TICK: Duration = Duration::from_millis(50);
 /// Builds and tests of candidates may take this many times as long as those of the two versions.
 const FACTOR: u32 = 10;
-/// Shortest limits that are learned.
+/// Shortest limits that are learned, for builds and for tests.
 const LEAST_BUILD: Duration = Duration::from_secs(30);
 const LEAST_TEST: Duration = Duration::from_secs(5);
 
@@ -34,35 +34,38 @@ struct Job {
 /// A worker thread, seen from the search.
 struct Worker {
     jobs: Sender<Job>,
-    /// The version that the worker builds and tests; `None` if it is idle.
+    /// Key of the version that the worker builds and tests; `None` if it is idle.
     busy: Option<[u8; 32]>,
-    /// The version in its worktree.
+    /// The version that the worker was given last; `None` before the first.
     holds: Option<Arc<Tree>>,
 }
 
 type Done = (usize, Result<Report, ChangesError>);
 
-/// The workers of a search. The threads are not waited for: if the search is stopped in a long build,
-/// ddfuzz ends, and the supervisors end the build.
+/// Hands versions to the worker threads that build and test them, keeps the reports of versions
+/// tested ahead, and learns the time limits. The threads are not joined: if the search is stopped
+/// in a long build, ddfuzz ends, and the supervisors end the build.
 pub struct Workers {
     workers: Vec<Worker>,
     done: Receiver<Done>,
-    /// Reports of versions that were tested ahead.
+    /// Reports that have arrived and that the search has not yet asked for, by the key of the
+    /// version.
     ahead: HashMap<[u8; 32], Report>,
     limits: (Duration, Duration),
-    /// Whether the user has set the limits on builds and on tests.
+    /// Whether the limits on builds and on tests are those of the user, which are not learned.
     keep: (bool, bool),
-    /// Longest build and test of the two versions so far.
+    /// Longest wall time of a build and of a test so far.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
-    /// Number of builds that were run.
+    /// Number of builds that were run, also those that failed and those of versions tested ahead.
     pub builds: u64,
-    /// Number of versions that were tested ahead and not asked for.
+    /// Number of versions that were given to idle workers to be tested ahead, whether or not the
+    /// search asked for them later.
     pub speculative: u64,
 }
 
 impl Workers {
-    /// Starts `jobs` workers, whose worktrees are made in `folder`.
+    /// Starts `jobs` workers, at least one, whose worktrees are directories in `folder`.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -102,13 +105,14 @@ impl Workers {
         })
     }
 
-    /// Returns the number of versions that can be tested ahead.
+    /// Returns how many versions can be tested at the same time as the one that the search asks
+    /// for.
     pub fn spare(&self) -> usize {
         self.workers.len() - 1
     }
 
-    /// Sets the limits on time by what the versions that were tested so far took, unless the user
-    /// has set them.
+    /// Sets the limits on time to `FACTOR` times the longest build and test so far, and at least to
+    /// the shortest limits. Limits that the user has set stay.
     pub fn learn_limits(&mut self) {
         if !self.keep.0 {
             self.limits.0 = (self.slowest.0 * FACTOR).max(LEAST_BUILD);
@@ -118,10 +122,12 @@ impl Workers {
         }
     }
 
-    /// Builds and tests a version, and versions that are probably asked for next by idle workers.
+    /// Builds and tests a version, and returns its report, at once if the version was tested ahead.
+    /// Idle workers test the versions `ahead` meanwhile. With `anew`, the version is tested again,
+    /// on the first build alone (see [`Workbench::run`]).
     ///
-    /// # Errors
-    /// Those of [`Workbench::run`]; [`ChangesError::Interrupted`] if the user stops the search.
+    /// Those of [`Workbench::run`] for this version; [`ChangesError::Interrupted`] if the user
+    /// stops the search.
     pub fn run(
         &mut self,
         tree: &Arc<Tree>,
@@ -196,8 +202,8 @@ impl Workers {
         }
     }
 
-    /// Waits until a worker is idle; with `is_first`, until the first one is, which has built the first
-    /// version.
+    /// Waits until any worker is idle; with `is_first`, until the first worker is, which has built
+    /// the first version.
     fn wait_for_an_idle_worker(&mut self, is_first: bool) -> Result<(), ChangesError> {
         let count = if is_first { 1 } else { self.workers.len() };
         while self.workers[..count]
@@ -209,15 +215,15 @@ impl Workers {
         Ok(())
     }
 
-    /// Takes the reports that have arrived.
+    /// Stores the reports that have arrived, without waiting.
     fn collect(&mut self) {
         while let Ok((number, result)) = self.done.try_recv() {
             self.file(number, result);
         }
     }
 
-    /// Waits for a report; an error of the version `key` is returned, others are dropped, because the
-    /// search may never ask for those versions.
+    /// Waits for a report for a short time, and stores it. An error of the version `key` is
+    /// returned; those of others are dropped, because the search may never ask for these versions.
     fn receive(&mut self, key: [u8; 32]) -> Result<(), ChangesError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ChangesError::Interrupted { executed: 0 });
@@ -253,7 +259,7 @@ impl Workers {
     }
 }
 
-/// The work of one thread: builds and tests one version after another.
+/// Runs one worker: builds and tests one version after another, until the search ends.
 fn work(
     number: usize,
     mut bench: Workbench,

@@ -20,9 +20,11 @@ use crate::tree::{Content, EXECUTABLE, Entry, Tree};
 /// in steps of some milliseconds, and a build tool compares the times of sources and objects.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Largest directory that is copied, in bytes: a copy shall take less time than a compilation.
+/// Size of the largest directory that is copied, in bytes: a copy shall take less time than a
+/// compilation.
 const MOST_COPIED: u64 = 64 << 20;
-/// Number of copies at one time, and the size of all of them together, in bytes.
+/// Largest number of copies at one time, and the size of all of them together, in bytes; at least
+/// four are kept.
 const MOST_COPIES: usize = 12;
 const MOST_COPIED_TOGETHER: u64 = 256 << 20;
 
@@ -51,7 +53,7 @@ const BUILD_FILES: [&str; 16] = [
 pub struct Worktree {
     root: PathBuf,
     sandbox: Sandbox,
-    /// The files that were written; `None` if the directory has to be made anew.
+    /// The version whose files are in the directory; `None` if the directory has to be made anew.
     state: Option<Tree>,
     /// When the last build ended.
     built: Instant,
@@ -60,7 +62,7 @@ pub struct Worktree {
     copies: Vec<Copy>,
     /// Whether the directory is small enough to be copied.
     is_small: bool,
-    /// Names of the files that a file includes, by the object that is its content.
+    /// Names of the files that a file includes, by the content of the file.
     includes: HashMap<Content, Vec<Vec<u8>>>,
 }
 
@@ -85,7 +87,7 @@ impl Worktree {
         &self.root
     }
 
-    /// Notes that a build has ended.
+    /// Notes that a build or test has ended now.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }
@@ -96,8 +98,9 @@ impl Worktree {
         self.state = None;
     }
 
-    /// Keeps a copy of the directory with the build of its version, unless the directory is large. The
-    /// first copy is kept, of the others the last ones.
+    /// Keeps a copy of the directory with the build of its version, unless the directory is large
+    /// or there is a copy of this version. If there are too many, the oldest copy but the first is
+    /// replaced.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -132,8 +135,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Makes the directory that of the version that was built first, as its build has left it; empty
-    /// if there is no copy of it.
+    /// Replaces the directory by the copy of the version that was built first, as its build has
+    /// left it. Without a copy, the next update begins with an empty directory.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -145,8 +148,8 @@ impl Worktree {
         }
     }
 
-    /// Makes the directory that of the copy which differs from `tree` in the fewest files, unless the
-    /// directory itself does.
+    /// Replaces the directory by the copy whose version differs from `tree` in the fewest files,
+    /// unless the version in the directory differs in as few or fewer.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -261,8 +264,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Removes what is at `path`, and the directories that become empty by that. `is_file`: whether a
-    /// version has a file there, so that a directory was put there by a build.
+    /// Removes what is at `path`, and the directories that become empty by that. With `is_file`, a
+    /// version has a file there, so that a directory was put there by a build and is removed, too.
     fn remove(&self, path: &[u8], is_file: bool) -> Result<(), ChangesError> {
         let file = self.path(path);
         self.clear_way(path)?;
@@ -324,7 +327,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Returns the unchanged files that include one of the changed files, directly or not.
+    /// Returns the paths of the unchanged files that include one of the changed files, directly or
+    /// not. Files are compared by name, without their directories.
     fn including(
         &mut self,
         tree: &Tree,
@@ -400,7 +404,8 @@ fn open_directories(folder: &Path) {
     }
 }
 
-/// Copies all files of a directory with their times to the directory `place`, which is emptied first.
+/// Copies all files of a directory, with their times, into the directory `place`, which is emptied
+/// first.
 fn copy(from: &Path, place: &Path) -> Result<(), ChangesError> {
     empty(place)?;
     let copied = Command::new("cp")

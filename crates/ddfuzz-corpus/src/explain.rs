@@ -37,6 +37,9 @@ const NAMED: usize = 3;
 
 /// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the
 /// cleanup has stored, and runs nothing.
+///
+/// # Errors
+/// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
 pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
     let out = |why: String| Ok(Fate::new(false, true, why));
     let mut bytes = Vec::new();
@@ -75,7 +78,7 @@ pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<
         true => place.fresh_journal(),
         false => place.journal(),
     };
-    let Some(view) = JournalView::into(&journal)? else {
+    let Some(view) = JournalView::open(&journal)? else {
         return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
     };
     out(match view.seen(&id)? {

@@ -4,8 +4,8 @@ use std::{collections::HashMap, ops::Range};
 
 use crate::sequence::lines;
 
-/// Maximum size, in bytes, of two texts that are compared byte by byte; larger ones are compared by
-/// lines first.
+/// Maximum size, in bytes, of each of two texts that are compared byte by byte; larger ones are
+/// compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
 /// A textual change from a passing text to a failing one: some bytes are removed, and others are

@@ -11,8 +11,9 @@ use crate::{Config, ConfigId, Hints, Outcome};
 /// Before the first step, the caller tests the whole input, which must give FAIL, and the empty
 /// input.
 ///
-/// A search is cheap to clone. To test ahead, a scheduler clones the search, tells the clone the
-/// likely outcome, and asks the clone for the next candidate.
+/// To test ahead, a scheduler clones the search, tells the clone the likely outcome, and asks the
+/// clone for the next candidate. Cloning a [`Subset`](super::Subset) or [`Full`](super::Full) takes
+/// as long as the search so far, without its tests; other searches are cheap to clone.
 pub trait Search: Send {
     /// Returns the candidate to test now; `None` if the search has ended. Calls without a
     /// [`tell`](Search::tell) in between return the same candidate.

@@ -309,7 +309,7 @@ impl TreeOutcome {
         // `wait` fails when nothing is left; only this thread reaps what it traces.
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                seen.stopped(tid, status);
+                seen.handle_stop(tid, status);
             } else if let Ended::Signal(signal) = Ended::from_wait_status(status)
                 && Ended::Signal(signal).is_crash(None)
             {
@@ -320,7 +320,7 @@ impl TreeOutcome {
         seen
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             0 => resume(libc::PTRACE_CONT, tid, signal),

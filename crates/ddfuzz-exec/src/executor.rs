@@ -82,7 +82,7 @@ pub trait Executor: Send {
     }
 
     /// Returns the comparisons in the target's last run whose operands differed, oldest first: at
-    /// most 256, each pair of operands once, each operand of at most 64 bytes.
+    /// most 256, each pair of operands once, of each operand the first 64 bytes.
     fn compared(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
@@ -119,8 +119,9 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Returns the inputs that ran before the last one in the same process, oldest first: at most
-    /// 32, each of at most 64 KiB. Empty where each run has its own process.
+    /// Returns inputs that ran before the last one in the same process, oldest first: at most 32,
+    /// and only those after the last input of more than 64 KiB. Empty where each run has its own
+    /// process.
     fn preceding(&self) -> Vec<Vec<u8>> {
         Vec::new()
     }

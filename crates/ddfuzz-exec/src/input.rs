@@ -12,7 +12,7 @@ use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files, ways};
 
 /// Mode of named input files: readable by everybody, because the target may run as another user.
-const MODE: u32 = 0o644;
+const INPUT_FILE_MODE: u32 = 0o644;
 
 pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
@@ -231,7 +231,7 @@ fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
 
 fn create(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.set_permissions(Permissions::from_mode(MODE))?;
+    file.set_permissions(Permissions::from_mode(INPUT_FILE_MODE))?;
     Ok(file)
 }
 
@@ -239,7 +239,8 @@ fn create(path: &Path) -> io::Result<File> {
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::symlink_metadata(path)) {
         (Ok(ours), Ok(named)) => {
-            (ours.dev(), ours.ino()) == (named.dev(), named.ino()) && ours.mode() & 0o7777 == MODE
+            (ours.dev(), ours.ino()) == (named.dev(), named.ino())
+                && ours.mode() & 0o7777 == INPUT_FILE_MODE
         }
         _ => false,
     }
@@ -420,8 +421,8 @@ impl InputChannel {
         }
     }
 
-    /// Returns device and inode of the files from which the target reads, for a program that a
-    /// server runs on up to its first use of them; empty for other targets.
+    /// Returns device and inode of the files from which the target reads; empty for a batch of
+    /// inputs.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         match self {
             InputChannel::Single { input, .. } => input.identities(),

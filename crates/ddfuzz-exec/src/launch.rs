@@ -73,7 +73,8 @@ pub(crate) struct Launch {
     /// The memory file with the program's code and its breakpoints, if runs report which blocks they
     /// reach.
     pub(crate) code: Option<File>,
-    /// The files of a process that runs many inputs, for [`Inject::Restore`].
+    /// Files that only a server of [`Inject::Restore`] inherits: the input, the batch of inputs,
+    /// and the pipes that capture stdout and stderr.
     pub(crate) runner: Option<RunnerFiles>,
     /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
     pub(crate) inputs: Vec<(u64, u64)>,

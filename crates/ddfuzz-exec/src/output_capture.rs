@@ -70,7 +70,7 @@ impl<S: Sink> DrainedPipe<S> {
         let drained = Arc::clone(&drain);
         std::thread::Builder::new()
             .name(thread.to_owned())
-            .spawn(move || while readable(&waiting) && lock(&drained).take() {})?;
+            .spawn(move || while wait_until_readable(&waiting) && lock(&drained).take() {})?;
         Ok(DrainedPipe {
             writer: writer.into(),
             drain,
@@ -199,7 +199,7 @@ fn lock<D>(drain: &Mutex<D>) -> MutexGuard<'_, D> {
 }
 
 /// Waits until the pipe can be read or its write end is closed. Returns false if waiting fails.
-fn readable(fd: &OwnedFd) -> bool {
+fn wait_until_readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];
     loop {
         match poll(&mut fds, PollTimeout::NONE) {

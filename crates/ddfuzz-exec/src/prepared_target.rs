@@ -191,7 +191,8 @@ impl PreparedTarget {
         }
     }
 
-    /// Creates a directory for the debug text that a libfuzzer-sys harness prints of an input.
+    /// Creates a directory for what the target's runtime writes to files: sanitizer reports, or the
+    /// debug text of a libfuzzer-sys harness.
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());
@@ -308,8 +309,10 @@ fn nobody() -> Identity {
     }
 }
 
-/// Returns the first of `path` and its parent directories that not everybody may read and execute,
-/// or for a directory search; `None` if there is none.
+/// Returns the first of `path` and its parent directories that another user may not use: a file
+/// needs the permissions to read and execute for everybody, a directory the permission to search.
+/// What belongs to `nobody` counts as usable. `None` if there is none; `path` itself if it cannot
+/// be resolved.
 fn first_closed(path: &Path) -> Option<PathBuf> {
     let Ok(path) = path.canonicalize() else {
         return Some(path.to_owned());

@@ -18,7 +18,8 @@ const WINDOW: u64 = 128;
 const SLOW: Duration = Duration::from_millis(5);
 /// Number of compared runs after which the share of slow ones is looked at.
 const SLOW_WINDOW: u32 = 8;
-/// Number of compared runs, during probation, of which no two were alike.
+/// Number of runs, during probation, that could not be compared because two new processes already
+/// differed. After so many, `main` runs no more inputs in one process.
 const MOST_UNSTABLE: u32 = 4;
 /// CPU time that a run without a fork saves, at least.
 const SAVED: Duration = Duration::from_micros(150);
@@ -26,8 +27,8 @@ const SAVED: Duration = Duration::from_micros(150);
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
-/// `main`. A fork makes longer runs again, within the target's own limits: beside them it costs
-/// nothing.
+/// `main`. A longer run is made again by a fork, within the target's own limits: beside such a run
+/// a fork costs nothing.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 

@@ -50,7 +50,7 @@ pub(crate) enum Trouble {
     /// `runtime/restore.h`).
     Unfit(i32),
     /// The bytes are not a first message (hello) of this protocol and version.
-    Nonsense,
+    ProtocolBroken,
 }
 
 pub(crate) const HELLO_SIZE: usize = 24;
@@ -129,7 +129,7 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<(i32, ForkPoint), T
         (MAGIC, VERSION, 4) => Err(Trouble::Children),
         (MAGIC, VERSION, 5) => Err(Trouble::Descriptors),
         (MAGIC, VERSION, 6) => Err(Trouble::Unfit(detail)),
-        _ => Err(Trouble::Nonsense),
+        _ => Err(Trouble::ProtocolBroken),
     }
 }
 

@@ -115,7 +115,7 @@ pub struct CrashMessages {
     /// The first 4 KiB and the last 64 KiB that the run wrote to stderr. A line between them marks
     /// the gap, if there is one.
     pub stderr: Vec<u8>,
-    /// The report that a sanitizer wrote to a file in the run, 64 KiB of it at most; empty without
+    /// The first 64 KiB of the report that a sanitizer wrote to a file in the run; empty without
     /// one.
     pub report: Vec<u8>,
 }

@@ -216,8 +216,9 @@ impl Reports {
         self.0.path().join(NAME)
     }
 
-    /// Returns the oldest sanitizer report of a run: later ones are of parent processes that failed
-    /// because of it. Complete once all processes of the run have ended; empty without a report.
+    /// Returns the first 64 KiB of a run's oldest sanitizer report: later ones are of parent
+    /// processes that failed because of it. Complete once all processes of the run have ended;
+    /// empty without a report.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries

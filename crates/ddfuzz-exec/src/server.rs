@@ -58,7 +58,7 @@ pub(crate) enum RequestError {
     Silent(Ended),
     /// The fork server broke the protocol; the text says how.
     #[error("{0}")]
-    Nonsense(String),
+    ProtocolBroken(String),
     /// The program could not be executed.
     #[error("executing the program failed: {0}")]
     Exec(nix::Error),
@@ -281,7 +281,7 @@ impl Server {
             WaitOutcome::Ready => Ok(None),
             WaitOutcome::Killed(killed) => Ok(Some(killed)),
             WaitOutcome::Silent(why) => Err(RequestError::Silent(why)),
-            WaitOutcome::Untaken => Err(RequestError::Nonsense(
+            WaitOutcome::Untaken => Err(RequestError::ProtocolBroken(
                 "it does not accept requests".to_owned(),
             )),
         }
@@ -292,8 +292,10 @@ impl Server {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !watch::readable(&self.pipes.reply, left) {
-                return Err(RequestError::Nonsense("it does not answer".to_owned()));
+            if !watch::wait_until_readable(&self.pipes.reply, left) {
+                return Err(RequestError::ProtocolBroken(
+                    "it does not answer".to_owned(),
+                ));
             }
             if let Some(reply) = self.next_reply()? {
                 return Ok(reply);
@@ -311,7 +313,7 @@ impl Server {
                 return Err(RequestError::Died);
             }
             Err(error) => {
-                return Err(RequestError::Nonsense(format!(
+                return Err(RequestError::ProtocolBroken(format!(
                     "its reply cannot be read: {error}"
                 )));
             }
@@ -319,7 +321,7 @@ impl Server {
         let reply = Reply::from_bytes(&bytes);
         if reply.seq > self.seq {
             let (given, asked) = (reply.seq, self.seq);
-            return Err(RequestError::Nonsense(format!(
+            return Err(RequestError::ProtocolBroken(format!(
                 "it replied to run {given} instead of {asked}"
             )));
         }
@@ -376,10 +378,11 @@ impl ObservedProcess for LoopProcess<'_> {
 }
 
 fn not_shared(error: std::io::Error) -> RequestError {
-    RequestError::Nonsense(format!("memory cannot be shared with it: {error}"))
+    RequestError::ProtocolBroken(format!("memory cannot be shared with it: {error}"))
 }
 
-/// Waits for a fork server's first message (hello) and returns the server's process id.
+/// Waits for a fork server's first message (hello); returns the server's process id and the point
+/// where it forks runs. Fails when none came in time, or the program cannot be run like this.
 pub(crate) fn await_hello(
     launch: &Launch,
     reply: &mut File,
@@ -443,7 +446,7 @@ pub(crate) fn read_within(
     let mut filled = 0;
     while filled < buffer.len() {
         let left = deadline.saturating_duration_since(Instant::now());
-        if !watch::readable(&*from, left) {
+        if !watch::wait_until_readable(&*from, left) {
             return Err(ErrorKind::TimedOut.into());
         }
         match from.read(&mut buffer[filled..]) {
@@ -509,6 +512,6 @@ pub(crate) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
             "it closes file descriptors that it did not open before its main function",
         ),
         Trouble::Unfit(reason) => server_error(launch, refusals::why_unfit(reason)),
-        Trouble::Nonsense => server_error(launch, "it does not speak the protocol"),
+        Trouble::ProtocolBroken => server_error(launch, "it does not speak the protocol"),
     }
 }

@@ -301,7 +301,7 @@ impl Retriable for ServerExecutor {
         let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
             let begun = console.begin(input).map_err(|error| {
-                RequestError::Nonsense(format!("its terminal cannot be used again: {error}"))
+                RequestError::ProtocolBroken(format!("its terminal cannot be used again: {error}"))
             });
             begun.map_err(Failure::Request)?;
             limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));

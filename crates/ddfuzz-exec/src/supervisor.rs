@@ -17,7 +17,7 @@ use std::{
     ffi::OsStr, fs, net::Shutdown, os::unix::ffi::OsStrExt, os::unix::net::UnixStream, sync::Once,
 };
 
-use crate::{proc_tree, watch::readable};
+use crate::{proc_tree, watch::wait_until_readable};
 
 /// How long the supervisor processes may take to kill a target with all its descendants.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -64,13 +64,13 @@ impl Supervisor {
         Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits until both supervisor processes have ended; returns false if they have not within 10
-    /// s.
+    /// Waits until both supervisor processes have ended; returns false if they have not ended
+    /// within 10 s.
     fn is_gone(&mut self) -> bool {
         let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !readable(&self.supervisor_pipe, left) {
+            if !wait_until_readable(&self.supervisor_pipe, left) {
                 return false;
             }
             // A supervisor sends nothing more; its end closes or resets the pipe.
@@ -161,7 +161,7 @@ pub(crate) struct Cgroup {
 
 impl Cgroup {
     /// Creates a control group of at most `processes` processes and threads; `None` where that is
-    /// not permitted.
+    /// not permitted. The first call also removes the control groups of dead ddfuzz processes.
     pub(crate) fn create(processes: u32) -> Option<Cgroup> {
         static STALE: Once = Once::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);

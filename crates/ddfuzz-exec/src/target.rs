@@ -11,7 +11,7 @@ use crate::{Sandbox, Way};
 /// Which program a target is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// An installed program, by absolute path.
+    /// An installed program: a path, or a name without `/` that is looked for in PATH.
     Path(PathBuf),
     /// A bundled target, by name (`ul`, or `ul-fixed` for the variant without the bug).
     Bundled(String),
@@ -22,8 +22,8 @@ pub enum Program {
 pub struct Target {
     /// The program to run.
     pub program: Program,
-    /// Arguments without the program's name. `@@` stands for a file with the input; without `@@`
-    /// the input is on stdin.
+    /// Arguments without the program's name. What `@@` stands for depends on `channel`: usually a
+    /// file with the input.
     pub args: Vec<OsString>,
     /// How the input reaches the program: on stdin, in files or at a terminal.
     pub channel: Channel,
@@ -72,8 +72,8 @@ impl Target {
     }
 }
 
-/// How an input reaches the `main` of a target (the channels of the fuzz studies). Entry functions
-/// are given the input itself, whatever the channel; they are not called at a terminal.
+/// How an input reaches the `main` of a target. Entry functions are given the input itself,
+/// whatever the channel; they are not called at a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
@@ -157,8 +157,8 @@ pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Limits on one run. Hangs are judged by CPU time; the wall limit behind it only catches
-/// sleepers, because wall clocks lie on a busy machine.
+/// Limits on one run. A run that computes without end is found by its CPU time, which does not
+/// depend on how busy the machine is; a run that sleeps is found by its wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// CPU time of the run's process tree.
@@ -220,7 +220,8 @@ pub struct TargetRecord {
     pub program: Option<OsText>,
     /// Name of the bundled target; null for a program.
     pub bundled: Option<String>,
-    /// Arguments; `@@` stands for a file holding the input.
+    /// Arguments without the program's name. What `@@` stands for depends on `channel`: usually a
+    /// file with the input.
     pub args: Vec<OsText>,
     /// Input channel; absent if the input is on stdin or in a file of any name.
     #[serde(default, skip_serializing_if = "Channel::is_plain")]
@@ -232,7 +233,7 @@ pub struct TargetRecord {
     pub env_only: bool,
     /// Working directory; null for a scratch directory.
     pub cwd: Option<OsText>,
-    /// Exit status that counts as a crash; absent if there is none.
+    /// Exit status that counts as a crash; null if there is none.
     pub crash_exit: Option<i32>,
     /// Sandbox of the target; absent if there is none.
     #[serde(default, skip_serializing_if = "Sandbox::is_off")]

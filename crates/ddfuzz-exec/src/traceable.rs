@@ -1,5 +1,5 @@
-//! Runs a target under a tracer: the child process waits just before its `execve` until the tracer
-//! has seized it.
+//! Runs a target under a tracer: the child process waits just before its `execve`, or before `main`
+//! if it is forked from the loaded target, until the tracer has seized it.
 
 use nix::unistd::Pid;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,14 +26,15 @@ pub struct Traceable {
 
 impl Traceable {
     /// Prepares `target` for tracing. For [`Way::Harness`] a run calls the entry function (such as
-    /// `LLVMFuzzerTestOneInput`), else `main`. Fails when the program is missing or cannot be
-    /// executed.
+    /// `LLVMFuzzerTestOneInput`), else `main`. Fails when the program is missing, cannot be
+    /// executed, or has no entry function to call.
     pub fn new(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         Traceable::at(PreparedTarget::prepare(target, way)?, target, way, None)
     }
 
-    /// Prepares `target` for tracing; runs are forked by a fork server where the method of
-    /// execution `way` uses one. Fails as [`new`](Traceable::new) does.
+    /// Prepares `target` for tracing; for the methods of execution `inject`, `snapshot` and
+    /// `harness`, a fork server inside the loaded target forks the runs where the program permits
+    /// it. Fails as [`new`](Traceable::new) does.
     pub fn forking(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let mut prepared = PreparedTarget::prepare(target, way)?;
         if matches!(way, Way::Inject | Way::Snapshot) {
@@ -248,7 +249,7 @@ impl Traceable {
     }
 
     /// Returns the names of the compiler instrumentation that decides which crashes the program can
-    /// show ([`TargetFacts::instrumentation`]); `None` for a script.
+    /// show ([`TargetFacts::instrumentation`]); `None` if the program is no ELF file.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
         self.lock().reruns.instrumentation()
     }
@@ -307,7 +308,9 @@ impl Traced {
         self.executes
     }
 
-    /// Lets the waiting child process continue to its `execve`. Fails when the fork server is gone.
+    /// Lets the waiting child process continue, to its `execve` if it still has to execute the
+    /// target; at a terminal, typing begins. Fails when the fork server is gone or the terminal
+    /// cannot be reset.
     pub fn release(&mut self) -> Result<(), ExecError> {
         self.released = true;
         let mut inner = self.of.lock();
@@ -384,7 +387,8 @@ impl Traced {
         }
     }
 
-    /// Returns what the run wrote about its crash: stderr and a sanitizer's report.
+    /// Returns what the run wrote about its crash: stderr, or the output on its terminal, and a
+    /// sanitizer's report.
     pub fn crash_messages(&mut self) -> CrashMessages {
         let mut inner = self.of.lock();
         let report = inner.reports.as_ref().map(Reports::read);
@@ -455,8 +459,8 @@ impl Reruns {
         }
     }
 
-    /// Returns the names of the program's compiler instrumentation; `None` where the program is
-    /// unknown.
+    /// Returns the names of the program's compiler instrumentation; `None` if the program is no ELF
+    /// file or cannot be read.
     fn instrumentation(&self) -> Option<Vec<String>> {
         let facts = TargetFacts::of(&self.target).ok()?;
         facts.instrumentation()

@@ -12,8 +12,8 @@ use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
 /// Time between two checks of a run's limits. Shorter runs are never checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// How often a run over its limits is observed further, to get its hang signature, before it is
-/// killed.
+/// For how many slices, at most, a run over its limits is observed further, to get its hang
+/// signature, before it is killed.
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -39,7 +39,8 @@ pub(crate) struct Killed {
     /// Number of the run that was killed. A fast next run of the same request may have begun before
     /// the kill.
     pub(crate) run: u64,
-    /// CPU time of all processes of the run, which its wait status counts only if they were reaped.
+    /// CPU time of all processes of the run, which its wait status counts only if they were reaped;
+    /// 0 if the run was killed because it hangs like a known hang.
     pub(crate) cpu: Duration,
 }
 
@@ -75,7 +76,7 @@ impl Watch<'_> {
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
-        if readable(self.reply, first.unwrap_or(SLICE)) {
+        if wait_until_readable(self.reply, first.unwrap_or(SLICE)) {
             return WaitOutcome::Ready;
         }
         if first.is_some()
@@ -143,7 +144,7 @@ impl Watch<'_> {
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let pause = look.as_ref().and_then(|look| look.detector.pause());
-            if readable(self.reply, pause.unwrap_or(SLICE).min(left)) {
+            if wait_until_readable(self.reply, pause.unwrap_or(SLICE).min(left)) {
                 return Some(WaitOutcome::Ready);
             }
             let (run, why, cpu) = (self.taken(), Ended::Timeout, Duration::ZERO);
@@ -198,11 +199,11 @@ impl Watch<'_> {
             }
             // The target may have stopped the server.
             let _ = kill(self.server, Signal::SIGCONT);
-            if readable(self.reply, SLICE) {
+            if wait_until_readable(self.reply, SLICE) {
                 return WaitOutcome::Killed(killed);
             }
         }
-        match readable(self.reply, SLICE) {
+        match wait_until_readable(self.reply, SLICE) {
             true => WaitOutcome::Killed(killed),
             false => WaitOutcome::Silent(killed.why),
         }
@@ -211,7 +212,7 @@ impl Watch<'_> {
 
 /// Waits until `fd` can be read or its other end is closed, for at most `timeout`; returns false if
 /// the time is over.
-pub(crate) fn readable(fd: impl AsFd, timeout: Duration) -> bool {
+pub(crate) fn wait_until_readable(fd: impl AsFd, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
         let mut fds = [PollFd::new(fd.as_fd(), PollFlags::POLLIN)];

@@ -241,6 +241,7 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
+/// The part of a target that is run.
 enum RunPart {
     /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
     Entry(String),
@@ -253,8 +254,8 @@ enum RunPart {
 }
 
 /// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
-/// function (such as `LLVMFuzzerTestOneInput`) gets no arguments. libFuzzer's flags do not count as
-/// arguments.
+/// function (such as `LLVMFuzzerTestOneInput`) gets no arguments; for a libFuzzer binary only `@@`
+/// counts as an argument.
 fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
         return Ok(RunPart::Main); // nothing else has a terminal
@@ -302,8 +303,9 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 
 /// Starts the target by the method `inject`: with a fork server inside an unmodified, dynamically
 /// linked program. The program is loaded once and runs up to the first call whose result may differ
-/// between runs; each run forks there (docs/decisions/0162). At a terminal, which is new for each
-/// run, and on systems that cannot watch the program's calls, each run forks just before `main`.
+/// between runs; each run forks there (docs/decisions/0162). At a terminal, which each run has to
+/// take as its own, and on systems that cannot watch the program's calls, each run forks just
+/// before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     start_forking(target, Way::Inject)
 }
@@ -435,7 +437,7 @@ pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
 }
 
 /// The environment variable of libfuzzer-sys that names the file for the debug text of an input.
-const VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
+const DEBUG_PATH_VARIABLE: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
 /// Returns the `Debug` text of the value that a harness of libfuzzer-sys, `fuzz_target!( x: T )`,
 /// builds from `input`: at most 64 KiB, without trailing white space, lossy UTF-8. `None` for other
@@ -451,7 +453,7 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
     let mut asking = target.clone();
     // The last definition of a variable wins.
     let path = reports.log_path().into_os_string();
-    asking.env.push((VARIABLE.into(), path));
+    asking.env.push((DEBUG_PATH_VARIABLE.into(), path));
     let mut executor = ServerExecutor::start(&asking, prepared, Way::Command, Role::Serve, None)?;
     executor.run(input)?;
     let written = reports.read();
@@ -462,7 +464,7 @@ pub fn debug_text(target: &Target, input: &[u8]) -> Result<Option<String>, ExecE
 }
 
 /// Whether the target is a libFuzzer binary that can write the debug text of an input, to the file
-/// that [`VARIABLE`] names.
+/// that [`DEBUG_PATH_VARIABLE`] names.
 fn has_debug_text(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;

@@ -37,8 +37,8 @@ impl Call {
     }
 
     /// Encodes a part of `target`'s call as a text. For [`Part::Argument`], `at` is the index of
-    /// the argument; for other parts, it is the index of the first of at most 256 arguments or
-    /// variables.
+    /// the argument; the text is empty if there is no such argument, or if it contains `@@`. For
+    /// other parts, `at` is the index of the first of at most 256 arguments or variables.
     pub fn new(target: Target, part: Part, at: usize) -> Call {
         let mut alphabet = Vec::new();
         let text = match part {
@@ -58,8 +58,9 @@ impl Call {
         }
     }
 
-    /// Lists the parts of a call to minimize, in order: whole arguments, characters of each
-    /// remaining argument, environment variables. `args` and `env` select which of them are wanted.
+    /// Lists the parts of a call to minimize, each with the index `at` that [`Call::new`] takes, in
+    /// order: whole arguments, characters of each remaining argument, environment variables. `args`
+    /// and `env` select which of them are wanted.
     pub fn places(target: &Target, args: bool, env: bool) -> Vec<(Part, usize)> {
         let windows = |count: usize| (0..count).step_by(MAX_UNITS);
         let mut places = Vec::new();

@@ -11,19 +11,21 @@ use crate::{Kind, log::What};
 /// Degree of minimality that the log proves of the result of a minimization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Claim {
-    /// Removing any one byte makes the failure go away (A.11), proven by outcomes in the log.
+    /// Removing any one byte makes the failure go away (*Why Programs Fail*, A.11), proven by
+    /// outcomes in the log.
     #[serde(rename = "1-minimal")]
     OneMinimal,
-    /// Removing any one or two bytes makes the failure go away (A.10), proven by outcomes in the
-    /// log.
+    /// Removing any one or two bytes makes the failure go away (*Why Programs Fail*, A.10), proven
+    /// by outcomes in the log.
     #[serde(rename = "2-minimal")]
     TwoMinimal,
     /// The result passes, and with any single delta added it no longer passes, proven by outcomes
     /// in the log.
     #[serde(rename = "1-maximal")]
     OneMaximal,
-    /// One end passes and the other fails, and no single delta of their difference can be added to
-    /// the one keeping PASS or taken from the other keeping FAIL (A.15), proven likewise.
+    /// One input passes and the other fails, and no single delta of their difference can be added
+    /// to the first so that it still passes, or removed from the second so that it still fails
+    /// (*Why Programs Fail*, A.15), proven by outcomes in the log.
     #[serde(rename = "1-minimal-difference")]
     OneMinimalDifference,
     /// The result fails and is the smallest input found; minimality is not proven.
@@ -46,9 +48,10 @@ impl std::fmt::Display for Claim {
 /// Number of tests that a claim needs, and how many of them are proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
-    /// Distinct removals with an outcome that is not FAIL.
+    /// Number of proven tests: for `min`, distinct removals with an outcome that is not FAIL.
     pub done: u64,
-    /// Distinct removals. Equal neighbours give one text: a run of k equal bytes is one removal.
+    /// Number of tests: for `min`, distinct removals. Equal neighbours give one text: a run of k
+    /// equal bytes is one removal.
     pub of: u64,
 }
 

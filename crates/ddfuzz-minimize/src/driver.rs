@@ -27,8 +27,9 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 /// [`MinimizeError::NotFailing`] if no run of the input fails; [`MinimizeError::Alternating`] if
 /// the outcome of a script does not depend on the input; [`MinimizeError::Interrupted`] if the
 /// caller asked to stop; [`MinimizeError::Log`] if the log does not fit this input and search;
-/// errors of the oracle and of callbacks. Except after a log error, the log is valid and can be
-/// resumed.
+/// [`MinimizeError::UnknownSearch`] or [`MinimizeError::UnknownStructure`] if there is none of the
+/// name in the log; errors of the oracle and of callbacks. Except after a log error, the log is
+/// valid and can be resumed.
 pub fn minimize(
     input: &[u8],
     oracle: &mut dyn Oracle,

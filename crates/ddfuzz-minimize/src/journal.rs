@@ -29,8 +29,9 @@ impl Journal {
     /// started anew.
     ///
     /// # Errors
-    /// If the file cannot be read or written, if a complete line is invalid, or if the log has
-    /// another input, search, target, key or caching rule. The file is not changed then.
+    /// If the file cannot be read or written, if a complete line is invalid, or if the first line
+    /// is not that of this minimization (input, search, target, key, caching rule and others). The
+    /// file is not changed then.
     pub fn resume(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         if !path.try_exists().map_err(LogError::io("reading", path))? {
             return Journal::create(path, start);
@@ -54,7 +55,8 @@ impl Journal {
         })
     }
 
-    /// Resumes `log`, which was read before; `writer` appends to its complete lines.
+    /// Resumes `log`, which was read before; `writer` appends to its complete lines. A log without
+    /// a complete first line is started anew.
     ///
     /// # Errors
     /// If `start` does not match the first line of the log, or a line cannot be written.

@@ -38,7 +38,8 @@ pub use crash_oracle::{
 pub use driver::minimize;
 pub use journal::Journal;
 pub use minimized::{
-    CallResult, Counts, MinRecord, Minimized, OutcomeRecord, PhaseRecord, Rate, SlipRecord, Warning,
+    CallResult, Counts, MinRecord, Minimized, MinimizedCrash, PhaseRecord, Rate, SlipRecord,
+    Warning,
 };
 pub use options::{
     CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStatus,

@@ -88,7 +88,8 @@ impl std::fmt::Display for Warning {
 /// The result of a minimization that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimized {
-    /// The smallest failing input found.
+    /// The smallest failing input found; the original input if that one did not fail again when it
+    /// was confirmed.
     pub text: Vec<u8>,
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
@@ -177,7 +178,7 @@ impl std::fmt::Display for Rate {
 
 /// The crash that was minimized; all fields are null for an interestingness test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutcomeRecord {
+pub struct MinimizedCrash {
     /// Class of the crash.
     pub class: Option<Class>,
     /// First 12 hex digits of the major key, which identifies the bug.
@@ -213,7 +214,7 @@ pub struct MinRecord {
     /// Name of the search, such as `ddmin`.
     pub search: String,
     /// The crash that was minimized.
-    pub outcome: OutcomeRecord,
+    pub outcome: MinimizedCrash,
     /// First 12 hex digits of the minor key of the result; null if it was not computed.
     pub minor_after: Option<String>,
     /// How often the result failed in its confirmations.
@@ -296,9 +297,9 @@ impl MinRecord {
 
 /// Returns the class and keys of the crash that a log's start line names; all `None` if it names no
 /// crash.
-pub(super) fn outcome_of(start: &StartLine) -> OutcomeRecord {
+pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     let key = start.key.as_ref();
-    OutcomeRecord {
+    MinimizedCrash {
         class: key.map(|key| key.class.clone()),
         major: key.map(|key| key.major.short()),
         minor: key.map(|key| key.minor.short()),

@@ -45,7 +45,7 @@ struct Votes {
     /// Number of runs without failure after which a candidate counts as not failing.
     needed: u64,
     /// Number of runs of the present candidate without failure so far.
-    cast: u64,
+    without_failure: u64,
     /// Whether one of the candidate's runs exceeded its time limit, so that its outcome proves
     /// nothing.
     cut_off: bool,
@@ -56,7 +56,7 @@ impl Votes {
     fn none(needed: u64) -> Votes {
         Votes {
             needed,
-            cast: 0,
+            without_failure: 0,
             cut_off: false,
             shared: false,
         }
@@ -65,7 +65,7 @@ impl Votes {
     /// Checks whether the candidate needs more runs after one with this outcome. A failing run
     /// decides, and so do enough runs without failure.
     fn leaves_open(&self, outcome: Outcome) -> bool {
-        outcome != Outcome::Fail && self.cast + 1 < self.needed
+        outcome != Outcome::Fail && self.without_failure + 1 < self.needed
     }
 }
 
@@ -101,7 +101,8 @@ pub(super) struct Progress {
     /// (time limit exceeded, or no process of its own).
     unproven: u64,
     baseline: Rate,
-    /// Whether a run of the original input exceeded its time limit.
+    /// Whether the time limit cut off a run of the original input, except by the hang that is
+    /// minimized. If no run fails, fewer runs then suffice to give up.
     slow: bool,
     /// Number of runs of the original input that suffice if all of them fail.
     agreeing: u64,

@@ -167,7 +167,8 @@ pub(super) trait Answerer {
         Vec::new()
     }
 
-    /// Waits for all runs that are under way, and returns how many runs ahead were not needed.
+    /// Waits for all runs that are under way. Returns how many runs ahead, in the whole
+    /// minimization, had answers that were not used; 0 without workers.
     fn finish(&mut self) -> u64 {
         0
     }

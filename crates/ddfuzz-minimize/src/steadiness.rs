@@ -48,7 +48,8 @@ pub(super) fn agreeing(doubtful: bool) -> u64 {
 }
 
 /// Judges the runs of the input: `agreeing` runs suffice if all fail, 20 if some do, and 12 if none
-/// does, or 5 if one of them was `slow`, which means that it exceeded its time limit.
+/// does, or 5 if one of them was `slow`: cut off by the time limit, except by the hang that is
+/// minimized.
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {

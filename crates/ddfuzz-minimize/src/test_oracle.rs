@@ -20,8 +20,9 @@ const CANNOT_TELL: i32 = 125;
 /// - UNRESOLVED: the test exited with 125, or exceeded a limit.
 /// - PASS: the test exited with another status, or by a signal.
 ///
-/// Each run has a process and an empty directory of its own. The file of the test must not change
-/// while the oracle exists, because outcomes of two versions must not be mixed.
+/// Each run has a process of its own, and a working directory that contains only the candidate. The
+/// file of the test must not change while the oracle exists, because outcomes of two versions must
+/// not be mixed.
 pub struct TestOracle {
     script: Script,
     /// The program of the test and its limits.

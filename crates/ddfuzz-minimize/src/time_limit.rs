@@ -15,7 +15,7 @@ const HURRY: u32 = 10;
 const LEAST_WALL: Duration = Duration::from_millis(500);
 
 /// Returns the time limit of runs in a search for a hang: a tenth of the limit `found` with which
-/// the hang was found, but at least 50 ms of CPU time and 500 ms of wall time.
+/// the hang was found, but at least 50 ms of CPU time and 500 ms of wall time, and at most `found`.
 pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
     TimeLimit {
         cpu: (found.cpu / HURRY).max(TimeLimit::MIN_LEARNED),
@@ -29,7 +29,7 @@ pub fn hang_search_limit(found: TimeLimit) -> TimeLimit {
 /// (docs/src/minimization.md).
 ///
 /// `slept` is the wall time of the slowest run of a script, which may wait for something such as a
-/// server; candidates then get ten times that wall time.
+/// server; candidates then get at least ten times that wall time. `None` without a script.
 pub(super) fn learned(slowest: Duration, slept: Option<Duration>) -> TimeLimit {
     let limit = TimeLimit::learned(slowest);
     let slept = slept.unwrap_or_default().saturating_mul(SCRIPT_FACTOR);

@@ -16,7 +16,8 @@ use crate::{
 /// A minimization computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The result that the log leads to: the smallest failing text.
+    /// The result that the log leads to: the smallest failing text; the original input if that one
+    /// did not fail again when it was confirmed.
     pub text: Vec<u8>,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
@@ -157,7 +158,8 @@ pub struct Verified {
 
 impl Verified {
     /// Checks whether the claim of the log holds: the result fails in the new run, and all removals
-    /// of single bytes that the claim is about were run again and did not fail.
+    /// of single bytes that the claim is about were run again and did not fail. For
+    /// [`Claim::BestSoFar`], only the result must fail.
     pub fn holds(&self) -> bool {
         self.result == Outcome::Fail && self.proved.done == self.proved.of
     }

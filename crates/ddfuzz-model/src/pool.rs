@@ -38,9 +38,10 @@ impl<'a> TaskPool<'a> {
     }
 
     /// Calls `work` once in each worker thread; it takes tasks and reports their results by its
-    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which they
-    /// arrive, with the error of a worker, and with `None` when nothing has arrived for one `tick`.
-    /// Returns when all threads have ended. The first error makes all workers end after their tasks.
+    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which
+    /// they arrive, with the error of a worker, and with `None` when nothing has arrived for one
+    /// `tick`. Returns when all threads have ended. The first error makes all workers end after
+    /// their tasks.
     ///
     /// # Errors
     /// The error of `receive`; further reports are dropped then.
@@ -94,7 +95,7 @@ impl<'a> TaskPool<'a> {
     }
 }
 
-/// The access of one worker thread to its pool.
+/// What one worker thread uses of its pool: from here it takes tasks, and to here it reports.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
     /// Whether a worker or the receiver of the reports has failed.

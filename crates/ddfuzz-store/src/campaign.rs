@@ -76,7 +76,8 @@ pub struct CampaignFile {
 }
 
 impl CampaignFile {
-    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist.
+    /// Reads `ddfuzz.json` of the directory `root`; `None` if the file does not exist. Fails if it
+    /// is damaged or of another format version.
     pub(super) fn read(root: &Path) -> Result<Option<CampaignFile>, StoreError> {
         let path = root.join(layout::CAMPAIGN);
         let Some(value) = json::read::<Value>(&path)? else {

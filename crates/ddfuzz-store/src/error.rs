@@ -18,7 +18,8 @@ pub enum StoreError {
     NothingToRead {
         /// The path that the user gave.
         path: PathBuf,
-        /// An output directory near the path (a parent, or `ddfuzz-out` inside), for the hint.
+        /// An output directory near the path (a parent, or `ddfuzz-out` inside), for the hint;
+        /// `None` if there is none.
         near: Option<PathBuf>,
     },
     /// The output directory has a format version that this ddfuzz does not know.

@@ -156,8 +156,8 @@ impl Store {
 
     /// Records the result of minimizing an entry's input (`minimized.json`). The reproducer and the
     /// log must be complete before. The reproducer as parsed by the harness (`debug.txt`) is
-    /// written first. Errors: [`StoreError::NoSuch`] if the entry does not exist; if a file cannot
-    /// be written.
+    /// written first. A crash that never failed again is then moved to `flaky/`. Errors:
+    /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         let debug = entry.folder.join(layout::DEBUG);

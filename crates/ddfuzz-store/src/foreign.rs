@@ -359,8 +359,8 @@ impl CrashName {
 }
 
 /// Parses an AFL++ name such as `id:000000,sig:11,src:000002,time:31,execs:87,op:havoc,rep:4`, with
-/// `_` for `:` where AFL++ was built without colons in names. Hangs and queue entries have no
-/// `sig`; only their directory tells them apart.
+/// `_` for `:` where AFL++ was built without colons in names; `None` for other names. Hangs and
+/// queue entries have no `sig`; only their directory tells them apart.
 fn afl(name: &str) -> Option<CrashName> {
     let rest = name.strip_prefix("id")?;
     let separator = rest.chars().next().filter(|c| matches!(c, ':' | '_'))?;
@@ -384,8 +384,8 @@ fn afl(name: &str) -> Option<CrashName> {
 }
 
 /// Parses a honggfuzz name such as
-/// `SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz`.
-/// SIGVTALRM, SIGXCPU and SIGKILL mean a timeout.
+/// `SIGSEGV.PC.555555555189.STACK.18e5a9d2.CODE.1.ADDR.0x0.INSTR.mov____%eax,(%rdx).fuzz`; `None`
+/// for other names. SIGVTALRM, SIGXCPU and SIGKILL mean a timeout.
 fn honggfuzz(name: &str) -> Option<CrashName> {
     let (signal, rest) = name.split_once(".PC.")?;
     if !rest.contains(".STACK.") || !rest.contains(".CODE.") {
@@ -404,7 +404,8 @@ fn honggfuzz(name: &str) -> Option<CrashName> {
     .filter(|named| named.exact)
 }
 
-/// Parses a libFuzzer name: a prefix such as `crash-`, then a SHA-1 in 40 hex digits.
+/// Parses a libFuzzer name: a prefix such as `crash-`, then a SHA-1 in 40 hex digits. `None`
+/// without such a prefix; with something else after it, the name is not exact.
 fn libfuzzer(name: &str) -> Option<CrashName> {
     let (begin, reported_end) = LIBFUZZER
         .iter()

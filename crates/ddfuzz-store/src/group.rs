@@ -51,9 +51,9 @@ impl Entry {
         after.is_some_and(|after| after.short() != self.id.minor())
     }
 
-    /// Returns what stands first in the explanation of the failure, if `ddfuzz explain` has written
-    /// one: its first line and, on a second one, the link of the chain at which to look first, or
-    /// why nothing could be explained.
+    /// Returns what stands first in the explanation of the failure: its first line and, on a second
+    /// one, the link of the chain at which to look first, or why nothing could be explained. `None`
+    /// if `ddfuzz explain` has not written one.
     pub fn explanation(&self) -> Option<String> {
         let text = std::fs::read(self.folder.join(layout::EXPLANATION)).ok()?;
         let text = String::from_utf8_lossy(&text);
@@ -347,7 +347,8 @@ impl GroupIndex {
         GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`.
+    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`;
+    /// without a record, one is made from the entries.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,

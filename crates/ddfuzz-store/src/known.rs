@@ -97,7 +97,8 @@ impl KnownGroups {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaselineGroups {
     majors: BTreeSet<String>,
-    /// For each stable key, the build ids of the programs that crashed.
+    /// For each stable key, the build ids of the programs that crashed; `None` for a program
+    /// without one.
     stables: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 

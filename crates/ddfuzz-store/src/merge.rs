@@ -272,7 +272,8 @@ fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Keeps the lesser one of two explanations of one reproducer.
+/// Takes the explanation in `from` if `into` has none of the same reproducer, or one whose JSON
+/// text sorts after it.
 fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
     let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
     let is_taken = match (record(from)?, record(into)?) {

@@ -99,14 +99,14 @@ pub struct UtilityRecord {
     pub place: u64,
     /// Package that contains the program; `None` if no package owns it or it is missing.
     pub package: Option<String>,
-    /// Version of the package.
+    /// Version of the package; `None` if unknown.
     pub version: Option<String>,
     /// Path of the program; `None` if it is missing.
     pub path: Option<OsText>,
     /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
     /// normal ones.
     pub label: Option<String>,
-    /// Explanation of the label, for people.
+    /// Explanation of the label, for people; `None` if the label needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Numbers of runs by channel (how inputs reached the program) and kind of input.

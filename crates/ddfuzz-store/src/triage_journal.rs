@@ -51,7 +51,8 @@ pub struct CrashLine {
     pub major: Key,
     /// Minor key, which identifies the call path to the bug.
     pub minor: Key,
-    /// Stable key, made of function names, which stays the same when the program is rebuilt.
+    /// Stable key, made of function names, which stays the same when the program is rebuilt; null
+    /// if the names are unknown.
     pub stable: Option<Key>,
     /// Confidence that the keys identify the bug.
     pub confidence: Confidence,
@@ -61,15 +62,16 @@ pub struct CrashLine {
     pub severity_reason: String,
     /// Way in which the target was run when it crashed: fork server, `execve` and so on.
     pub way: Way,
-    /// Location of the crash in the user's code: function and line, or module and offset.
+    /// Location of the crash in the user's code: function and line, or module and offset; null if
+    /// unknown.
     pub place: Option<String>,
-    /// Error message of the program, its runtime or a sanitizer.
+    /// Error message of the program, its runtime or a sanitizer; omitted if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Location of the crash as `file:line`, from the debug information; `None` if unknown.
     #[serde(default)]
     pub source: Option<String>,
-    /// GNU build id of the program.
+    /// GNU build id of the program; null if it has none.
     pub build: Option<String>,
 }
 

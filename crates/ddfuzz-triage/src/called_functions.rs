@@ -10,8 +10,8 @@ use crate::snapshot::{Control, Event, RawFrame, Trust};
 use crate::snapshot_reader::frame;
 use crate::unwind::{Step, called_before};
 
-/// Returns the exported names of the runtime frames (C library, sanitizer) on top of the stack,
-/// innermost first.
+/// Returns for each runtime frame (C library, sanitizer) on top of the stack its exported name,
+/// innermost first; `None` where the name is unknown.
 ///
 /// The outermost runtime frame may be a processor-specific variant (`__strlen_avx2` here,
 /// `__strlen_evex` there) that is not exported. Its name is then the import that its caller calls,
@@ -92,7 +92,7 @@ pub(crate) fn recover_tail_call(
 }
 
 /// Returns the start of the user function that `caller` called last, by the call instruction before
-/// its return address; `None` where that does not tell.
+/// its return address; `None` where the instruction does not tell, and for a runtime function.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
     let behind_call = caller.address.checked_add(1)?;
     let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
@@ -111,7 +111,8 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
 /// Maximum length in bytes of a function that counts as one that only ends the program.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Maximum number of frames inside `abort` in a static, stripped C library.
+/// Number of frames, from the innermost user frame on, among which the `abort` of a static,
+/// stripped program is searched.
 const DEEPEST: usize = 5;
 
 /// Checks whether a crash with this event may have come from a function that only ends the program
@@ -156,8 +157,8 @@ pub(crate) fn mark_giving_up(
 
 /// Checks whether the frame `callee` is in a function that only ends the program and that `caller`
 /// called directly. The machine code decides, with or without symbols: the function cannot return
-/// and has no loop. A cold part that the compiler split off a function is jumped to, so it does not
-/// count.
+/// and, unless `loops` is set, has no loop. A cold part that the compiler split off a function is
+/// jumped to, so it does not count.
 fn is_giving_up(
     callee: Step,
     caller: Step,

@@ -20,14 +20,16 @@ use ddfuzz_exec::tracing::{process_of, resume, wait};
 /// Result of tracing a process and its descendants to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How the run ended: by the first crash of the process or a descendant, if there was one.
+    /// How the run ended: by the first crash of the process or a descendant; without a crash, how
+    /// the process itself ended.
     pub ended: Ended,
-    /// State of the process that crashed, read when the cause of its death stopped it.
+    /// State of that process at its last crash signal, exit that counts as a crash, or exceeded
+    /// limit, also if it survived the signal; `None` if there was no such event.
     pub snapshot: Option<Box<Snapshot>>,
 }
 
-/// Number of signals per run at which a snapshot is always taken; at later ones, only if the target
-/// does not handle the signal.
+/// Number of crash signals per run at which a snapshot is always taken; at later ones, only if the
+/// target does not handle the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
 /// A traced process with its descendants, and the snapshots taken of them so far.
@@ -110,10 +112,13 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles one wait status of thread `tid`; a stopped thread is resumed.
+    /// Handles one wait status of thread `tid`: notes its end, or takes a snapshot if it is about
+    /// to receive a crash signal or to exit with the status that counts as a crash, and resumes it.
+    /// A thread that the target itself stopped stays stopped; once the trace is cut off, the
+    /// process is killed.
     pub(super) fn handle_event(&mut self, tid: Pid, status: i32) {
         if libc::WIFSTOPPED(status) {
-            return self.stopped(tid, status);
+            return self.handle_stop(tid, status);
         }
         let ended = Ended::from_wait_status(status);
         self.forget_thread(tid, ended);
@@ -159,7 +164,7 @@ impl<'a> Tracer<'a> {
         Trace { ended, snapshot }
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         let process = self.threads.process(tid);
         if self.cut.is_some() {
@@ -277,8 +282,9 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns `si_code` of the signal that a stopped thread is about to receive, and the fault
-/// address; `None` where the signal was sent and not raised by the processor.
+/// Returns `si_code` of the signal that a stopped thread is about to receive (0 if it cannot be
+/// read), and the fault address; `None` where the kernel reports no address: for a signal that was
+/// sent, and for an access to a non-canonical address.
 pub(crate) fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);

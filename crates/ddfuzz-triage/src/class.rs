@@ -145,7 +145,8 @@ fn overflows(snapshot: &Snapshot) -> bool {
     }
 }
 
-/// A crash with its class, its keys, and the frames that the keys come from.
+/// The class and keys of a crash, the frames from which the keys were computed, and how far the
+/// keys can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classified {
     /// Class of the crash.
@@ -210,8 +211,8 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
 }
 
 /// Computes the keys of a Rust or Go panic, which its source location identifies better than
-/// frames; `None` if `class` is not that of a panic. `backtrace` is the stderr of a second run with
-/// `RUST_BACKTRACE`.
+/// frames; `None` if `class` is not that of a panic, or no panic message was printed. `backtrace`
+/// is the stderr of a second run with `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
     snapshot: Option<&Snapshot>,
@@ -253,7 +254,7 @@ fn go_place(panic: &GoPanic) -> String {
 }
 
 /// Returns the part of an abort message that goes into the keys: the failed assertion; for a static
-/// stripped program the last line of stderr.
+/// stripped program the last line of stderr. `None` for other aborts and other classes.
 fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;
@@ -274,8 +275,9 @@ pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
     is_std_file(&panic.location)
 }
 
-/// Checks whether a stack frame certainly is user code. In a stripped Rust program the standard
-/// library cannot be distinguished from the program.
+/// Checks whether a stack frame certainly is user code: frames of the standard library on top of it
+/// were recognized. In a stripped Rust program the standard library cannot be distinguished from
+/// the program.
 fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     let of_std =
         |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");

@@ -165,7 +165,8 @@ impl Crash {
 pub struct Times {
     /// Time at which triage started its first run of the input, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// Duration of the triage run that crashed, in microseconds.
+    /// Wall time of the triage run that crashed, with the reading of registers and stack, in
+    /// microseconds; 0 if triage did not run the input.
     pub run_us: u64,
     /// Time that reading registers and stack of the dying process took, in microseconds.
     pub capture_us: u64,
@@ -203,10 +204,11 @@ pub struct Details {
     /// length: a panic message, the first line of a report, a failed assertion, an abort reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Signal at which the snapshot was taken. The process may have died of another signal that its
-    /// handler raised.
+    /// Signal at which registers and stack were read; `None` if they were read at an exit or
+    /// exceeded limit, or not at all. The process may have died of another signal that its handler
+    /// raised.
     pub signal: Option<i32>,
-    /// Source of the signal at which the snapshot was taken: the kernel's `si_code`.
+    /// Source of `signal`: the kernel's `si_code`.
     pub si_code: Option<i32>,
     /// The memory access that faulted: address, kind, what is mapped there.
     pub fault: Fault,
@@ -279,8 +281,8 @@ pub struct Frame {
     /// Demangled names of the functions inlined at this code, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<String>,
-    /// Where functions are inlined: `file:line` of each of them, innermost first, then that of the
-    /// function `name`.
+    /// If functions are inlined at this code: `file:line` of each, innermost first, then that of
+    /// the function `name`. Empty if none is inlined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<Option<String>>,
     /// GNU build id of the module, as hex digits. Never part of a key.
@@ -341,7 +343,8 @@ pub(crate) struct Run<'a> {
     pub tries: u32,
     /// Time at which triage started its first run of the input.
     pub at: SystemTime,
-    /// Duration of the run that crashed.
+    /// Wall time of triage's run of the input, with the reading of the stack; 0 if triage did not
+    /// run it.
     pub took: Duration,
     /// Messages that the run printed.
     pub diagnostics: &'a Diagnostics,
@@ -409,9 +412,10 @@ pub(crate) fn record(
     }
 }
 
-/// Returns the names of the user functions on the stack, innermost first, for the stable key. An
-/// inlined function counts as the function that contains it; only for an endless loop the first
-/// name is the innermost one, because it is the function that the loop is written in.
+/// Returns the names of the user functions on the stack, innermost first, for the stable key, up to
+/// the first function without a name. An inlined function counts as the function that contains it;
+/// only for an endless loop the first name is the innermost one, because it is the function that
+/// the loop is written in.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
@@ -424,8 +428,8 @@ fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -
     own
 }
 
-/// Returns the frames of a snapshot with function names and source lines. The first frame of a hang
-/// gets those of its endless loop.
+/// Returns the frames of a snapshot with function names and source lines. If a hang has an endless
+/// loop, the first frame gets the function and line of the loop. Empty without a snapshot.
 fn frames(
     snapshot: Option<&Snapshot>,
     normalised: &Normalised,

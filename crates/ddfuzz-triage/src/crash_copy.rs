@@ -1,6 +1,6 @@
-//! Reads a snapshot from the copy that a dying process makes of itself in shared memory (crash-
-//! keys.md, "Capture", 2), where ptrace is refused. The snapshot is computed as for a traced
-//! process, from other memory.
+//! Reads a snapshot from the copy that a dying process makes of itself in shared memory, where
+//! ptrace is refused (docs/src/keys.md). The snapshot is computed as for a traced process, from
+//! other memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +17,8 @@ use ddfuzz_exec::{CrashSnapshots, Ended};
 
 /// Returns how a run ended, and the snapshot of the process that crashed, both from the copies that
 /// dying processes made of themselves: the first process that died of a deadly signal decides.
-/// Where no copy tells, `ended` is returned unchanged.
+/// Where no copy tells, `ended` is returned unchanged. The snapshot is `None` if the run did not
+/// end by a crash signal or left no copy.
 pub(crate) fn read_copies(
     copies: &CrashSnapshots,
     ended: Ended,

@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 use crate::modules::ModuleCache;
 use crate::registers::Registers;
 use crate::snapshot_reader::frame;
-use crate::unwind::{From, walk_up_to};
+use crate::unwind::{WalkStart, walk_up_to};
 use ddfuzz_exec::tracing::{resume, wait};
 use ddfuzz_exec::{ExecError, Run, Traced, lives};
 
@@ -58,7 +58,8 @@ impl ReadStacks {
     /// refuses to trace, and where no file holds the input.
     ///
     /// # Errors
-    /// When the server is gone, or the run cannot be waited for.
+    /// When the server is gone, the run cannot be waited for, or tracing fails otherwise than by a
+    /// refusal.
     pub fn follow(&mut self, run: &mut Traced) -> Result<(Run, Option<Reads>), ExecError> {
         let inputs = run.input_files();
         if self.refused || inputs.is_empty() {
@@ -166,7 +167,7 @@ impl<'a> Tracer<'a> {
     pub(super) fn follow(mut self) -> Reads {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
+                self.handle_stop(tid, status);
             } else if tid == self.pid {
                 break;
             }
@@ -174,7 +175,7 @@ impl<'a> Tracer<'a> {
         self.reads
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             0 if signal == libc::SIGTRAP | 0x80 => {
@@ -244,7 +245,12 @@ impl<'a> Tracer<'a> {
             return ReadStack::new();
         };
         let (mut memory, layout) = self.cache.live(tid, registers.sp);
-        let walk = walk_up_to(WALKED, From::registers(&registers), layout, &mut memory);
+        let walk = walk_up_to(
+            WALKED,
+            WalkStart::registers(&registers),
+            layout,
+            &mut memory,
+        );
         let frames = walk.steps.iter().filter_map(|step| frame(*step, layout));
         let own = frames.filter(|frame| !frame.runtime).take(DEPTH);
         own.map(|frame| (frame.module, frame.offset)).collect()

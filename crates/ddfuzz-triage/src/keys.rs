@@ -124,7 +124,8 @@ fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
 }
 
 /// Computes the keys of a Rust or Go panic from `place`, the text that identifies it (usually its
-/// location). Where the stack was read, the minor key includes its `depth` innermost frames.
+/// location). Where the stack was read, the minor key includes its `depth` (1…5) innermost user
+/// frames whose function is known.
 pub fn panic_keys(
     class: &Class,
     place: &str,

@@ -226,7 +226,7 @@ impl Maps {
         self.find(address).is_some_and(|mapping| mapping.executable)
     }
 
-    /// Checks whether the memory map is empty, because the process does not let itself be read.
+    /// Checks whether the memory map is empty: that of a process that does not let itself be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -46,7 +46,8 @@ pub(crate) struct Region {
     pub main: bool,
     /// Whether the whole module belongs to a runtime (C library, sanitizer).
     pub runtime: bool,
-    /// Path at which the module's file can be read; `None` for the vDSO.
+    /// Path at which the module's file can be read; `None` for the vDSO, and where the file is
+    /// gone.
     pub path: Option<Arc<Path>>,
     /// Parsed facts of the module: functions, segments, names.
     pub module: Arc<Module>,
@@ -304,7 +305,8 @@ fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
 }
 
 /// Returns the identity of a mapping's file, and a path to read it: its own path if that still is
-/// the same file, else the kernel's link to the deleted or replaced file.
+/// the same file, else the kernel's link to the deleted or replaced file. `None` for a mapping
+/// without a file, and where the file is gone.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;

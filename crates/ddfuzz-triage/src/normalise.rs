@@ -25,15 +25,16 @@ pub struct Normalised {
     pub runtime_only: bool,
 }
 
-/// C library functions that abort on a smashed stack; only one frame below them is reliable.
+/// C library functions that abort on a smashed stack; of the frames that called them, only the
+/// first is reliable.
 pub(crate) const SMASH_GUARDS: [&str; 3] = ["__stack_chk_fail", "__fortify_fail", "__chk_fail"];
 
 /// C library functions that report a failed assertion.
 const ASSERTS: [&str; 3] = ["__assert_fail", "__assert", "__assert_perror_fail"];
 
 /// Selects the frames that identify the bug: drops runtime frames (C library, sanitizer) and
-/// functions that only end the program, cuts `main` or a harness's entry with the frames below it,
-/// and folds recursion.
+/// functions that only end the program, cuts `main` or a harness's entry with its callers, and
+/// folds recursion. Of a smashed stack, only the first user frame is selected.
 pub fn normalise(snapshot: &Snapshot) -> Normalised {
     let frames = &snapshot.frames;
     let top = snapshot.runtime_on_top();
@@ -104,9 +105,9 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     snapshot.runtime_on_top().iter().any(is_one)
 }
 
-/// Cuts the outermost entry function (`main`, or that of a fuzzing harness) and the frames below
-/// it, but never the last user frame. A harness's entry takes precedence over `main`, which belongs
-/// to the fuzzer then.
+/// Cuts the outermost entry function (`main`, or that of a fuzzing harness) and its callers, but
+/// never the last user frame. A harness's entry takes precedence over `main`, which belongs to the
+/// fuzzer then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
     let entries = || own.iter().map(|index| frames[*index].entry);
     let outermost = |entry: Entry| entries().rposition(|it| it == Some(entry));

@@ -55,7 +55,7 @@ impl Crash {
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
-            .or_else(|| within(self, &now.limits))
+            .or_else(|| larger_limit(self, &now.limits))
             .or_else(|| laid_out_otherwise(self, now))
             .or_else(|| uncounted(self, now))
     }
@@ -141,7 +141,7 @@ fn titles(sanitizers: &[Sanitizer]) -> String {
 }
 
 /// Checks of UndefinedBehaviorSanitizer that `-fsanitize=undefined` does not include.
-const BESIDE: [&str; 4] = [
+const NOT_IN_UNDEFINED: [&str; 4] = [
     "cfi",
     "implicit-conversion",
     "nullability",
@@ -152,7 +152,7 @@ const BESIDE: [&str; 4] = [
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.kind();
     match sanitizer {
-        Sanitizer::Ubsan if BESIDE.contains(&check) => check.to_owned(),
+        Sanitizer::Ubsan if NOT_IN_UNDEFINED.contains(&check) => check.to_owned(),
         // It is part of AddressSanitizer, too, which more builds have.
         Sanitizer::Lsan => {
             let known = crash.details.instrumentation.as_deref().unwrap_or_default();
@@ -175,7 +175,7 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
             let check = crash.class.kind();
             let family = check.split('-').next().unwrap_or_default();
             let same = crash.details.instrumentation.as_deref() == Some(now);
-            let whole = has(now, "undefined") && !BESIDE.contains(&check);
+            let whole = has(now, "undefined") && !NOT_IN_UNDEFINED.contains(&check);
             // `shift-base` and `shift-exponent` are checked by `shift`.
             let single = has(now, check) || family == "shift" && has(now, family);
             whole || single || same && !sanitizers(now).is_empty()
@@ -184,8 +184,9 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     }
 }
 
-/// Returns why a passing run shows nothing, if its program lacks the sanitizer that reported the
-/// crash; else `None`.
+/// Returns why a passing run proves nothing about a crash that a sanitizer reported: the program
+/// lacks the sanitizer or this check of it, or ddfuzz cannot see whether it has them. `None` if the
+/// run proves something, or no sanitizer reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
@@ -217,8 +218,8 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Returns why a passing run shows nothing, if its program lacks the overflow check or debug
-/// assertion that panicked; else `None`.
+/// Returns why a passing run shows nothing, if its program is known to lack the overflow check or
+/// debug assertion that panicked; else `None`.
 fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let now = now.instrumentation.as_deref()?;
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
@@ -233,7 +234,7 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
 
 /// Returns why a passing run shows nothing, if the limit that the crash (hang, memory blow-up)
 /// exceeded is larger now; else `None`.
-fn within(crash: &Crash, now: &Limits) -> Option<Unobservable> {
+fn larger_limit(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
         "hang" if now.cpu > then.cpu || now.wall > then.wall => Some(Unobservable::new(
@@ -267,8 +268,8 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// Returns why a passing run shows nothing, if its program has another memory layout because of
-/// other sanitizers; else `None`.
+/// Returns why a passing run shows nothing, if its program is known to have another memory layout
+/// because of other sanitizers, and the crash may depend on it; else `None`.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);

@@ -92,8 +92,8 @@ impl ReportFrames {
         (Some(snapshot), true)
     }
 
-    /// Returns two stacks that a sanitizer's report contains: of the allocation and of the `free`
-    /// of the reported memory.
+    /// Returns two stacks that a sanitizer's report contains, of at most 32 frames each: of the
+    /// allocation and of the `free` of the reported memory. A stack that the report lacks is empty.
     pub(crate) fn sites(&mut self, report: &Report) -> (Vec<RawFrame>, Vec<RawFrame>) {
         let mut site = |reported: &[ReportFrame]| {
             let reported = reported.iter().take(SITE);

@@ -8,6 +8,7 @@ use crate::{Crash, Frame, Level, PanicRecord};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// Name of the function; if neither name nor line is known, module and offset (`exe+0x1189`).
+    /// `None` if only the line is known.
     pub function: Option<String>,
     /// Source location `file:line` or `file:line:column`, as in the debug information.
     pub source: Option<String>,
@@ -25,9 +26,9 @@ impl std::fmt::Display for Site {
 
 impl Crash {
     /// Returns the crash site that tables show: the innermost function of the program or its
-    /// libraries, with its source line; `None` without frames. For a panic, it is the location in
-    /// the panic message, because the innermost frames belong to the panic handler or the stack is
-    /// gone.
+    /// libraries, with its source line; `None` without a frame of user code. For a panic, it is the
+    /// location in the panic message, because the innermost frames belong to the panic handler or
+    /// the stack is gone.
     pub fn site(&self) -> Option<Site> {
         if let Some(panic) = &self.details.panic {
             return Some(self.site_of_panic(panic));
@@ -46,9 +47,9 @@ impl Crash {
         }
     }
 
-    /// Returns the user function that panicked: on the stack, the first one below Rust's panic
-    /// handler and the functions that a panic hook calls. `None` if the handler is not on the
-    /// stack.
+    /// Returns the function that panicked. Of the frames below Rust's panic handler, it is the one
+    /// at the source line that the panic message names; else the first of the user's; else the
+    /// first with a name. `None` if the handler is not on the stack.
     fn panicking_function(&self, panic: &PanicRecord) -> Option<String> {
         let is_handler = |frame: &Frame| {
             let name = frame.name.as_deref().unwrap_or_default();
@@ -69,7 +70,7 @@ impl Crash {
 }
 
 /// Returns the crash site in a stack (innermost frame first): the innermost function of the user's
-/// that does more than end the program.
+/// that does more than end the program, else the innermost user frame; `None` without one.
 pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
     let own = || frames.iter().filter(|frame| frame.own);
     let telling = || own().filter(|frame| !frame.gives_up);
@@ -88,7 +89,8 @@ impl Frame {
     }
 
     /// Returns the innermost function of the frame that belongs neither to a standard library nor
-    /// to code that runs fuzzing harnesses; module and offset where no function is known.
+    /// to code that runs fuzzing harnesses, `None` if all do; module and offset where no function
+    /// is known.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());

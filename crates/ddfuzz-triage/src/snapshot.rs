@@ -56,7 +56,7 @@ pub enum End {
     Untrusted,
     /// The stack or its unwind information could not be read.
     Unreadable,
-    /// The walk stopped after 256 frames.
+    /// The walk stopped after 256 frames; in a hang, after 4096.
     Cap,
     /// The stack below the first user frame is destroyed.
     Smashed,
@@ -157,7 +157,8 @@ pub struct Snapshot {
     /// Whether the program is static and stripped, so that its C library cannot be distinguished
     /// from user code.
     pub opaque_runtime: bool,
-    /// Whether the snapshot comes from an incomplete copy, or from a process that hides its memory.
+    /// Whether the snapshot comes from an incomplete copy, from the copy of a process that may have
+    /// survived the signal, or from a process that hides its memory.
     pub torn: bool,
     /// What the object in a sanitizer's report belongs to (function or allocation); `None` without
     /// one.

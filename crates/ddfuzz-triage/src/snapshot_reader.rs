@@ -14,14 +14,15 @@ use crate::memory::{Maps, Memory, ProcessMemory};
 use crate::modules::{Layout, ModuleCache, Region, Source};
 use crate::registers::Registers;
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
-use crate::unwind::{From, Step, Walk, is_return_address, walk};
+use crate::unwind::{Step, Walk, WalkStart, is_return_address, walk};
 
 /// The event that stopped a thread, with the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
     /// The signal, exit or exceeded limit at which the thread stopped.
     pub event: Event,
-    /// Fault address, for a signal that the processor raised; else `None`.
+    /// Fault address; `None` where the kernel reports none: for a signal that was sent, and for an
+    /// access to a non-canonical address.
     pub address: Option<u64>,
 }
 
@@ -135,7 +136,7 @@ fn walk_back(
     layout: &mut Layout,
     memory: &mut dyn Memory,
 ) -> (Control, Walk) {
-    let here = From::registers(registers);
+    let here = WalkStart::registers(registers);
     let faulted = matches!(cause.event,
         Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
     if !faulted {
@@ -317,9 +318,9 @@ pub(crate) fn caller(
     registers: &Registers,
     layout: &Layout,
     memory: &mut dyn Memory,
-) -> Option<From> {
+) -> Option<WalkStart> {
     let (address, sp) = pushed_return(registers, memory)?;
-    is_return_address(address, layout, memory).then_some(From {
+    is_return_address(address, layout, memory).then_some(WalkStart {
         address,
         trust: Trust::Call,
         sp,

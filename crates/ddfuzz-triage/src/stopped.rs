@@ -18,7 +18,8 @@ pub struct StoppedCrash {
     pub class: Class,
     /// Major key of the crash, which identifies the bug.
     pub major: Key,
-    /// Address that the process accessed; `None` for a signal that the processor did not raise.
+    /// Address that the process accessed; `None` where the kernel reports none: for a signal that
+    /// was sent, and for an access to a non-canonical address.
     pub address: Option<u64>,
 }
 
@@ -48,7 +49,8 @@ impl StoppedClassifier {
         handles(tid, signal)
     }
 
-    /// Returns the address of the fault that stopped a thread; `None` where the signal was sent.
+    /// Returns the address of the fault that stopped a thread; `None` where the kernel reports
+    /// none: for a signal that was sent, and for an access to a non-canonical address.
     pub fn fault_address(&self, tid: Pid) -> Option<u64> {
         describe(tid).1
     }

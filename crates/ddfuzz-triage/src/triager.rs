@@ -122,8 +122,9 @@ impl Triager {
     }
 
     /// Returns the sanitizers, limits and crash exit status of runs on `input`, which decide
-    /// whether such a run can show `crash` at all. If the crash needs a sanitizer and the target's
-    /// sanitizers are unknown, an extra run finds those of the programs that a script starts.
+    /// whether such a run can show `crash` at all. If the crash needs a sanitizer (other than
+    /// UndefinedBehaviorSanitizer) and the target's sanitizers are unknown, an extra run finds
+    /// those of the programs that a script starts.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -218,7 +219,9 @@ impl Triager {
         })
     }
 
-    /// Checks whether a run crashed, or exceeded its time or memory limit.
+    /// Checks whether a run failed: by a crash signal, by the exit status that counts as a crash,
+    /// by an exit after a Rust panic or a sanitizer's report file, or by exceeding its time or
+    /// memory limit.
     fn crashed(&self, run: &Finished) -> bool {
         let cut = matches!(run.ended, Ended::Timeout | Ended::OutOfMemory);
         cut || run.diagnostics.is_crash(run.ended, self.start.crash_exit())

@@ -79,7 +79,7 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
 
 /// Program counter and registers at which a stack walk starts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct From {
+pub(crate) struct WalkStart {
     /// Address of the code at which the stack walk starts: a program counter, or a return address.
     pub address: u64,
     /// What `address` is: `Pc` for a program counter, `Call` for a return address.
@@ -92,10 +92,10 @@ pub(crate) struct From {
     pub lr: u64,
 }
 
-impl From {
+impl WalkStart {
     /// Returns the start of a stack walk at the innermost frame of a thread with these registers.
-    pub fn registers(registers: &Registers) -> From {
-        From {
+    pub fn registers(registers: &Registers) -> WalkStart {
+        WalkStart {
             address: registers.pc,
             trust: Trust::Pc,
             sp: registers.sp,
@@ -149,7 +149,7 @@ fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
 
 /// Walks the stack from `from` up to the first return address that no call precedes, at most 256
 /// frames.
-pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
+pub(crate) fn walk(from: WalkStart, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
     walk_up_to(CAP, from, layout, memory)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn walk(from: From, layout: &mut Layout, memory: &mut dyn Memory) -> 
 /// frames.
 pub(crate) fn walk_up_to(
     cap: usize,
-    from: From,
+    from: WalkStart,
     layout: &mut Layout,
     memory: &mut dyn Memory,
 ) -> Walk {

@@ -164,7 +164,7 @@ impl BuildArgs {
             || !self.unstable.is_empty()
     }
 
-    /// Returns the build options as arguments of `cargo fuzz build`.
+    /// Returns the build options, except `--fuzz-dir`, as arguments of `cargo fuzz build`.
     pub fn flags(&self, triple: Option<&str>) -> Vec<OsString> {
         let mut flags: Vec<OsString> = Vec::new();
         let switches = [
@@ -212,7 +212,8 @@ impl BuildArgs {
         flags
     }
 
-    /// Formats the build options that the user has given, quoted for a shell.
+    /// Formats the build options that the user has given, quoted for a shell, with a space before
+    /// each.
     pub fn shown(&self, triple: Option<&str>) -> String {
         let mut words = self.flags(triple);
         if let Some(dir) = &self.fuzz_dir {

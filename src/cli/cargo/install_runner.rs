@@ -112,7 +112,8 @@ fn config_file() -> PathBuf {
 }
 
 /// Returns the text of Cargo's configuration file with the setting of `ddfuzz-runner` added, or
-/// removed if `remove` is set.
+/// removed if `remove` is set. Fails if the text is not valid TOML, or if another runner is set
+/// where `ddfuzz-runner` would be added.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))
@@ -155,7 +156,8 @@ fn odd(what: &str) -> Failure {
     Failure::usage(format!("`{what}` is not a table there")).hint("fix the file by hand")
 }
 
-/// Formats the lines in which `before` and `after` differ like a diff.
+/// Formats the lines from the first to the last that differ like a diff: those of `before` with a
+/// `-`, then those of `after` with a `+`.
 fn shown(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,5 @@
-//! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`, `triage`
-//! and `clean` build the fuzz target and call ddfuzz's own commands.
+//! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`,
+//! `triage` and `clean` build the fuzz target and call ddfuzz's own commands.
 
 mod build;
 mod install_runner;

@@ -1,5 +1,5 @@
-//! A cargo-fuzz project: finds it, lists its fuzz targets (`list`), creates one (`init`), and copies new
-//! inputs and crashes into its `corpus/TARGET` and `artifacts/TARGET`.
+//! A cargo-fuzz project: finds it, lists its fuzz targets (`list`), creates one (`init`), and
+//! copies new inputs and crashes into its `corpus/TARGET` and `artifacts/TARGET`.
 //!
 //! Only this file uses the crate `sha1`: libFuzzer names inputs by their SHA-1.
 
@@ -50,7 +50,7 @@ struct CargoTarget {
 impl Project {
     /// Finds the cargo-fuzz project: the directory `named` by `--fuzz-dir`, else the nearest
     /// cargo-fuzz crate at or above the working directory, or the `fuzz` folder of one of these
-    /// directories.
+    /// directories. Fails if there is none.
     pub fn find(named: Option<&Path>) -> Result<Project, Failure> {
         let here = std::env::current_dir()
             .map_err(|error| Failure::file(Path::new("."), "finding", &error))?;
@@ -171,7 +171,8 @@ fn is_of_another(out: &Path, program: &Path) -> bool {
     path.is_some_and(|path| Path::new(&path.0).file_name() != program.file_name())
 }
 
-/// Returns the target of the last campaign in an output directory; `None` if there is none.
+/// Returns the target of the last campaign in an output directory; `None` if there was no campaign,
+/// or the directory cannot be read.
 pub fn last_target(out: &Path) -> Option<TargetRecord> {
     let campaigns = Reader::open(out).ok()?.campaigns().ok()?;
     campaigns.current?.target
@@ -246,7 +247,7 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Counts the crash groups in an output directory; `None` if its last campaign was not on the fuzz
-/// target `name`.
+/// target `name`, or it cannot be read.
 fn count_groups(out: &Path, name: &str) -> Option<u64> {
     let program = last_target(out)?.program?;
     if Path::new(&program.0).file_name()? != name {
@@ -272,6 +273,7 @@ pub struct InitArgs {
 }
 
 /// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory.
+/// Fails if there is one already.
 pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -331,8 +333,8 @@ struct FuzzBinary {
     name: String,
 }
 
-/// Returns the names of the binaries in the `Cargo.toml` of this directory; `None` if it is not
-/// marked as one of cargo-fuzz.
+/// Returns the names of the `[[bin]]` entries in the `Cargo.toml` of this directory; `None` if it
+/// cannot be read or is not marked as one of cargo-fuzz.
 pub fn fuzz_binaries(dir: &Path) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(dir.join("Cargo.toml")).ok()?;
     let manifest: FuzzManifest = toml::from_str(&text).ok()?;
@@ -383,8 +385,9 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
 }
 
 /// Copies new files from ddfuzz's output directory to the cargo-fuzz project: inputs of the corpus,
-/// and the original input and the minimized reproducer of each group of failures. Overwrites
-/// nothing. Prints the counts; returns the path of the first group's reproducer.
+/// and the original inputs and shorter reproducers of the representatives of each group of
+/// failures. Overwrites nothing. Prints the counts; returns the path of the first group's
+/// reproducer, `None` without groups.
 pub fn copy_to_project(
     out: &Path,
     project: &Project,
@@ -418,11 +421,13 @@ pub fn copy_to_project(
 pub struct WrittenArtifacts {
     /// Number of files that did not exist before.
     pub count: u64,
+    /// Path of the first representative's reproducer, whether or not it existed before; `None`
+    /// without groups.
     pub first: Option<PathBuf>,
 }
 
-/// Writes the original input and the minimized reproducer of each group of failures to `artifacts`,
-/// unless a file with that name exists.
+/// Writes the original input of each group's representatives, and their reproducers if shorter, to
+/// `artifacts`, unless a file with that name exists.
 pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts, Failure> {
     let mut written = WrittenArtifacts::default();
     for kind in Kind::ALL {

@@ -38,7 +38,7 @@ pub struct CargoRunArgs {
 /// Name of the folder for exported regression tests in the output directory.
 const TESTS: &str = "fuzz_regressions";
 
-/// Values of `--engine`: what fuzzes the target.
+/// Values of `--engine`: ddfuzz's own engine (`libafl`), or the libFuzzer in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FuzzingEngine {
     /// ddfuzz's own, on LibAFL
@@ -105,7 +105,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Fuzzes the target with ddfuzz's own engine; the seeds are the corpus of the cargo-fuzz project.
+/// Checks the harness and fuzzes it with ddfuzz's own engine. Unless the campaign is resumed, its
+/// seeds include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -131,13 +132,13 @@ fn has_files(dir: &PathBuf) -> bool {
 }
 
 /// Lengths of the inputs that are generated to try the harness, in bytes.
-const LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Number of corpus files on which the harness is tried.
-const OF_CORPUS: usize = 8;
+const TRIED_LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
+/// Maximum number of corpus files on which the harness is tried.
+const MAX_CORPUS_FILES: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; warns if all
-/// inputs have the same coverage.
+/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; an empty one
+/// that passes does not count. Warns if it passes on every input, always with the same coverage.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,
@@ -184,7 +185,7 @@ pub fn check_harness(
 /// files of the corpus.
 fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> = Vec::new();
-    for length in LENGTHS {
+    for length in TRIED_LENGTHS {
         let letters = (0..length).map(|at| b"(a1, \"b\": {2}) <c>\n"[at % 19]);
         inputs.push(letters.collect());
         // Bytes of all values, in no order that a parser expects.
@@ -199,7 +200,7 @@ fn harness_inputs(corpus: &Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(corpus).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.sort();
-    let read = paths.iter().take(OF_CORPUS);
+    let read = paths.iter().take(MAX_CORPUS_FILES);
     inputs.extend(read.filter_map(|path| regular::read(path, LONGEST).ok()));
     inputs
 }

@@ -1,5 +1,5 @@
-//! Groups that come back: remembers in which commit of the program's repository each group was checked,
-//! and tells of a group that was fixed and fails again.
+//! Groups that come back: remembers in which commit of the program's repository each group was
+//! checked, and tells of a group that was fixed and fails again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::report::{CameBack, CheckResult, Status};
 /// Name of the file in the output directory that lists earlier checks.
 const CHECKS: &str = "checks.jsonl";
 
-/// What a check of a group has found in a commit.
+/// A line of `checks.jsonl`: whether a check found a group fixed in a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Checked {
     /// Major key of the group, its first 12 hex digits.
@@ -29,9 +29,10 @@ struct Checked {
     commit: String,
 }
 
-/// Notes the result of a check in the output directory `out`, if the program is below a git
-/// repository, and completes the groups of `result` that an earlier check found fixed and that fail
-/// again. Does nothing if the directory cannot be written.
+/// Notes in which commit each group was fixed or failed in the same way, in `checks.jsonl` of the
+/// output directory `out`. Sets `came_back` of the groups that an earlier check found fixed in
+/// another commit and that fail again. Does nothing without a target, if its program is not below a
+/// git repository, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
     else {
@@ -93,7 +94,7 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// What the command that finds a change names.
+/// What the suggested `ddfuzz changes` command names.
 struct Place<'a> {
     /// The output directory.
     out: &'a Path,
@@ -105,7 +106,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Describes a group that was fixed in one commit and fails in another.
+    /// Describes a group that was fixed in commit `fixed` and fails in commit `now`, with the
+    /// command that finds the change between them.
     fn came_back(&self, major: &str, fixed: &str, now: &str) -> CameBack {
         let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
         let program = Path::new(".").join(inside).into_os_string();

@@ -44,7 +44,7 @@ impl From<ChangesError> for Failure {
     }
 }
 
-/// Returns what build or test printed before an error.
+/// Returns what build or test printed before an error; `None` for errors without such output.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }

@@ -49,7 +49,8 @@ impl Files {
         self.folder.join("work")
     }
 
-    /// Creates the folder, and locks it. What a killed search has left is removed.
+    /// Creates the folder and locks it; removes the worktrees that a killed search has left. Fails
+    /// if another search has locked it.
     fn prepare(&self, output: &Output) -> Result<Lock, Failure> {
         let out = self.folder.parent().unwrap_or(&self.folder);
         let is_new = !out.exists();
@@ -90,11 +91,11 @@ impl Drop for CleanUp {
     }
 }
 
-/// Least free space without which a failure is blamed on the disk, in bytes.
+/// If less than this is free, in bytes, a failure is blamed on the full disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
-/// Runs the search, and writes its results. A failure while the disk is full is blamed on that, because
-/// git and other commands do not always name it.
+/// Runs the search, and writes its results. A failure while the disk is full is blamed on that,
+/// because git and other commands do not always name it.
 pub(super) fn search(
     args: &ChangesArgs,
     subject: &Subject,
@@ -176,14 +177,15 @@ fn search_in(
 /// The opened versions of a search.
 struct Opened {
     repository: Arc<Repository>,
-    /// Commits of both versions.
+    /// Id of the commit of the old version, and of the new one.
     old: String,
     new: String,
     /// The commits from the old to the new version; `None` if the history is not searched.
     line: Option<Vec<Commit>>,
 }
 
-/// Opens both versions in a private repository below `work`, and warns of what cannot be searched.
+/// Opens both versions in a private repository below `work`. Warns of a history that cannot be
+/// used, and of contents that git does not have.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -224,7 +226,7 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search.
+/// Makes the result of a search, as it is printed and written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,
@@ -271,7 +273,8 @@ struct Patches {
     applied: Option<PathBuf>,
 }
 
-/// Writes the patches and the JSON of a result.
+/// Writes the patches of a result, and the result as `changes.json`. `result` makes the result from
+/// the paths of the patches. Patches of an earlier search are removed.
 fn write_results(
     files: &Files,
     repository: &Repository,
@@ -386,7 +389,8 @@ fn warn(
     Ok(())
 }
 
-/// Returns the crash that an earlier call of this search has logged.
+/// Returns the crash that an earlier call of this search has logged; `None` if there is none, or
+/// with `--force` or `--group`.
 fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::HeldFailure> {
     if args.force || args.group.is_some() {
         return None;
@@ -401,8 +405,9 @@ fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::Held
     })
 }
 
-/// Learns which crash the new version has, unless it is known, also from an earlier call that wrote
-/// the log `log`.
+/// Learns the crash of the new version by building and running it, unless the crash is that of a
+/// group or is in the log of an earlier call. Fails if the new version does not crash, or not as
+/// `--expect` says. Does nothing with `--run`.
 fn learn_failure(
     args: &ChangesArgs,
     subject: &Subject,
@@ -506,7 +511,8 @@ fn start_line(
 /// The lines of an earlier call, with their numbers, and the writer that appends to them.
 type OpenLog = (Vec<(u64, Line)>, LogWriter);
 
-/// Creates the log, or continues that of an earlier call of the same search.
+/// Creates the log, or continues that of an earlier call of the same search. Replaces the log of
+/// another search with `--force`, and else fails.
 fn open_log(
     files: &Files,
     start: StartLine,
@@ -545,7 +551,8 @@ fn open_log(
     Ok((log.lines, LogWriter::resume(&path)?))
 }
 
-/// Checks whether two first lines are of the same search; limits and the version of ddfuzz may differ.
+/// Checks whether two first lines are of the same search; limits and the version of ddfuzz may
+/// differ.
 fn is_same_search(logged: &StartLine, start: &StartLine) -> bool {
     logged.changes == start.changes
         && logged.target.same_target(&start.target)

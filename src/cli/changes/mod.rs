@@ -24,9 +24,9 @@ pub(in crate::cli) use replay::{rebuild, verify};
 /// Find which changes between two versions of a program make it fail
 ///
 /// The first version works, the second fails. The changes between them are applied to the first in
-/// ever smaller sets, built and tested, until no change can be left out of the set: first by commits,
-/// as `git bisect` does, then by lines. The repository is only read; builds take place below the
-/// output directory.
+/// ever smaller sets, built and tested, until no change can be left out of the set: first by
+/// commits, as `git bisect` does, then by lines. The repository is only read; builds take place
+/// below the output directory.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     ddfuzz changes v1.0..HEAD --run ./check.sh\n  \
@@ -49,20 +49,20 @@ pub struct ChangesArgs {
     /// cannot tell, and with another status below 128 if it fails
     #[arg(long, value_name = "CMD", required_unless_present_any = ["program", "group"], conflicts_with = "program")]
     run: Option<String>,
-    /// The program that crashes and its arguments, after `--`: a path in the version after its build.
-    /// @@ in an argument is replaced by the path of a file with the input; without @@ the program
-    /// reads the input from stdin
+    /// The program that crashes and its arguments, after `--`: a path in the version after its
+    /// build. @@ in an argument is replaced by the path of a file with the input; without @@ the
+    /// program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
     /// The input: on stdin, or as the file @@
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// What the output of a failing --run matches; of a PROGRAM the class or key of the crash. Other
-    /// failures are unresolved
+    /// What the output of a failing --run matches; of a PROGRAM the class or key of the crash.
+    /// Other failures are unresolved
     #[arg(long, value_name = "REGEX|KEY")]
     expect: Option<String>,
-    /// The failure is this group of the output directory: its reproducer is the input, and its crash
-    /// is searched for. The program is the recorded one unless one is given
+    /// The failure is this group of the output directory: its reproducer is the input, and its
+    /// crash is searched for. The program is the recorded one unless one is given
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["run", "input", "expect"])]
     group: Option<PathBuf>,
     /// Search for one change that makes the failure come once others are applied, instead of a
@@ -75,14 +75,15 @@ pub struct ChangesArgs {
     /// Output directory
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// Number of versions that are built and tested at the same time; the result does not depend on it
+    /// Number of versions that are built and tested at the same time; the result does not depend on
+    /// it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: u32,
     /// Maximum number of tests, including those of an earlier call that this one continues
     #[arg(long, value_name = "N")]
     budget_tests: Option<u64>,
-    /// Maximum time of all builds and tests of the search, including those of an earlier call that this
-    /// one continues
+    /// Maximum time of all builds and tests of the search, including those of an earlier call that
+    /// this one continues
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     budget_time: Option<Duration>,
     /// Limit on the CPU time of a test [default: 60s, then adapted to both versions]
@@ -100,7 +101,8 @@ pub struct ChangesArgs {
     /// Treat this exit status of PROGRAM as a crash
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     crash_exit: Option<i32>,
-    /// Run builds and tests in a sandbox: they can write to their directory only, and have no network
+    /// Run builds and tests in a sandbox: they can write to their directory only, and have no
+    /// network
     #[arg(hide_short_help = true, long)]
     sandbox: bool,
     /// Continue a search that was interrupted; it is continued without this option, too
@@ -123,7 +125,8 @@ pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
 /// Most changes that the text shows one by one.
 const SHOWN: usize = 6;
 
-/// Formats the result as text, of at most 15 lines.
+/// Formats the result as text: at most six changes, the counts of tests and builds, and the paths
+/// of the patches and the log.
 fn text(result: &ChangesResult) -> String {
     let count = size::counted(result.changes.len() as u64, "change");
     let mut lines = vec![match (result.goal, result.changes.len()) {

@@ -28,7 +28,8 @@ struct Replay {
     work: tempfile::TempDir,
 }
 
-/// Opens the versions of a log, and feeds its lines to the search.
+/// Opens the versions of a log, and feeds its lines to the search. Fails if the versions are two
+/// directories that have changed since.
 fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Failure> {
     let system = |error| Failure::new(Exit::Internal, "system", error);
     let work = tempfile::tempdir().map_err(system)?;
@@ -91,7 +92,8 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// Rebuilds the result of a log without any build; writes its patch to `out`.
+/// Rebuilds the result of a log without any build, and prints it; writes its patch to `out`, if
+/// given and the search was finished.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -143,7 +145,8 @@ struct Proven {
     proved: Proved,
 }
 
-/// Builds and tests the result of a log again, and the result without each single change.
+/// Builds and tests the result of a log again, and the result without each single change. Prints
+/// whether the claim holds, and returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -216,7 +219,7 @@ fn verdict(
     }
 }
 
-/// Reads the input of a log, and checks that it is still the same.
+/// Reads the input of a log, empty if it has none. Fails if the file has changed since.
 fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
     let Some(OsText(input)) = &start.input else {
         return Ok(Vec::new());
@@ -235,7 +238,7 @@ fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Fail
     Ok(bytes)
 }
 
-/// Makes the recipe of a log.
+/// Makes the recipe of a log: how versions are built and tested.
 fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<Recipe, Failure> {
     let target = &start.target;
     let test = match &record.run {

@@ -20,7 +20,7 @@ use crate::report::text::shell_word;
 pub(super) const BUILD_TIME: Duration = Duration::from_secs(3600);
 const TEST_TIME: Duration = Duration::from_secs(60);
 
-/// Where the versions are.
+/// The two versions of a search: revisions of a repository, or directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Versions {
     /// Two revisions of the repository that the folder belongs to.
@@ -33,7 +33,7 @@ pub(super) enum Versions {
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search is about.
+/// What a search is about: the versions, and the failing program or the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
     /// Path of the input; `None` without an input.
@@ -41,12 +41,13 @@ pub(super) struct Subject {
     pub input_bytes: Vec<u8>,
     /// The program that crashes and its arguments; empty with `--run`.
     pub program: Vec<OsString>,
-    /// The crash of a group.
+    /// The crash of the group that `--group` names; `None` without a group.
     pub held: Option<HeldFailure>,
 }
 
 impl Versions {
-    /// Reads the two versions from the words of the command line.
+    /// Reads the two versions from the words of the command line. Fails if they are neither a range
+    /// `A..B` nor two directories.
     fn of(args: &ChangesArgs) -> Result<Versions, Failure> {
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|error| Failure::file(path, "finding", &error))
@@ -104,8 +105,8 @@ impl Versions {
         }
     }
 
-    /// Opens a private repository in `folder` that has both versions, and returns it with the ids of
-    /// their commits.
+    /// Opens a private repository in `folder` that has both versions, and returns it with the ids
+    /// of their commits.
     pub fn open(&self, folder: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -126,7 +127,8 @@ impl Versions {
         Ok(opened)
     }
 
-    /// Returns the commits from the old to the new version; `None` without a history.
+    /// Returns the commits after the old version up to the new one, along first parents, oldest
+    /// first; `None` if the versions are directories, or if the old one is not on that line.
     pub fn line(
         &self,
         repository: &Repository,
@@ -139,7 +141,8 @@ impl Versions {
         }
     }
 
-    /// Returns what messages say of a version whose commit is `id`.
+    /// Returns the name of the old or of the new version for messages: the revision as typed, or
+    /// the path of the directory.
     pub fn shown(&self, is_old: bool) -> String {
         match (self, is_old) {
             (Versions::Revisions { old, .. }, true) => old.clone(),
@@ -149,14 +152,16 @@ impl Versions {
         }
     }
 
-    /// Checks whether the history of the repository is cut off.
+    /// Checks whether the repository is a shallow clone, whose history is cut off; false for
+    /// directories.
     pub fn are_shallow(&self) -> bool {
         matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))
     }
 }
 
 impl Subject {
-    /// Reads what the command line says, and the group that it names.
+    /// Makes the subject of a search from the command line: the versions, the input, and the group
+    /// that it names. Fails if one of these cannot be read.
     pub fn of(args: &ChangesArgs, output: &Output) -> Result<Subject, Failure> {
         let versions = Versions::of(args)?;
         let mut subject = Subject {
@@ -181,7 +186,8 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Takes the crash of a group, and its program unless one is given. Returns the reproducer.
+    /// Takes the crash of a group as the failure to search for. If no program is given, takes the
+    /// group's, and fails if that is outside the repository. Returns the path of the reproducer.
     fn read_group(
         &mut self,
         group: &Path,
@@ -223,7 +229,9 @@ impl Subject {
         Ok(entry.reproducer())
     }
 
-    /// Makes the recipe for the versions of `repository`; says which build is used if none is given.
+    /// Makes the recipe for the versions of `repository`: how they are built and tested. If no
+    /// build is given, chooses one by the files of the version `new` and prints it; fails if none
+    /// fits.
     pub fn recipe(
         &self,
         args: &ChangesArgs,
@@ -330,8 +338,8 @@ fn no_program(program: Option<&Path>) -> Failure {
         .hint("give the program after `--`, by its path in the version after the build")
 }
 
-/// Checks whether an expected failure of a program names this crash: its class, or the first digits
-/// of its stable or major key.
+/// Checks whether `--expect` names this crash: its class, or at least four first digits of its
+/// stable or major key.
 pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
     let digits = expect
         .strip_prefix("stable:")

@@ -13,8 +13,9 @@ use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
-/// Checks, before any input is run, that the output directory of a cleanup may be written, and that
-/// the corpus is not inside it.
+/// Checks before any input is run: that `--delete-old` is given only with `--in-place`, that the
+/// output directory may be written, that no corpus is inside it, and that `--onto` is another
+/// directory of inputs.
 pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
         return Err(Failure::usage("--delete-old works only with --in-place")
@@ -59,8 +60,8 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     }
 }
 
-/// Checks that `onto`, the value of `--onto`, is a directory in which files of any name are inputs:
-/// a plain one or one of Honggfuzz.
+/// Fails if `onto`, the value of `--onto`, is not a directory in which files of any name are
+/// inputs: a plain one or one of Honggfuzz.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
         let message = format!("--onto {} is not a directory", onto.display());
@@ -94,7 +95,8 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Copies the files that a cleanup kept to the corpus `onto`; existing files there stay.
+/// Copies the files that a cleanup kept to the corpus `onto`, each named by the hash of its
+/// content; existing files there stay.
 ///
 /// # Errors
 /// When a file cannot be written; files that were copied before it stay.
@@ -123,8 +125,9 @@ pub struct ReplacedCorpus {
 }
 
 impl ReplacedCorpus {
-    /// Checks for `--in-place` that exactly one corpus is given, and that it may be replaced;
-    /// returns it.
+    /// Returns the corpus that `--in-place` replaces. Fails if not exactly one is given, or if it
+    /// must not be replaced: it is not a plain directory of inputs, the output directory is inside
+    /// it, or `CORPUS.old` exists.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -156,7 +159,8 @@ impl ReplacedCorpus {
     }
 
     /// Checks that no older corpus exists at `CORPUS.old`, to which the replaced corpus is moved,
-    /// unless `--delete-old` is given.
+    /// unless `--delete-old` is given. A new corpus that a killed call has left there does not
+    /// count.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -180,7 +184,8 @@ impl ReplacedCorpus {
     /// if it was deleted.
     ///
     /// # Errors
-    /// When a file or directory cannot be written; the corpus is then unchanged.
+    /// When a file or directory cannot be written or removed. The corpus is then unchanged, unless
+    /// only the old one could not be deleted.
     pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
@@ -228,8 +233,8 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Checks that the directory contains only a corpus, and is not an output directory of a fuzzer or
-/// a project.
+/// Fails if the directory contains more than a corpus: it is an output directory of a fuzzer or a
+/// project.
 fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let holds_more = |path: &Path| {

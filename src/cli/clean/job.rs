@@ -40,7 +40,8 @@ impl CleanJob {
     /// Runs the corpus cleanup and prints its result.
     ///
     /// # Errors
-    /// When the corpus cannot be cleaned; it is then unchanged.
+    /// When the corpus cannot be cleaned; it is then unchanged, unless only the result could not be
+    /// written.
     pub fn run(self, output: &Output) -> Result<Exit, Failure> {
         let began = Instant::now();
         let in_place = (self.args.in_place)
@@ -194,8 +195,8 @@ fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<Strin
     Ok(id)
 }
 
-/// Returns the target for the cleanup's runs: a bundled target is replaced by its build with
-/// coverage counters, every other target stays.
+/// Returns the target for the cleanup's runs: a bundled target without arguments is replaced by its
+/// build with coverage counters, every other target stays.
 fn counting(target: &Target) -> Target {
     let mut target = target.clone();
     if let Program::Bundled(name) = &target.program

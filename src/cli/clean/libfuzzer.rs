@@ -19,7 +19,7 @@ const LEAST_SECONDS: u64 = 60;
 /// Maximum number of symbolic links to inputs in `/dev/shm`: each takes about a kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
 #[derive(Debug)]
@@ -58,8 +58,9 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer to merge `folders` into the first of them, and returns the parsed output if
-    /// libFuzzer succeeds. `scratch`: its working directory, unless the target has one.
+    /// Runs libFuzzer to merge `folders` into the first of them. Returns its parsed output, or as
+    /// text why it failed; `interrupted` once `stop` is true. `scratch`: its working directory,
+    /// unless the target has one.
     fn run(
         &self,
         folders: &[&Path],
@@ -91,7 +92,7 @@ impl LibFuzzer {
                 Some(end) => {
                     return Err(format!("it ended with {}: {}", end.status, end.said.why()));
                 }
-                None => std::thread::sleep(LOOK),
+                None => std::thread::sleep(POLL_INTERVAL),
             }
         }
     }
@@ -121,7 +122,7 @@ impl FuzzerMerge for LibFuzzer {
 }
 
 /// Creates a temporary directory for `links` symbolic links: in `/dev/shm`, which is ten times as
-/// fast, unless there are too many.
+/// fast, unless there are too many or it cannot be written.
 fn scratch(links: usize) -> io::Result<Scratch> {
     let memory = Path::new("/dev/shm");
     let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
@@ -139,8 +140,8 @@ fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBu
     Ok(folder)
 }
 
-/// Returns the contents of all files in the folder that are not links: libFuzzer's merge has added
-/// them.
+/// Returns, sorted, the contents of all files in the folder that are not links: libFuzzer's merge
+/// has added them.
 fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {

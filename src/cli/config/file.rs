@@ -1,5 +1,5 @@
-//! Parser of the settings file: TOML text to settings with their lines. Only this file uses the crate
-//! `toml`. `fuzz/fuzz_targets/config.rs` includes it.
+//! Parser of the settings file: TOML text to settings with their lines. Only this file uses the
+//! crate `toml`. `fuzz/fuzz_targets/config.rs` includes it.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -24,7 +24,7 @@ pub enum Value {
     /// A table: its settings, in the order of the file.
     Table(Vec<Setting>),
     /// A date or time of day; no option takes one.
-    Moment,
+    DateTime,
 }
 
 impl Value {
@@ -36,7 +36,7 @@ impl Value {
             Value::Flag(_) => "true or false",
             Value::List(_) => "a list",
             Value::Table(_) => "a table",
-            Value::Moment => "a date",
+            Value::DateTime => "a date",
         }
     }
 }
@@ -49,7 +49,8 @@ pub struct NotToml {
     pub why: String,
 }
 
-/// Parses the text of a settings file (TOML) into its settings.
+/// Parses the text of a settings file (TOML) into its settings, in the order of the file. Fails at
+/// the first syntax error.
 pub fn parse(text: &str) -> Result<Vec<Setting>, NotToml> {
     let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let table = DeTable::parse(text).map_err(|error| NotToml {
@@ -91,7 +92,7 @@ fn parse_value(
         }
         DeValue::Float(number) => Value::Number(number.as_str().to_owned()),
         DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(_) => Value::Moment,
+        DeValue::Datetime(_) => Value::DateTime,
         DeValue::Array(all) => {
             let all: Result<Vec<Value>, NotToml> =
                 all.iter().map(|one| parse_value(one, line)).collect();

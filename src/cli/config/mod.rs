@@ -1,5 +1,5 @@
-//! Settings file `ddfuzz.toml`: finds the file, checks that nobody else could have written it, parses
-//! it, and adds its settings to the command line.
+//! Settings file `ddfuzz.toml`: finds the file, checks that no fuzzed program could have written
+//! it, parses it, and adds its settings to the command line.
 //!
 //! Settings become words of the command line before clap parses it: each option can stand in the
 //! file, and no option is parsed twice.
@@ -128,7 +128,7 @@ impl Typed {
         let text = trusted_text(&path)?;
         let settings = file::parse(&text).map_err(|error| {
             let message = format!("it is not valid TOML: {}", error.why);
-            refused(&path, error.line, &message)
+            settings_error(&path, error.line, &message)
         })?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         let merge = SettingsMerger {
@@ -196,7 +196,8 @@ fn off(word: &str) -> Option<&str> {
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// Collects the long names of all flags, and of all options, of a command and its subcommands.
+/// Appends the long names of all options of a command and its subcommands to `options`, and those
+/// of the options that are flags to `flags` as well.
 fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
     for arg in command.get_arguments() {
         let Some(name) = arg.get_long() else {
@@ -222,8 +223,8 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// Returns the parser of the command with these names; `None` if there is none or it has
-/// subcommands.
+/// Returns the parser of the command with these names; `None` if there is none, if it has
+/// subcommands, or if it is `help`.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -241,7 +242,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
 }
 
 /// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
-/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`.
+/// `ddfuzz.toml`. `None` if there is none, or with `--no-config`; fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
     // Where the command line has mistakes, defaults may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
@@ -271,7 +272,7 @@ fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
 
 /// Builds the failure for an error in the settings file at line number `line`; 0 means the whole
 /// file.
-fn refused(path: &Path, line: usize, message: &str) -> Failure {
+fn settings_error(path: &Path, line: usize, message: &str) -> Failure {
     let place = match line {
         0 => path.display().to_string(),
         line => format!("{}, line {line}", path.display()),
@@ -294,7 +295,8 @@ pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
         .find(|path| path.symlink_metadata().is_ok())
 }
 
-/// Reads the settings file; fails if another user could have written it.
+/// Reads the settings file; fails if a fuzzed program could have written it, or if it is too large
+/// or not UTF-8.
 pub fn trusted_text(path: &Path) -> Result<String, Failure> {
     let bytes = regular::read(path, LARGEST_FILE).map_err(|error| unread(path, &error))?;
     trust(path)?;
@@ -304,7 +306,7 @@ pub fn trusted_text(path: &Path) -> Result<String, Failure> {
             .iter()
             .take(error.utf8_error().valid_up_to());
         let line = 1 + read.filter(|byte| **byte == b'\n').count();
-        refused(path, line, "it is not UTF-8 text")
+        settings_error(path, line, "it is not UTF-8 text")
     })
 }
 
@@ -320,9 +322,9 @@ fn unread(path: &Path, error: &Unread) -> Failure {
     untrusted(path, &why)
 }
 
-/// Checks that only the user (or root) can write the settings file and its directory. The file
-/// names the program to run; a fuzzed program, which may run as `nobody`, could otherwise choose
-/// what is executed next.
+/// Checks that neither everybody nor the user `nobody` can write the settings file and its
+/// directory. The file names the program to run; a fuzzed program, which may run as `nobody`, could
+/// otherwise choose what is executed next.
 fn trust(path: &Path) -> Result<(), Failure> {
     let real = path
         .canonicalize()
@@ -348,8 +350,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns why another user could change a file, or the entries of a directory, with the metadata
-/// `facts`; `None` if nobody else can. `file` is the settings file itself, for sticky directories.
+/// Returns why a fuzzed program could change a file, or the entries of a directory, with the
+/// metadata `facts`: everybody can write it, or it belongs to `nobody`. `None` if neither holds. In
+/// a sticky directory everybody may write, if it and `file`, the settings file, belong to the user
+/// or to root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();
@@ -369,7 +373,7 @@ fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
 }
 
 fn untrusted(path: &Path, why: &str) -> Failure {
-    refused(path, 0, why).hint(
+    settings_error(path, 0, why).hint(
         "check the path, and that only you can write to the file and its directory; --config \
          FILE reads another file, --no-config reads none",
     )

@@ -10,7 +10,7 @@ use clap::builder::Resettable;
 use clap::{Arg, ArgAction, Command};
 
 use super::file::{Setting, Value};
-use super::refused;
+use super::settings_error;
 use crate::cli::Failure;
 
 /// Name of the table in `ddfuzz.toml` whose settings apply to several commands.
@@ -66,7 +66,7 @@ impl SettingsMerger<'_> {
 
     fn outside_of_tables(&self, setting: &Setting) -> Failure {
         let message = format!("{} is in no table", setting.key);
-        refused(self.path, setting.line, &message).hint(format!(
+        settings_error(self.path, setting.line, &message).hint(format!(
             "put it under [{COMMON}], or under the command that it is for, like [run]"
         ))
     }
@@ -87,7 +87,9 @@ impl SettingsMerger<'_> {
             let takers = with_option(command, key);
             if OF_THE_CALL.contains(&key) {
                 let message = format!("{key} cannot be set in a settings file");
-                return Err(refused(self.path, line, &message).hint("give it on the command line"));
+                return Err(
+                    settings_error(self.path, line, &message).hint("give it on the command line")
+                );
             }
             if takers.is_empty() {
                 let mut known = BTreeSet::new();
@@ -96,14 +98,14 @@ impl SettingsMerger<'_> {
             }
             if table == COMMON && OF_ONE_COMMAND.contains(&key) {
                 let message = format!("{key} cannot be set for all commands at once");
-                return Err(refused(self.path, line, &message).hint(format!(
+                return Err(settings_error(self.path, line, &message).hint(format!(
                     "put it under the command that it is for, like [{}]",
                     takers[0].0
                 )));
             }
             for (_, arg) in takers {
                 setting_words(arg, &setting.value, self.folder)
-                    .map_err(|why| refused(self.path, line, &format!("{key} {why}")))?;
+                    .map_err(|why| settings_error(self.path, line, &format!("{key} {why}")))?;
             }
         }
         Ok(())
@@ -111,7 +113,7 @@ impl SettingsMerger<'_> {
 
     fn unknown(&self, setting: &Setting, what: &str, known: BTreeSet<&str>) -> Failure {
         let message = format!("{} is not a {what}", setting.key);
-        let failure = refused(self.path, setting.line, &message);
+        let failure = settings_error(self.path, setting.line, &message);
         match nearest_name(&setting.key, known.iter().copied()) {
             Some(name) => failure.hint(format!("did you mean {name}?")),
             None => {
@@ -146,7 +148,7 @@ impl SettingsMerger<'_> {
                     continue;
                 }
                 let words = setting_words(arg, &setting.value, self.folder)
-                    .map_err(|why| refused(self.path, setting.line, &why))?;
+                    .map_err(|why| settings_error(self.path, setting.line, &why))?;
                 present.push(match words.program.is_empty() {
                     true => arg.get_id().to_string(),
                     false => PROGRAM.to_owned(),
@@ -217,7 +219,8 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Whether an option is already given on the command line, or conflicts with one that is.
+/// Whether an option is already given, on the command line or by a more specific table, or
+/// conflicts with one that is.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);
@@ -316,8 +319,8 @@ fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, Strin
     }
 }
 
-/// Converts the setting `target`, a list, to a program and its arguments. A program without a slash
-/// is searched in PATH.
+/// Converts the setting `target`, a list, to a program and its arguments; fails if it is empty or
+/// an element is no text. A program without a slash is searched in PATH.
 fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String> {
     let mut program = Vec::new();
     for word in words {

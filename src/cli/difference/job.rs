@@ -80,8 +80,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// Returns the file name of the result in the crash's folder: `max` or `diff`, with the hash of
-    /// the other, not crashing input unless that is empty.
+    /// Returns the file name of the result in the crash's folder: `max` or `diff`, followed by the
+    /// hash of the input that does not crash, unless that is empty.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -93,7 +93,8 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// Chooses the result files in an output directory. A repeated call continues the log there.
+    /// Chooses the result files in an output directory. A repeated call continues the log there;
+    /// with `--force` it removes the earlier files.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();

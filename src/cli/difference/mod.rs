@@ -329,8 +329,9 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// Formats one position where the inputs differ: `-` for bytes of the passing input, `+` for those
-/// of the failing one.
+/// Formats one position where the inputs differ: its offset, `-` with the bytes of the passing
+/// input, and `+` with those of the failing one. `is_of_failing`: `differing` tells how the failing
+/// input becomes the passing one, and not the reverse.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

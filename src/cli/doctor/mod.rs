@@ -63,8 +63,8 @@ pub struct WayReport {
     pub fix: Option<String>,
     /// Runs per second of a short campaign, of all workers together; `None` if it does not work.
     pub runs_per_s: Option<f64>,
-    /// How many runs were refused by the process that runs many inputs, and why; `None` for all ways
-    /// but `snapshot`.
+    /// How many runs were refused by the process that runs many inputs, and why; `None` for all
+    /// ways but `snapshot`, and if that does not work.
     pub refusals: Option<Refusals>,
 }
 
@@ -105,7 +105,8 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Checks the target, and measures its runs per second with each method of execution.
+/// Checks the target, measures its runs per second with each method of execution, and stores the
+/// results in `report`.
 fn examine(
     args: &DoctorArgs,
     target: &Target,
@@ -170,12 +171,12 @@ const SEED: u64 = 1;
 
 /// The measuring time divided by this is the time of the warm-up, in which servers start and new
 /// crashes are analysed.
-const WARM_UP: u32 = 4;
+const WARM_UP_DIVISOR: u32 = 4;
 /// Minimum number of measured runs from which a rate is computed.
-const FEWEST: u64 = 64;
+const MIN_MEASURED_RUNS: u64 = 64;
 
-/// Runs a campaign on the target with a temporary output directory, and returns its runs per
-/// second.
+/// Runs a campaign on the target with a temporary output directory, and returns its runs per second
+/// after a warm-up. Fails if this method of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -196,7 +197,7 @@ fn measure_rate(
     let campaign = campaign_of(target, way, Some(SEED));
     let id = campaign.id.clone();
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
-    let warm_up = args.time / WARM_UP;
+    let warm_up = args.time / WARM_UP_DIVISOR;
     let settings = Settings {
         network: Network::default(),
         monitoring: Monitoring::default(),
@@ -244,7 +245,7 @@ impl RateMeter {
             self.last.runs - first.runs,
             self.last.time_ms - first.time_ms,
         );
-        (runs >= FEWEST && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
+        (runs >= MIN_MEASURED_RUNS && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
     }
 }
 

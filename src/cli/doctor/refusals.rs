@@ -10,7 +10,7 @@ const RUNS: u64 = 100;
 /// Maximum length of an input in bytes.
 const LONGEST: u64 = 4096;
 
-/// Why a process that runs many inputs has refused runs.
+/// A reason for which a process that runs many inputs has refused runs, and how many.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
     /// What the refused runs would have done, in a few words.
@@ -19,7 +19,7 @@ pub struct Refusal {
     pub runs: u64,
 }
 
-/// The refusals of a series of runs.
+/// The runs of a series that the way `snapshot` refused, by reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
     /// Number of runs made.
@@ -31,7 +31,8 @@ pub struct Refusals {
     pub reasons: Vec<Refusal>,
 }
 
-/// Runs inputs of the classic generator with the seed `seed`. Fails when the target cannot be run.
+/// Runs 100 inputs of the classic generator with the seed `seed` by `snapshot`, and returns which
+/// runs were refused. Fails if the target cannot be run.
 pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
     let mut executor = start(target, Some(Way::Snapshot), Freshness::Shared)?.executor;
     let plan = Plan {
@@ -48,7 +49,7 @@ pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
 }
 
 impl Refusals {
-    /// Makes the account of a series of `runs` runs, of which these were refused.
+    /// Sums up `refused`, the refused runs by reason, of a series of `runs` runs.
     pub fn of(runs: u64, refused: &[(RefusalReason, u64)]) -> Refusals {
         let mut reasons: Vec<Refusal> = Vec::new();
         let differs = |reason: RefusalReason| reason == RefusalReason::Differs;

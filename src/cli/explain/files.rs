@@ -15,8 +15,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Chooses the directory `folder`, and checks that no file there is overwritten that ddfuzz has
-    /// not written, unless `force` is set.
+    /// Chooses the directory `folder`. Unless `force` is set, fails if a file there would be
+    /// overwritten that ddfuzz has not written.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         if !folder.is_dir() {
             let message = format!("{} is not a directory", folder.display());

@@ -60,8 +60,8 @@ pub struct ExplainArgs {
         allow_hyphen_values = true
     )]
     passing_args: Option<OsString>,
-    /// Also search for the statement executions that alone reproduce the failure, or the output of a
-    /// run that does not fail: a critical slice
+    /// Also search for the statement executions that alone reproduce the failure, or the output of
+    /// a run that does not fail: a critical slice
     #[arg(long)]
     slice: bool,
     /// Search for the statement executions that alone reproduce the lines of the output that match
@@ -203,7 +203,8 @@ impl ExplainArgs {
         Ok(Exit::Done)
     }
 
-    /// Explains the reproducer of a group, and writes the explanation beside it.
+    /// Explains the reproducer of a group, and writes the explanation beside it or into the
+    /// directory `--out`.
     fn explain_group(&self, reader: &Reader, chosen: &ChosenGroup) -> Result<Explanation, Failure> {
         let target = match self.target.is_named() {
             true => self.target.target()?,
@@ -248,7 +249,7 @@ impl ExplainArgs {
     }
 }
 
-/// Time for one explanation of `--explain`.
+/// Maximum time for the explanation of one group by `--explain`.
 const BUDGET: Duration = Duration::from_secs(30);
 
 /// Explains the groups of crashes in an output directory that have no explanation of their present
@@ -305,11 +306,11 @@ fn is_newer(file: &Path, than: &Path) -> bool {
     }
 }
 
-/// Largest number of passing inputs that are taken from a minimization log.
+/// Maximum number of passing inputs that are taken from a minimization log.
 const LOGGED: usize = 8;
 
-/// Returns inputs that passed in a minimization: the last ones in its log, which are closest to the
-/// result. Empty if there is no log.
+/// Returns inputs that passed in a minimization: the last ones whose bytes its log has, which are
+/// closest to the result. Empty if the log cannot be read or has none.
 fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
     let Ok(log) = Log::read(log) else {
         return Vec::new();

@@ -9,14 +9,14 @@ use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
-/// What this page has beside the style of all pages.
+/// CSS of this page, in addition to that of all pages.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Writes the page of an explanation.
+/// Returns the HTML page of an explanation.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
@@ -97,7 +97,7 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// The table of the points at which states were compared.
+/// Returns the HTML table of the points at which states were compared; empty without points.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -134,7 +134,7 @@ fn examined(it: &Explanation) -> String {
 /// Number of lines that are shown before and after a marked one.
 const AROUND: u64 = 3;
 
-/// The lines of the source around each part of the chain.
+/// Returns as HTML the lines of the source around each part of the chain and around the crash.
 fn sources(it: &Explanation) -> String {
     let mut marked: BTreeMap<&str, BTreeMap<u64, String>> = BTreeMap::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -183,7 +183,8 @@ fn sources(it: &Explanation) -> String {
     text
 }
 
-/// Commands of gdb that show each part of the chain in the passing run.
+/// Returns as HTML commands of gdb that set, in the passing run, each variable of the chain to its
+/// value in the failing run.
 fn commands(it: &Explanation) -> String {
     let mut text =
         "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \

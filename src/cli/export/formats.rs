@@ -62,12 +62,12 @@ impl Form {
 pub(super) struct ExportRequest<'a> {
     pub(super) reader: &'a Reader,
     pub(super) chosen: &'a ChosenGroup,
-    /// Value of `--call`: the expression that a Rust test evaluates.
+    /// Value of `--call`: the expression that a Rust test evaluates; `None` if it is not given.
     pub(super) call: Option<&'a str>,
-    /// Directory of the cargo-fuzz project (`--fuzz-dir`).
+    /// Directory of the cargo-fuzz project (`--fuzz-dir`); `None` if it is not given.
     pub(super) fuzz_dir: Option<&'a Path>,
     /// Directory of the package that a Rust test is written into; paths in the test are relative to
-    /// it.
+    /// it. `None` if the test goes to no package.
     pub(super) package: Option<&'a Path>,
     /// Where a Rust test gets the input: inline, or from a second file.
     pub(super) input: Input<'a>,
@@ -163,7 +163,7 @@ impl ExportRequest<'_> {
 
     /// Returns the cargo-fuzz harness that the target is; `None` if it is none. Unless the user
     /// names the project, the program must contain libFuzzer: another program may have the same
-    /// name.
+    /// name. Fails if the project that the user names has no such harness.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -245,8 +245,9 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
     }
 }
 
-/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of a project
-/// whose target directory contains the program; `None` if it is none.
+/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of one above
+/// the program, else of one at or above the working directory if cargo-fuzz seems to have built the
+/// program. `None` if it is none; fails if `asked` has no such harness.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);

@@ -20,8 +20,8 @@ pub(in crate::cli) struct ChosenGroup {
     entry: Entry,
 }
 
-/// Opens the output directory, and finds the crash group that `name` means: the first hex digits of
-/// its major key, or a path to or into its folder.
+/// Opens the output directory, and finds the crash group that `name` means: at least four first hex
+/// digits of its major key, or a path to or into its folder. Fails if that is no group or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -155,7 +155,7 @@ pub(in crate::cli) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> 
 }
 
 impl ChosenGroup {
-    /// Makes the choice of an entry of the output directory; `None` if its group is not there.
+    /// Takes an entry of the output directory, with its group; `None` if the group cannot be read.
     pub(in crate::cli) fn of(reader: &Reader, entry: &Entry) -> Option<ChosenGroup> {
         let group = reader.group(entry.id.kind(), entry.id.major()).ok()??;
         Some(ChosenGroup {
@@ -181,7 +181,7 @@ impl ChosenGroup {
     }
 
     /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
-    pub(in crate::cli) fn keep(&self, to: &Path) -> Result<(), Failure> {
+    pub(in crate::cli) fn check_not_own(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
             self.entry.reproducer(),
@@ -209,7 +209,7 @@ impl ChosenGroup {
 
     /// Returns the recorded target: that of the crash itself in a study of many programs, else that
     /// of the campaign that found the crash, else that of any campaign. The limits are those of the
-    /// crash.
+    /// crash. Fails if no target is recorded.
     pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash

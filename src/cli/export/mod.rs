@@ -50,15 +50,15 @@ pub struct ExportArgs {
     /// Form to write, unless --into is given
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
-    /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a second
-    /// file beside this one
+    /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a
+    /// second file beside this one
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Overwrite the file
     #[arg(long, requires = "to")]
     force: bool,
-    /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files that
-    /// were edited are not overwritten
+    /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files
+    /// that were edited are not overwritten
     #[arg(long, value_name = "DIR", conflicts_with = "to")]
     into: Option<PathBuf>,
     /// For a Rust test: an expression to evaluate, in which INPUT is the input (a &[u8]); a panic
@@ -103,7 +103,8 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
 
 /// Generates a regression test for an entry of an output directory in the language of its target;
 /// returns the name of its form and its text. `None` if the target is written in another language,
-/// the reproducer is too long for the text, or the program is no longer there.
+/// the reproducer is too long for the text, or no test can be made, as when the program is no
+/// longer there.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -177,7 +178,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
-        chosen.keep(to)?;
+        chosen.check_not_own(to)?;
         args.write(to, form, &text, beside.as_deref(), &group)?;
     }
     let exported = Exported {
@@ -217,7 +218,8 @@ fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit
 }
 
 impl ExportArgs {
-    /// Fails if an option of `ddfuzz export` is given that would have no effect.
+    /// Fails if an option of `ddfuzz export` is given that would have no effect, or if the
+    /// expression of `--call` does not use the input.
     fn check(&self) -> Result<(), Failure> {
         let is_rust = matches!(self.form, None | Some(Form::RustTest));
         if self.into.is_some() && !is_rust {

@@ -28,7 +28,8 @@ pub(super) struct WrittenTests {
     to_add: Vec<String>,
 }
 
-/// State of an exported file before it is written again.
+/// State of an exported file before it is written again: missing, with the same content, written by
+/// ddfuzz with other content, or edited by the user.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -203,8 +204,8 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     done.map_err(|error| not_written(&error, file))
 }
 
-/// Writes `main.rs` with a line for each exported test in the folder `dir`, including tests of
-/// earlier exports.
+/// Writes `main.rs`, unless the user has edited it, with a line for each exported test in the
+/// folder `dir`, including tests of earlier exports.
 fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries

@@ -154,13 +154,15 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl GenArgs {
-    /// Checks whether the output of `ddfuzz gen` contains printable characters only.
+    /// Whether the output of `ddfuzz gen` surely contains printable characters only; false for
+    /// replayed files and for inputs given by name.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
         self.printable && random && !self.nul && self.epilog.is_none()
     }
 
-    /// Returns the name that describes the input to generate, and the seed as the user typed it.
+    /// Returns the name that describes the input to generate, and its seed as `--show-seed` prints
+    /// it.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
             return (name, Seed::from(name.seed));

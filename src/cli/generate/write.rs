@@ -48,7 +48,7 @@ enum Broken {
 }
 
 /// Writes the parts of an input to stdout and to a file, as `sinks` says, and returns the number of
-/// bytes. If stdout is closed, the file is still written to its end.
+/// bytes. If stdout is closed, the file is still written to its end. Fails if the file exists.
 pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     let mut stdout = sinks.stdout.then(standard_output).transpose()?;
     let Some(path) = sinks.file else {
@@ -180,7 +180,7 @@ fn to_stdout(error: &io::Error) -> Failure {
 
 /// Writes the inputs of a preset (a data set of the published fuzz studies) into `directory`, each
 /// to a file of its name. Files that exist with the right bytes stay, so that a repeated command
-/// continues an interrupted one.
+/// continues an interrupted one; fails at a file with other bytes.
 pub fn write_preset(
     preset: Preset,
     seed: u64,
@@ -231,7 +231,7 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
 }
 
 /// Returns the file's length in bytes if its content is the generated input that `name` describes;
-/// `None` if it differs.
+/// `None` if it differs or is not a regular file.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

@@ -86,7 +86,8 @@ pub fn is_inverted(start: &StartLine) -> bool {
 }
 
 /// Rebuilds the passing and the failing input of the result from the log and the original inputs,
-/// without test runs, and writes them to `out` (`ddfuzz log replay`).
+/// without test runs (`ddfuzz log replay`). Writes to `out` the result: of `max` the passing input,
+/// of `diff` the failing one, with the passing one beside it as `.pass`.
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,

@@ -103,8 +103,8 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a minimization log and its first line; `damaged` is the exit code if the file is a log,
-/// but one of its lines is malformed.
+/// Reads a minimization log and its first line. Fails if the file is empty or not such a log;
+/// `damaged` is the exit code of the failure if it is one, but one of its lines is malformed.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
@@ -135,8 +135,9 @@ const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
     /// Reads the input that the log minimizes: the file of `--input`, else the file `original`
-    /// beside the log, else the path recorded in the log. For a minimized command line, returns
-    /// that instead, as recorded.
+    /// beside the log (not for a search with `--invert`), else the path recorded in the log. Fails
+    /// if its content is not that of the log. For a minimized command line, returns that instead,
+    /// as recorded.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -163,7 +164,7 @@ impl LogFileArgs {
     }
 }
 
-/// Reads an input of the logged search, and checks that its content has the hash recorded in the
+/// Reads an input of the logged search. Fails if its content does not have the hash recorded in the
 /// log. `what` names the input in messages.
 fn read_logged(
     path: &Path,
@@ -250,7 +251,8 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// Writes the result that was rebuilt from a log to a new file, or to stdout if `out` is `-`.
+/// Writes the result that was rebuilt from a log to a file, which must not exist, or to stdout if
+/// `out` is `-`.
 pub(in crate::cli) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if is_standard(out) {
         print_bytes(bytes);
@@ -344,7 +346,8 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
 }
 
 /// Creates the oracle with which `ddfuzz log verify` runs tests: the one recorded in the log's
-/// first line, `start`, unless the command line names another program (`asked`) or `test`. `input`
+/// first line, `start`, unless the command line names another program (`asked`) or `test`. Fails if
+/// a program is given for a log of a test, or a test for a log of a crash or of coverage. `input`
 /// replaces the recorded input of a minimized command line.
 pub fn oracle_of_log(
     log: &Path,
@@ -387,9 +390,10 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target on the command line; if there is none, the one recorded in the log.
+/// Returns the target on the command line; if there is none, the one recorded in the log. Fails if
+/// there is neither.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
-    let logged = start.target.target(asked.limits_over(start.limits));
+    let logged = start.target.target(asked.override_limits(start.limits));
     match (asked.is_named(), logged) {
         (true, _) => asked.target(),
         (false, Some(target)) => Ok(target),
@@ -433,7 +437,8 @@ fn coverage_oracle(
     Ok(Box::new(oracle))
 }
 
-/// Returns the command line that the log minimizes; `None` if it minimizes an input.
+/// Returns the command line that the log minimizes; `None` if it minimizes an input, or does not
+/// record the program.
 pub fn call_of(start: &StartLine) -> Option<Call> {
     let record = start.call.as_ref()?;
     let target = start.target.target(start.limits)?;
@@ -447,7 +452,7 @@ fn call_oracle(
     asked: &TargetArgs,
     input: Option<&Path>,
 ) -> Result<Box<dyn Oracle>, Failure> {
-    let logged = start.target.target(asked.limits_over(start.limits));
+    let logged = start.target.target(asked.override_limits(start.limits));
     let (Some(record), Some(mut target)) = (&start.call, logged) else {
         return Err(Failure::usage("the log does not record which program was run").path(log));
     };
@@ -501,7 +506,7 @@ fn test_oracle(
             found.display()
         ));
     }
-    let Some(mut target) = start.target.target(asked.limits_over(start.limits)) else {
+    let Some(mut target) = start.target.target(asked.override_limits(start.limits)) else {
         return Err(Failure::usage("the log does not record where its test is").path(log));
     };
     target.program = crate::exec::Program::Path(found);

@@ -16,8 +16,9 @@ use crate::report::text::shell_word;
 use crate::store::{hash_of, shell_channel};
 use crate::triage::Crash;
 
-/// Formats the shell command that runs the target on the input file (without a file, on an empty
-/// input), with unprintable bytes as escapes.
+/// Formats for people the command that runs the target on the input file (without a file, on an
+/// empty input), with unprintable bytes as escapes. How else the input is passed, at a terminal or
+/// under another name, is noted in brackets.
 pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String {
     let (program, bundled) = match &target.program {
         Program::Path(path) => (path.clone().into_os_string(), false),
@@ -265,8 +266,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Fails if a log or the script of a minimized command line exists already. With `resume`, they
-    /// may exist if at least one of them is a log.
+    /// Fails if the script of a minimized command line exists already, or a log of it other than
+    /// the main one. With `resume`, they may exist if at least one of them is a log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         let script = self.script();
@@ -279,7 +280,8 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Removes the logs and the script that an earlier minimization of a command line has left.
+    /// Removes the script and the logs, other than the main one, that an earlier minimization of a
+    /// command line has left.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         for file in self.existing() {
             std::fs::remove_file(&file).map_err(|e| Failure::file(&file, "removing", &e))?;

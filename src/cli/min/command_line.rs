@@ -220,7 +220,8 @@ impl CallMinimization<'_> {
     }
 
     /// Combines the searches of all parts into one result. It is 1-minimal if `settled` is true (no
-    /// part needs a further search) and the last search of each part has proved that.
+    /// part needs a further search) and the last search of each part has proved that. Fails if
+    /// there was nothing to search.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \

@@ -23,7 +23,8 @@ pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 pub(in crate::cli) struct MinimizedGroups {
     /// All groups in the output directory: crashes, hangs and out-of-memory failures.
     pub(in crate::cli) groups: Vec<RunGroup>,
-    /// Number of minimizations that this call of ddfuzz has finished.
+    /// Number of minimizations that this call of ddfuzz has finished, with those whose input did
+    /// not crash again.
     pub(in crate::cli) minimized: u64,
     /// Whether the user stopped the minimization before all groups were done.
     pub(in crate::cli) interrupted: bool,

@@ -31,7 +31,7 @@ pub(super) struct CrashJob<'a> {
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
-    /// The target, which has shown the crash.
+    /// The running target and the triager, which have shown the crash.
     pub(super) started: StartedTarget,
 }
 

@@ -79,9 +79,9 @@ pub struct MinArgs {
     /// Search algorithm
     #[arg(long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
-    /// Structure of the input that the search `full` uses: a grammar, a file format, text, binary, or
-    /// none; or a shared library with a grammar of tree-sitter, named after its language, like lua.so
-    /// [default: by the ending of the file's name and the input's content]
+    /// Structure of the input that the search `full` uses: a grammar, a file format, text, binary,
+    /// or none; or a shared library with a grammar of tree-sitter, named after its language, like
+    /// lua.so [default: by the ending of the file's name and the input's content]
     #[arg(hide_short_help = true, long, value_name = "NAME|FILE.so", value_parser = Structures)]
     grammar: Option<String>,
     /// Of an output directory, also minimize up to N further minor keys of each group of crashes
@@ -245,7 +245,8 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// Returns the path that result files are named after: the input, else the program.
+    /// Returns the path that result files are named after: the input, else the program, else
+    /// `input`.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -253,15 +254,16 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Returns where the result is written, by the options `-o` and `--log`: files or an output
-    /// directory.
+    /// Chooses by `-o` and `--log` where the result is written. Fails if a file exists without
+    /// `--force` or `--resume`, or is the input.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
     /// Returns the names of the logs and the script of a minimized command line, with `--args` or
-    /// `--env-vars`; else `None`. Fails if they exist and may not be overwritten.
+    /// `--env-vars`; else `None`. Fails if they exist and may not be overwritten, if one of them is
+    /// a file of another option, or if the result is to go to an output directory.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
@@ -296,8 +298,8 @@ impl MinArgs {
         }
     }
 
-    /// Returns the structure that the user chose, else the language that the name of the input's file
-    /// says, if the input is in it.
+    /// Returns the structure that the user chose, else the language that the name of the input's
+    /// file says, if the input is in it; else `None`.
     fn structure(&self, path: Option<&Path>, input: &[u8]) -> Option<String> {
         let by_name = || {
             let name = path?.file_name()?.as_encoded_bytes();
@@ -337,7 +339,7 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
 const EXAMINED: u32 = 7;
 
 /// Runs the original input and returns its crash, before the minimization begins. Fails if none of
-/// up to seven examinations shows a crash.
+/// up to seven examinations shows a crash; gives up earlier if a run exceeds the time limit.
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
     input: &[u8],
@@ -374,7 +376,7 @@ pub(in crate::cli) fn baseline(
 }
 
 /// Checks an input that does not crash for memory leaks; returns the leak's class, `None` if
-/// nothing leaks.
+/// nothing leaks or the last run, which ended by `ended`, exceeded the time limit.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);

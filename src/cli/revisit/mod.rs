@@ -1,5 +1,5 @@
-//! `ddfuzz revisit`: repeats the fuzz studies of 1990 to 2020 on this machine. Options, output directory,
-//! sandbox and result.
+//! `ddfuzz revisit`: repeats the fuzz studies of 1990 to 2020 on this machine. Options, output
+//! directory, sandbox and result.
 
 mod plan;
 pub mod reports;
@@ -28,7 +28,7 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     }
     let output = &args.reports.check(output)?;
     let args = args.resumed()?;
-    let planned = plan::plan(&args, output)?;
+    let planned = plan::select_utilities(&args, output)?;
     if args.dry_run {
         return Ok(plan::show(&planned, output));
     }
@@ -88,8 +88,9 @@ struct StudySandbox {
     parts: Vec<String>,
 }
 
-/// Chooses whether the utilities run in a sandbox, by `--no-sandbox`, and prints the sandbox
-/// features that this machine supports. Fails if it cannot protect the user's files.
+/// Chooses the sandbox of the utilities: off if `--no-sandbox` is given twice, an error if it is
+/// given once, else on. If it is on, prints the features that this machine supports, and fails if
+/// they cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -344,8 +345,8 @@ impl RevisitArgs {
         channels
     }
 
-    /// Returns the value of an option that the resumed study recorded (`was`). Fails if the user
-    /// gave another value (`now`).
+    /// Returns the value of an option that the resumed study recorded (`was`); `None` if it
+    /// recorded none. Fails if the user gave another value (`now`).
     fn same<T: PartialEq>(
         &self,
         option: &str,

@@ -37,8 +37,11 @@ impl RevisitArgs {
 }
 
 /// Selects the utilities of a study and their numbers of runs by the options; prints the lines of
-/// the list that cannot be parsed.
-pub(super) fn plan(args: &RevisitArgs, output: &Output) -> Result<StudySelection, Failure> {
+/// the list that cannot be parsed. Fails if no utility is selected.
+pub(super) fn select_utilities(
+    args: &RevisitArgs,
+    output: &Output,
+) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
     for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
         let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);

@@ -17,7 +17,7 @@ pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{GeneratorArg, MinimizationArgs, SeedArgs, read_known_and_against};
-use super::report::{HtmlArgs, KeptPage};
+use super::report::{HtmlArgs, LivePage};
 use super::reports::{ReportArgs, target_name};
 use super::target::{TargetArgs, install_bundled, recorded_target};
 use super::ui::campaign::{FullScreen, Heading};
@@ -157,7 +157,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
-    let page = args.html.keep(&args.out);
+    let page = args.html.start_page(&args.out);
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
@@ -180,7 +180,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Makes trial runs of the target, and prints and returns warnings if the campaign would find
-/// little, such as for a target that reads nothing.
+/// little, such as for a target that reads nothing. Targets at a terminal are not tried.
 fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -250,7 +250,7 @@ impl RunArgs {
     /// its page for the last time.
     fn explain_and_finish(
         &self,
-        page: Option<KeptPage>,
+        page: Option<LivePage>,
         ended_well: bool,
         stop: &AtomicBool,
         output: &Output,
@@ -264,8 +264,8 @@ impl RunArgs {
         page.map_or(Ok(()), |page| page.finish(output))
     }
 
-    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are at
-    /// most as long as those of that campaign.
+    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are
+    /// at most as long as those of that campaign.
     fn resumed_inputs(
         &self,
         store: &Store,
@@ -281,7 +281,7 @@ impl RunArgs {
     }
 
     /// Returns the target on the command line; if none is given, the one recorded in the output
-    /// directory, for `--resume`.
+    /// directory, for `--resume`. Fails if that directory does not exist or records none.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {
@@ -358,8 +358,9 @@ pub fn open_store(
     Ok((store, campaign))
 }
 
-/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, if
-/// `check` accepts it; else begins the campaign `fresh`, and returns that.
+/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, and
+/// fails if `check` does not accept it. Without `resume`, or if there is none, begins the campaign
+/// `fresh`, and returns that.
 pub fn open_or_begin(
     out: &Path,
     resume: bool,
@@ -431,8 +432,9 @@ fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     }
 }
 
-/// Returns the display of a campaign: the full screen if stderr is a terminal and `plain` is false,
-/// else one that prints lines, in which executions are called `unit` (`run` or `input`).
+/// Returns the display of a campaign: the full screen if stderr is a terminal and neither `plain`,
+/// `--quiet` nor `--json` is given; else one that prints lines, in which executions are called
+/// `unit` (`run` or `input`).
 pub fn screen(
     plain: bool,
     unit: &'static str,

@@ -415,7 +415,7 @@ impl TriageDirectory {
     }
 
     /// Writes for each crash group how many inputs showed it, and syncs the triage journal to the
-    /// disk.
+    /// disk. Groups that were removed meanwhile are skipped.
     pub fn close(mut self, outcomes: &TriageOutcomes) -> Result<(), StoreError> {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {

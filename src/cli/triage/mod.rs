@@ -109,7 +109,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         found: &found,
         stop: &stop,
     };
-    let page = args.out.as_ref().and_then(|out| args.html.keep(out));
+    let page = args.out.as_ref().and_then(|out| args.html.start_page(out));
     let mut result = signals::unless_stopped(&stop, job.run(output))?;
     drop(started);
     mute(&mut result, &known);
@@ -198,7 +198,8 @@ impl TriageArgs {
         Ok(())
     }
 
-    /// Explains the crash groups in the output directory of the triage (`--explain`).
+    /// Explains the crash groups in the output directory of the triage (`--explain`), unless it was
+    /// interrupted, and adds the beginnings of the explanations there to the groups of `result`.
     fn explain(
         &self,
         result: &mut TriageResult,
@@ -318,7 +319,7 @@ pub struct Against {
 }
 
 impl Against {
-    /// Reads the crash groups of the other output directory.
+    /// Reads the groups of the other output directory and their representative crashes.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;

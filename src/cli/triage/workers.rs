@@ -57,7 +57,8 @@ impl WorkerResult {
     }
 }
 
-/// State that the worker threads of a triage share.
+/// Runs the files of a triage in several threads. Holds what they share: target, files, the hashes
+/// of inputs already taken, and the keys already seen.
 pub struct Workers<'a> {
     pub target: &'a Target,
     pub way: Way,
@@ -159,7 +160,8 @@ impl Workers<'_> {
 }
 
 /// Finds the input files in all directories of `paths`, and prints which fuzzer's layout each has.
-/// Files in the output directory `out` are skipped.
+/// Files in the output directory `out` are skipped. Fails if one of `paths` does not exist or is
+/// itself in `out`.
 pub fn find_inputs(
     paths: &[PathBuf],
     out: Option<&Path>,

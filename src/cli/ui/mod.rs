@@ -317,7 +317,7 @@ struct Shown {
     of_call: bool,
     /// Number of tests that were executed before this call of ddfuzz resumed the minimization;
     /// `None` before the first status.
-    before: Option<u64>,
+    executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
     /// Time of the last progress line printed because stderr is no terminal.
@@ -333,7 +333,7 @@ impl MinimizationScreen {
             bar,
             began: now,
             of_call: false,
-            before: None,
+            executed_before: None,
             standing: None,
             recent: VecDeque::new(),
             said: now,
@@ -382,7 +382,7 @@ impl MinimizationScreen {
 
     fn stands(&self, standing: &MinimizeStatus) {
         let mut shown = self.shown.borrow_mut();
-        shown.before.get_or_insert(standing.executed);
+        shown.executed_before.get_or_insert(standing.executed);
         shown.standing = Some(*standing);
         if !shown.bar.is_hidden() {
             shown.draw();
@@ -399,7 +399,7 @@ impl Shown {
     fn begin(&mut self, of_call: bool) {
         self.of_call = of_call;
         self.began = Instant::now();
-        self.before = None;
+        self.executed_before = None;
         self.standing = None;
         self.recent.clear();
         if !self.bar.is_hidden() {
@@ -423,7 +423,7 @@ impl Shown {
     /// Formats the state of the minimization as one line: sizes, number of tests and their rate,
     /// what it does now, and how much of the proof of minimality is done.
     fn line(&self) -> String {
-        let (Some(standing), Some(before)) = (&self.standing, self.before) else {
+        let (Some(standing), Some(before)) = (&self.standing, self.executed_before) else {
             return String::new();
         };
         let seconds = self.began.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
 //! Numbers as blocks.
 
-use ddfuzz::cli::ui::campaign::{left, plot};
+use ddfuzz::cli::ui::campaign::{plot, size_bar};
 
 #[test]
 fn a_plot_reaches_from_nothing_to_the_greatest() {
@@ -14,11 +14,11 @@ fn a_plot_reaches_from_nothing_to_the_greatest() {
 
 #[test]
 fn a_bar_is_full_before_and_shows_the_last_byte() {
-    assert_eq!(left(40_000, 40_000, 4), "████");
-    assert_eq!(left(40_000, 199, 4), "██  ");
-    assert_eq!(left(1 << 40, 1, 4), "▏   ");
-    assert_eq!(left(40, 0, 4), "    ");
-    assert_eq!(left(0, 0, 4), "    ");
-    assert_eq!(left(4, 400, 2), "██");
-    assert_eq!(left(4, 4, 0), "");
+    assert_eq!(size_bar(40_000, 40_000, 4), "████");
+    assert_eq!(size_bar(40_000, 199, 4), "██  ");
+    assert_eq!(size_bar(1 << 40, 1, 4), "▏   ");
+    assert_eq!(size_bar(40, 0, 4), "    ");
+    assert_eq!(size_bar(0, 0, 4), "    ");
+    assert_eq!(size_bar(4, 400, 2), "██");
+    assert_eq!(size_bar(4, 4, 0), "");
 }

@@ -149,7 +149,8 @@ impl ClassicEngine<'_> {
         })
     }
 
-    /// Fuzzes until the call's fuzzing ends; starts again whenever the program is rebuilt.
+    /// Fuzzes until the call's fuzzing ends; starts again whenever the program is rebuilt. Returns
+    /// the time spent fuzzing.
     fn fuzz_all(&mut self) -> Result<Duration, CampaignError> {
         self.session.begin_build(&self.watch)?;
         loop {
@@ -177,7 +178,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Fuzzes one build until the runs or the time are used up, or the user stops.
+    /// Fuzzes one build until the runs or the time are used up, a condition of `--until` is met,
+    /// the program is rebuilt, or the user stops. Returns the time spent fuzzing.
     fn fuzz(&mut self, shared: &WorkerContext<'_>) -> Result<Duration, CampaignError> {
         let (order, orders) = channel::unbounded::<EntryId>();
         let (reply, replies) = channel::unbounded::<MinimizerReply>();

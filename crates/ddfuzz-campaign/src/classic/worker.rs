@@ -44,8 +44,8 @@ pub(super) struct Worker<'a> {
     /// Mutates seeds; `None` without seeds.
     mutation: Option<Mutation>,
     classifier: RunClassifier,
-    /// What the chunks have told of [`Executor::refusals`].
-    told: BTreeMap<RefusalReason, u64>,
+    /// Counts of [`Executor::refusals`] that earlier chunks have reported.
+    reported_refusals: BTreeMap<RefusalReason, u64>,
 }
 
 impl Worker<'_> {
@@ -94,18 +94,19 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// Returns the refusals that no chunk has told yet.
+    /// Returns, by reason, the number of refusals that no chunk has reported yet.
     fn new_refusals(&mut self) -> Vec<(RefusalReason, u64)> {
         let counted = self.executor.refusals();
         let new = counted.into_iter().filter_map(|(reason, count)| {
-            let told = self.told.insert(reason, count).unwrap_or(0);
-            (count > told).then(|| (reason, count - told))
+            let reported = self.reported_refusals.insert(reason, count).unwrap_or(0);
+            (count > reported).then(|| (reason, count - reported))
         });
         new.collect()
     }
 
-    /// Adds to a chunk what earlier runs found, of which the executor has learned that it made them
-    /// otherwise than a new process does. They count as found by the chunk's last run.
+    /// Adds to a chunk the findings of earlier runs that the executor has made again, because it
+    /// learned that they differed from runs in a new process. They count as found by the chunk's
+    /// last run.
     fn add_corrected(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
         for (input, run) in self.executor.corrected() {
             let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
@@ -147,6 +148,6 @@ pub(super) fn start_worker<'a>(
         executor: started.executor,
         mutation: shared.inputs.mutation(),
         classifier: RunClassifier::of_target(&minimizing.target, minimizing.way)?,
-        told: BTreeMap::new(),
+        reported_refusals: BTreeMap::new(),
     })
 }

@@ -154,7 +154,8 @@ fn forward(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     }
 }
 
-/// Receives a message with its length field. LibAFL's function panics at an incomplete message.
+/// Receives a message, and returns it with its length field in front; an error if it has more than
+/// `longest` bytes. LibAFL's function panics at an incomplete message.
 fn receive(mut from: &TcpStream, longest: u32) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     from.read_exact(&mut length)?;

@@ -78,8 +78,8 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Returns the values that a run on `input` compares; `None` if there is no time, or the target
-    /// cannot be observed.
+    /// Runs the target on `input`, and returns the values that it compares, as far as one of them
+    /// occurs in the input; `None` if there is no time, or the target cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
@@ -107,7 +107,7 @@ impl Comparer {
     }
 
     /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
-    /// a run.
+    /// a run; empty if there is no time for that, or the target cannot be observed.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
@@ -305,8 +305,8 @@ pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
 }
 
-/// Returns pairs of bytes to find and bytes that replace them, of one comparison: each operand by
-/// the other, in both byte orders. Both parts of a pair have the same length.
+/// Returns, for one comparison, pairs of bytes to find in the input and bytes to replace them by:
+/// each operand by the other, in both byte orders. The two parts of a pair have the same length.
 fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (one, other) = match values {
         CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),

@@ -82,7 +82,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) best: Heartbeat,
     /// Number of groups of crashes when the new ones were last counted.
     pub(super) counted: usize,
-    /// The condition of `--until` that is reached, if one is.
+    /// The condition of `--until` that has ended the fuzzing; `None` if none is met.
     pub(super) until: Option<Until>,
     /// Detects that the program was rebuilt.
     pub(super) watch: ProgramWatch,
@@ -94,10 +94,10 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) judged: Vec<JudgedHang>,
     /// Number of crashes that were not stored, because the disk was full until the time was over.
     pub(super) unstored: u64,
-    /// Number of runs over their time limit that were stored without being examined for where they
-    /// hang.
+    /// Number of suspected hangs of no known group that were stored without their position in the
+    /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
-    /// The error that ended the campaign early.
+    /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
     /// Receives notes for the user.
     notes: Receiver<String>,
@@ -213,7 +213,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Links our broker, which listens at `port`, to the broker at `other`.
+    /// Links our broker, which listens at `port`, to the broker at `other`. If that fails, ends the
+    /// campaign with the error and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -270,8 +271,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Checks that the output directory still exists, and returns `Err` if not: then the next
-    /// stored crash would begin a new directory, without the earlier crashes.
+    /// Returns an error if the output directory no longer exists: then the next stored crash would
+    /// begin a new directory, without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
@@ -511,8 +512,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: interrupted, by `--until`, by its number of runs or by
-    /// time.
+    /// Returns why this call has ended: interrupted, by `--until` (and by which condition), by its
+    /// number of runs or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);

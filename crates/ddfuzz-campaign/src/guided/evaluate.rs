@@ -58,8 +58,8 @@ impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    /// Returns the number of runs that the main process has granted the worker; waits while it
-    /// grants none, and returns 0 if the worker must end.
+    /// Returns how many of the granted runs the worker has left; 0 if it must end. Sends a
+    /// heartbeat when one is due, and waits while no runs are left.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
         self.executor.heartbeat.left().map_err(fail)
     }
@@ -348,7 +348,7 @@ impl<M> Batches<M> {
     }
 
     /// Returns the number of mutants to make of the scheduled input: as many as [`Power`] says, and
-    /// while hangs take more than their share of the time (`over`) at least one batch.
+    /// at least one batch while hangs take more than their share of the time (`over`).
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         match self.power {
@@ -398,8 +398,8 @@ impl<M> Batches<M> {
     }
 }
 
-/// The LibAFL stage of a worker after the calibration: reports a calibration that did not pass, tries
-/// compared values, and mutates by havoc.
+/// The LibAFL stage of a worker after the calibration: reports a calibration run that did not pass,
+/// tries compared values, and mutates by havoc.
 pub(super) struct MutationStage<M> {
     pub(super) compare: Comparer,
     pub(super) havoc: Batches<M>,

@@ -62,8 +62,9 @@ pub(super) struct TargetExecutor {
 }
 
 impl TargetExecutor {
-    /// Starts `target`, which must report its coverage. `before`: how many earlier processes of this
-    /// worker have crashed.
+    /// Starts `target` and observes its coverage; whether it reports any is not checked here.
+    /// `before`, the number of earlier processes of this worker that crashed, keeps the numbers of
+    /// hang submissions apart.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -98,7 +99,8 @@ impl TargetExecutor {
         }
     }
 
-    /// Records the time that a batch of inputs took, and whether its last run was stopped.
+    /// Records the time that a batch of inputs took, and whether its last run was stopped as a
+    /// hang; adapts the size of batches to it.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
@@ -137,9 +139,8 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs the first of `inputs`, and further ones until a run does not return
-    /// ([`exec::Executor::run_some`]). Returns the runs made, with the coverage of those that
-    /// reached something new.
+    /// Runs `inputs` in order until a run does not return ([`exec::Executor::run_some`]). Returns
+    /// the runs made, with the coverage of those that reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);

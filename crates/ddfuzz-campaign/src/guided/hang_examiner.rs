@@ -43,7 +43,7 @@ pub(super) struct SuspectedHang {
 /// A suspected hang that was examined.
 pub(super) struct ExaminedHang {
     suspect: SuspectedHang,
-    /// The result; `None` if the target could not be run.
+    /// The result; `None` if the target could not be run, or the examining thread panicked.
     verdict: Option<Verdict>,
 }
 
@@ -57,11 +57,11 @@ pub(super) struct HangExaminer {
     /// Numbers of runs to be counted when the group of their signature is known.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
-    /// The suspect that the thread examines, and since when.
+    /// The suspect that the thread examines, and since when; `None` if the thread is idle.
     busy: Option<(SuspectedHang, Instant)>,
     /// Time that examinations of suspected hangs have taken.
     spent: Duration,
-    /// Number of suspected hangs so far whose signatures no other had.
+    /// Number of suspected hangs so far that had other signatures than all before them.
     first: u32,
 }
 
@@ -89,8 +89,8 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined. If too many wait, returns the group in which its run
-    /// is only counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it and
+    /// returns the group in which its run is to be counted; `None` if that is not known.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -145,9 +145,9 @@ impl HangExaminer {
         waiting.count() + busy.count()
     }
 
-    /// Returns a finished examination, or begins the next if there is time for it. `fuzzed`: time
-    /// that all workers together have fuzzed; `None` after fuzzing, when only suspected hangs at
-    /// new sites are examined.
+    /// Returns a finished examination. If there is none, begins the next one if there is time for
+    /// it, and returns `None`. `fuzzed`: time that all workers together have fuzzed; `None` after
+    /// fuzzing, when only suspected hangs at new sites are examined.
     pub(super) fn poll(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
@@ -181,7 +181,8 @@ impl HangExaminer {
     }
 
     /// Ends the thread and drops all known signatures, since the program was rebuilt. Waiting
-    /// suspected hangs stay, and are examined with the new build. Returns a finished examination.
+    /// suspected hangs stay, and are examined with the new build. Returns the examination that the
+    /// thread was making; `None` if it was idle.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();

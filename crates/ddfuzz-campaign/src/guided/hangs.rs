@@ -22,7 +22,7 @@ const MIN_WINDOW: Duration = Duration::from_micros(100);
 /// A run is compared with the signatures of known hangs after this many times the CPU time of most
 /// runs.
 const WINDOW_FACTOR: u32 = 4;
-/// Number of last runs of inputs of the corpus whose CPU times are kept.
+/// Largest number of last runs of inputs of the corpus whose CPU times are kept.
 const MAX_SEEN: usize = 256;
 /// Runs that are stopped as hangs may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 16;
@@ -109,8 +109,8 @@ pub(super) struct KnownHangs {
     /// Number of the worker's last submission of a hang to the main process.
     number: u64,
     /// When this worker last sent the main process a hang that cannot be told from other hangs,
-    /// because its coverage counters formed no repeating signature; such hangs are sent every two
-    /// seconds at most.
+    /// because its coverage counters formed no repeating signature; `None` if it never did. Such
+    /// hangs are sent every two seconds at most.
     last_indistinct: Option<Instant>,
     began: Instant,
     /// Time that stopped runs have taken.
@@ -248,7 +248,7 @@ impl KnownHangs {
     }
 
     /// Keeps an input that was submitted to the main process until the verdict arrives, if its run
-    /// has covered what no stopped run has covered.
+    /// has covered what no stopped run has covered and fewer than `MAX_PENDING` inputs are kept.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -264,7 +264,8 @@ impl KnownHangs {
     }
 
     /// Applies a verdict of the main process on a hang. `own`: the number of the submission, if
-    /// this worker has made it. Returns the input if it does not hang and has reached new coverage.
+    /// this worker has made it. Returns the input if it does not hang and was kept for its new
+    /// coverage.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -298,7 +299,8 @@ impl KnownHangs {
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Returns the numbers of stopped runs that are still to be counted, by group, and resets them.
+    /// Returns, for each site with a known group, the group and the number of runs stopped there
+    /// that were not returned before.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
         let named = sites.filter_map(|site| match site.state {
@@ -310,8 +312,8 @@ impl KnownHangs {
         named.collect()
     }
 
-    /// Returns the numbers of stopped runs at sites without a verdict, with the signatures of each
-    /// site, and resets them.
+    /// Returns, for each site without a verdict, its signatures and the number of runs stopped
+    /// there that were not returned before.
     pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let sites = self.sites.iter_mut().enumerate();
         let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
@@ -366,8 +368,8 @@ pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
     /// Number of calls of [`HangRates::rests`] since `least` was computed.
     asked: usize,
-    /// Least share, among all entries, of the running time of an entry's mutants that hanging ones
-    /// take.
+    /// Smallest share of running time that hanging mutants take, among entries with at least
+    /// `MIN_MUTANTS` mutants; 1 if there are none. It is computed anew only once in many calls.
     least: f64,
     /// Number of turns at being mutated that entries whose mutants hang have given up, and that no
     /// other entry has taken over yet.

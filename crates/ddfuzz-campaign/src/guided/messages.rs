@@ -215,7 +215,8 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Returns the number of a hang's submission if this worker has made it; `None` if another has.
+    /// Returns the number of a hang's submission if this worker has made it; `None` if another
+    /// worker has.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
@@ -239,27 +240,29 @@ impl MainProcess {
         }
     }
 
-    /// Sends a request to the main process and waits for its answer [`Reply::Done`].
-    pub(super) fn have(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
+    /// Sends a request to the main process and waits for the answer [`Reply::Done`]; any other
+    /// answer is an error.
+    pub(super) fn ask_done(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         match self.ask(request, body)? {
             Reply::Done => Ok(()),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 
     /// Returns the error for an answer of the wrong type.
-    fn nonsense(&self) -> StoreError {
+    fn wrong_answer(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Sends the counts of runs in known groups and the worker's status; returns the answer.
+    /// Sends the counts of runs in known groups and the worker's status; returns the main process's
+    /// answer.
     pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
-            self.have(&Request::Count { kind, major, runs }, &[])?;
+            self.ask_done(&Request::Count { kind, major, runs }, &[])?;
         }
         match self.ask(&Request::Heartbeat(heartbeat), &[])? {
             Reply::Order(order) => Ok(order),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 }
@@ -292,23 +295,23 @@ impl StoreWriter for MainProcess {
                 new_minor,
                 already,
             }),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
-        self.have(&Request::WriteMinimized { id: id.clone() }, bytes)
+        self.ask_done(&Request::WriteMinimized { id: id.clone() }, bytes)
     }
 
     /// Asks the main process to write the script that reproduces the crash of an entry. `_target`
     /// is not sent, since the main process knows the target.
     fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
-        self.have(&Request::WriteReproduce { id: id.clone() }, &[])
+        self.ask_done(&Request::WriteReproduce { id: id.clone() }, &[])
     }
 
     fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let (id, outcome) = (id.clone(), outcome.clone());
-        self.have(&Request::WriteOutcome { id, outcome }, &[])
+        self.ask_done(&Request::WriteOutcome { id, outcome }, &[])
     }
 }
 
@@ -316,7 +319,7 @@ impl CrashSink for MainProcess {
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError> {
         match self.ask(&Request::Known, &[])? {
             Reply::Known(known) => Ok(known),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 
@@ -329,7 +332,7 @@ impl CrashSink for MainProcess {
         };
         match self.ask(&request, report.input)? {
             Reply::Entry(entry) => Ok(entry),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 
@@ -342,14 +345,14 @@ impl CrashSink for MainProcess {
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError> {
         match self.ask(&Request::Claim, &[])? {
             Reply::Entry(entry) => Ok(entry),
-            _ => Err(self.nonsense()),
+            _ => Err(self.wrong_answer()),
         }
     }
 
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError> {
         let spent_us = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         let id = id.clone();
-        self.have(
+        self.ask_done(
             &Request::Release {
                 id,
                 ended,

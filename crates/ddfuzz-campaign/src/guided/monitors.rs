@@ -78,7 +78,7 @@ impl Monitor for Monitors {
     }
 }
 
-/// Returns the gauges that are sent to StatsD, with LibAFL's names.
+/// Returns the gauges that are sent to StatsD: LibAFL's names, and the values.
 fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     let global = stats.global_stats();
     let mut gauges = vec![

@@ -47,9 +47,10 @@ impl Parent {
     }
 }
 
-/// Makes a forked child of the main process the supervisor of worker number `worker`. Returns in the
-/// worker process, which the supervisor forks again after each crash, with the number of earlier
-/// worker processes. The supervisor exits when the worker exits with status 0.
+/// Makes a forked child of the main process the supervisor of worker number `worker`. Returns only
+/// in the worker process, which the supervisor forks again after each crash: the number of earlier
+/// worker processes. The supervisor exits when the worker exits with status 0, or after
+/// `MAX_EARLY_CRASHES` early crashes in a row.
 ///
 /// The supervisor keeps a separate connection to `socket`, which tells the main process that it
 /// runs.

@@ -52,7 +52,7 @@ pub(super) struct Peer {
     pub(super) judged: usize,
 }
 
-/// The socket of the main process, and the connected workers.
+/// The socket of the main process, and the connected workers and supervisors.
 pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
@@ -89,8 +89,8 @@ impl WorkerServer {
         &self.socket
     }
 
-    /// Answers the requests of workers and accepts new connections; waits for at most `time` if
-    /// there are none.
+    /// Answers one request of each worker or supervisor that has sent one, and accepts new
+    /// connections; waits for at most `time` if there are none.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -120,7 +120,8 @@ impl WorkerServer {
         Ok(())
     }
 
-    /// Waits for requests of workers. Returns, for each peer in order, true if it has sent one.
+    /// Waits at most `time` for a request or a new connection. Returns for each peer (worker or
+    /// supervisor), in order, whether it has sent a request or closed its connection.
     fn wait(&self, time: Duration) -> io::Result<Vec<bool>> {
         let listener = std::iter::once(self.listener.as_fd());
         let fds = self

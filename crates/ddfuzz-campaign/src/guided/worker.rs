@@ -225,7 +225,7 @@ where
     for (signatures, runs) in executor.hangs.take_unclassified() {
         let request = Request::CountUnclassified { signatures, runs };
         let main_process = &executor.heartbeat.main_process;
-        main_process.have(&request, &[]).map_err(fail)?;
+        main_process.ask_done(&request, &[]).map_err(fail)?;
     }
     executor.heartbeat.status = status(evaluator.state, executor);
     executor.heartbeat.send_heartbeat().map_err(fail)?;
@@ -272,7 +272,8 @@ where
     Ok(())
 }
 
-/// Runs the empty input, and inputs of the classic generator, until one passes.
+/// Runs the empty input, and inputs of the classic generator, until one passes or the worker must
+/// end.
 fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -297,7 +298,7 @@ where
     }
 }
 
-/// Reads a file of the corpus; `None` if it was removed or is too long.
+/// Reads a file of the corpus; `None` if it cannot be read or is too long.
 fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
     let length = path.metadata().ok()?.len();
     let bytes = (length <= max_len).then(|| std::fs::read(path).ok())??;
@@ -318,7 +319,7 @@ fn only_minimize(
     manager: &mut Manager,
 ) -> Result<(), Error> {
     let mut sink = main_process.clone();
-    let shelf = Mutex::new(main_process.clone());
+    let writer = Mutex::new(main_process.clone());
     let stop = AtomicBool::new(false);
     while !main_process
         .send_heartbeat(Heartbeat::default())
@@ -334,7 +335,7 @@ fn only_minimize(
             let order = main_process.send_heartbeat(Heartbeat::default());
             stop.store(order.map_or(true, |order| order.stop), Ordering::Relaxed);
         };
-        let done = minimize_entry(&shelf, &settings.minimizing, &stop, &id, &mut watch);
+        let done = minimize_entry(&writer, &settings.minimizing, &stop, &id, &mut watch);
         sink.release(&id, done.is_ok(), began.elapsed())
             .map_err(fail)?;
         match done {

@@ -194,11 +194,11 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// The next solution of the fuzzer that the stage has not processed.
+/// A solution of the fuzzer that the stage has not processed.
 enum SolutionStep<I> {
     /// A solution that the objective stored in the output directory when it was found.
     Stored,
-    /// A solution to be classified, and the number of its run.
+    /// A solution to be classified, and LibAFL's number of runs when it was found.
     Unclassified(I, u64),
 }
 
@@ -303,7 +303,7 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Reads the solution `id`, or tells that it is stored in the output directory.
+/// Reads the solution `id`, or returns that it is stored in the output directory already.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,
@@ -414,7 +414,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Statistics {
     /// Number of groups that were minimized or given up.
     pub(super) minimized: u64,
-    /// Sizes of the last minimized group, before and after, in bytes.
+    /// Sizes of the last minimized group, before and after, in bytes; `None` before the first.
     pub(super) last: Option<(u64, u64)>,
     /// Whether a value of the statistics has changed since the last report to LibAFL.
     changed: bool,

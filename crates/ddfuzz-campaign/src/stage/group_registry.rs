@@ -26,7 +26,8 @@ struct Group {
     /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
     /// in bytes.
     minors: BTreeMap<String, (Key, u64)>,
-    /// Sizes of the smallest result and of the smallest minimized input of the group.
+    /// Size of the smallest reproducer of the group, and size, before minimizing, of the smallest
+    /// input that was minimized. They may come from different inputs.
     reached: SmallestSizes,
     /// Size in bytes of the smallest input that is not minimized; `None` if there is none.
     open: Option<u64>,

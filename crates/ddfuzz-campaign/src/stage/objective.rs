@@ -43,7 +43,7 @@ pub struct GroupObjective<D> {
     failed_run: FailedRunSlot,
     /// Whether runs that cannot be classified are stored as flaky crashes.
     stores_unclassified: bool,
-    /// Metadata for the testcase of the last interesting run.
+    /// Metadata for the testcase of the last run, if its input was stored.
     stored: Option<GroupMetadata>,
     /// The last warning why a run could not be classified, so that it is logged once.
     trouble: Option<String>,

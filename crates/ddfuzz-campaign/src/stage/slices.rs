@@ -77,13 +77,14 @@ impl<D: CrashSink + 'static> Minimizations<D> {
     }
 
     /// Continues one minimization for a time slice, if the budget permits one. Returns the result
-    /// of a minimization that has ended, else `None`. `now`: the time since the beginning.
+    /// of a minimization that has ended, or an error; `None` if none has ended. `now`: the time
+    /// since the beginning.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
         budget: &mut TimeBudget,
         minimizing: &Minimizing,
-    ) -> Option<Outcome> {
+    ) -> Option<ThreadResult> {
         if self.is_paused(now) {
             return None;
         }
@@ -146,8 +147,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Takes one more group to minimize from the crash sink. If `MAX_ACTIVE` are being minimized, a
-    /// new group replaces the one that has taken the most time, and any other is released.
+    /// Takes one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` are
+    /// being minimized, a new group replaces the one that has taken the most time, and any other is
+    /// released.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;
@@ -211,7 +213,7 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
 
 /// What the thread of a minimization returns: the sizes of the input before and after in bytes, or
 /// `None` if the crash did not happen again.
-pub(super) type Outcome = Result<Option<(u64, u64)>, CampaignError>;
+pub(super) type ThreadResult = Result<Option<(u64, u64)>, CampaignError>;
 
 /// The running minimization of one entry. Its thread runs only during its time slices, and parks
 /// after the first log line that is written when the slice is over, where no step is half done. It
@@ -223,7 +225,7 @@ struct Minimization {
     /// Time that the minimization may still take at once, before it has to wait for its share of
     /// the time.
     credit: Duration,
-    coroutine: Coroutine<Duration, Outcome>,
+    coroutine: Coroutine<Duration, ThreadResult>,
 }
 
 impl Minimization {
@@ -255,7 +257,7 @@ fn minimize<D: CrashSink>(
     id: &EntryId,
     first: Duration,
     parking: &Yielder<Duration>,
-) -> Outcome {
+) -> ThreadResult {
     let stop = AtomicBool::new(false);
     let suspended = AtomicU64::new(0);
     let mut until = Instant::now() + first;

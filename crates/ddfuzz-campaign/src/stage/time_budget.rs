@@ -114,14 +114,15 @@ impl TimeBudget {
     }
 
     /// Checks whether a finding may be classified now. While a group waits to be minimized
-    /// (`waits`), classification takes half of the share.
+    /// (`waits`), classification may take hardly more time than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;
         self.unlimited || self.overspent < MAX_OVERSPENT_TO_CLASSIFY && fair
     }
 
-    /// Returns the time that was spent, and the time that has passed since the beginning.
+    /// Returns the time that minimization and classification have spent, and the time that has
+    /// passed since the beginning.
     pub(super) fn used(&self) -> (Duration, Duration) {
         (self.spent, self.now)
     }

@@ -189,7 +189,8 @@ impl StudyEngine<'_> {
     }
 
     /// Determines the invocations of a utility that is in no list, and what each invocation does
-    /// with an empty input. Returns the utility with its invocations.
+    /// with an empty input. Returns the utility with its invocations, and this for each of them, in
+    /// order.
     fn probe(
         &self,
         utility: &Utility,
@@ -269,7 +270,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the number of runs that count for `--runs`, and the number of runs of this call.
+    /// Returns the number of runs that count for `--runs`, which several calls may share, and the
+    /// number of runs of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);

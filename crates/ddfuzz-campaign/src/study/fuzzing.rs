@@ -132,7 +132,7 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Checks whether all runs that were made count, even those after runs that were not made: true
+    /// Checks whether all runs that were made count, also those after runs that were not made: true
     /// if a time limit ends the runs.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
@@ -197,8 +197,8 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns the
-/// updated knowledge of the utility's hangs.
+/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns what
+/// is known of the utility's hangs after that.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {

@@ -75,10 +75,11 @@ impl List {
         List::parse("debian", DEBIAN)
     }
 
-    /// Parses a list. A line is
-    /// `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a
-    /// directive for the lines after it (`//: …`), or empty. Invalid lines, and those that [`deny`]
-    /// refuses, go to [`List::skipped`].
+    /// Parses a list. A line is `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a
+    /// comment (`// …`), a directive for the lines after it (`//: …`), or empty. The square
+    /// brackets are written: they hold the options to choose from. They may be missing, and
+    /// arguments may also be before them. Invalid lines, and those that [`deny`] refuses, are
+    /// stored in [`List::skipped`].
     pub fn parse(name: &str, text: &str) -> List {
         let mut list = List {
             name: name.to_owned(),
@@ -273,7 +274,7 @@ impl FromStr for Directive {
     }
 }
 
-/// The directives that apply to the next line.
+/// The directives that apply to the next line that is no comment.
 #[derive(Debug, Default)]
 struct Pending {
     package: Option<String>,

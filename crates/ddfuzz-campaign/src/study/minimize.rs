@@ -19,13 +19,15 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// After a short study, all minimizations together get the time of the runs divided by this number.
-const SHARE: u32 = 5;
-/// Shortest time for all minimizations of a study together.
+/// Divisor: if the study is hurried, all minimizations together get at most the time of the runs
+/// divided by this number.
+const RUNNING_DIVISOR: u32 = 5;
+/// Time that all minimizations of a hurried study together get at least, if their budget allows it.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
-    /// Minimizes the groups of crashes whose founder (first finding) is a run.
+    /// Minimizes the groups of crashes whose founder (first finding) is a run, and smaller inputs
+    /// that runs have found in such groups.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
     }
@@ -68,7 +70,7 @@ impl StudyEngine<'_> {
                 break;
             };
             let left = budget.map(|budget| budget.saturating_sub(began.elapsed()));
-            let each = least(self.settings.minimizing.budget_time, left);
+            let each = shorter(self.settings.minimizing.budget_time, left);
             self.waiting = pending.len() as u64;
             self.phase = Phase::minimizing(taken.len() as u64, self.waiting, each);
             taken.insert(id.clone());
@@ -124,8 +126,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Turns the error of a program that can no longer be run into `None`, and notes it once; other
-    /// entries are still minimized.
+    /// Turns the error of a program that can no longer be run into `None`, and tells the user once
+    /// for each entry; other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -184,17 +186,17 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time for several minimizations together if one gets `budget`: in a `hurried` study
-/// at most a share of the time `fuzzed`.
+/// Returns the time for several minimizations together, each of which may take `budget`: the same
+/// time, and in a `hurried` study at most a part of the time `fuzzed`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
-        true => budget.min((fuzzed / SHARE).max(LEAST)),
+        true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
         false => budget,
     }
 }
 
 /// Returns the shorter of two times; `None` means no limit.
-fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
@@ -377,8 +379,11 @@ mod tests {
         assert_eq!(of_all(seconds(60), seconds(6), true), LEAST);
         assert_eq!(of_all(seconds(60), seconds(3600), true), seconds(60));
         assert_eq!(of_all(seconds(60), seconds(6), false), seconds(60));
-        assert_eq!(least(Some(seconds(60)), Some(seconds(4))), Some(seconds(4)));
-        assert_eq!(least(Some(seconds(60)), None), Some(seconds(60)));
-        assert_eq!(least(None, None), None);
+        assert_eq!(
+            shorter(Some(seconds(60)), Some(seconds(4))),
+            Some(seconds(4))
+        );
+        assert_eq!(shorter(Some(seconds(60)), None), Some(seconds(60)));
+        assert_eq!(shorter(None, None), None);
     }
 }

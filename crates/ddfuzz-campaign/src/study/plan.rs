@@ -27,7 +27,8 @@ const LENGTHS: [(u64, u64, u8); 4] = [
 /// random byte that chooses it: many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
-/// Which inputs and options the runs of a study get.
+/// The rule by which each run of a study gets its input and options: drawn at random from a seed,
+/// or inputs of a data set in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyPlan {
     /// Seed of the random numbers from which inputs and options are drawn.

@@ -26,8 +26,8 @@ pub(crate) struct StudyState {
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were skipped because its time was over; later runs have
-    /// higher numbers.
+    /// Number of runs of each utility that were skipped because its time was over; runs after them
+    /// keep their numbers.
     #[serde(default)]
     skipped: Vec<u64>,
     /// Hangs of each utility, and whether they are only slow runs.
@@ -121,7 +121,7 @@ impl StudyState {
         self.utilities.iter().map(runs).sum()
     }
 
-    /// Returns how many of these utilities are still to be run.
+    /// Returns how many of these utilities can be run and are not done yet.
     pub(super) fn left(&self, utilities: &[Utility]) -> usize {
         let runs = |it: &&Utility| it.skip_reason.is_none() && it.path.is_some();
         let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
@@ -179,11 +179,12 @@ pub struct StudySummary {
     pub runs_of_call: u64,
     /// Wall time that this call ran utilities.
     pub fuzzed: Duration,
-    /// Number of groups of crashes that no completed call has reported before.
+    /// Number of groups of crashes that are not muted, did not exist before the study, and that no
+    /// completed call has reported before.
     pub new_groups: u64,
     /// Number of those of the `runs` that crashed in a group known before.
     pub known_crashes: u64,
-    /// Whether the user stopped the call.
+    /// Whether the user stopped the call, and not its deadline.
     pub interrupted: bool,
     /// Whether the deadline of the call (`--total-time`) was over before all was done.
     pub out_of_time: bool,

@@ -19,9 +19,9 @@ pub struct Utility {
     pub name: String,
     /// Position of the utility in the whole list, from 0.
     pub place: u64,
-    /// Debian package that contains the utility.
+    /// Debian package that contains the utility, or that the list names for it; `None` if unknown.
     pub package: Option<String>,
-    /// Version of the package.
+    /// Version of the installed package; `None` if unknown.
     pub version: Option<String>,
     /// Path of the program; `None` if it is not installed.
     pub path: Option<PathBuf>,
@@ -29,7 +29,8 @@ pub struct Utility {
     pub skip_reason: Option<SkipReason>,
     /// Whether the utility works only at a terminal.
     pub interactive_only: bool,
-    /// How inputs reach the utility; empty if it is in no list.
+    /// How inputs reach the utility. If it is in no list, this is empty until the study has
+    /// determined it.
     pub invocations: Vec<Invocation>,
     /// Number of runs that the user asks for (`--runs`); `None` if only a time limits them.
     pub runs: Option<u64>,
@@ -62,7 +63,7 @@ impl SkipReason {
         }
     }
 
-    /// Returns the explanation for the user, if the reason has one.
+    /// Returns the explanation for the user; `None` if the label says all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -106,7 +107,7 @@ impl Invocation {
         self.args.iter().any(is_file)
     }
 
-    /// Returns all arguments, and all words of options that may be drawn.
+    /// Returns all arguments, and all words of the options that may be drawn, in this order.
     pub fn words(&self) -> Vec<OsString> {
         let drawn = self.pool.iter().flatten();
         self.args.iter().chain(drawn).cloned().collect()
@@ -163,8 +164,8 @@ impl RunEnvironment {
 /// Commands that leave many interactive programs; a program that reads stdin reads them.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Returns invocations of a utility that is in no list, and true if the utility works only at a
-/// terminal.
+/// Chooses invocations for a utility that is in no list, and returns them, and true if the utility
+/// works only at a terminal.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -363,8 +364,8 @@ impl Selection {
         })
     }
 
-    /// Finds the path of the program with a name: in the directories of [`Selection::path`] first,
-    /// like a shell.
+    /// Finds the path of the program with a name, in the directories of [`Selection::path`] first,
+    /// like a shell; `None` if it is not installed.
     fn find(&self, name: &str) -> Option<PathBuf> {
         if name.contains('/') {
             let found = installed::find(name)?;

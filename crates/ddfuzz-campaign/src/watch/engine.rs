@@ -130,8 +130,8 @@ impl<'a> WatchEngine<'a> {
         self.registry.steady_keys()
     }
 
-    /// Watches to the end and minimizes what is left; returns no summary if the program was rebuilt
-    /// and the watch has to start again.
+    /// Watches to the end, minimizes what is left, and returns the summary; `None` if the program
+    /// was rebuilt and the watch has to start again.
     pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
         let (order, replies) = (channels.order, channels.replies);
         let watched = self.watch(channels.task, &channels.answers, &order, &replies);
@@ -438,7 +438,7 @@ impl WatchEngine<'_> {
 #[derive(Default)]
 struct MinimizeQueue {
     queue: VecDeque<EntryId>,
-    /// The entry that the minimizing thread works on.
+    /// The entry that the minimizing thread works on; `None` if it is idle.
     ordered: Option<EntryId>,
     /// All entries that were queued for minimization in this call.
     taken: HashSet<EntryId>,

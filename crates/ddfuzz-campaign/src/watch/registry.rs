@@ -107,8 +107,8 @@ impl<'a> ContentRegistry<'a> {
         self.contents.insert(content)
     }
 
-    /// Translates an examiner's result into a finding (`None` if the input passed) and a line of
-    /// the journal of triage.
+    /// Converts an examiner's result to a finding (`None` if the input passed) and a line of the
+    /// journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -148,7 +148,8 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Counts a finding, and stores its input if the group needs it. May be repeated after an error.
+    /// Counts a finding, and stores its input if the group needs it. Returns the entry if the input
+    /// is stored, else `None`. May be repeated after an error.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -167,8 +168,8 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Records in the journal of triage that an input is done, after its finding is stored: if the
-    /// call is killed in between, the next call runs the input again and stores it in the same
+    /// Records in the journal of triage that an input was examined, after its finding is stored: if
+    /// the call is killed in between, the next call runs the input again and stores it in the same
     /// place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;

@@ -18,7 +18,7 @@ use ddfuzz_store::report::size;
 /// complete.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A pause is this many times as long as the search before it, within [`PAUSE`] and [`LONGEST`].
-const SHARE: u32 = 10;
+const PAUSE_FACTOR: u32 = 10;
 /// Longest pause between two searches for files.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -50,7 +50,7 @@ pub(super) struct Sources {
     out: PathBuf,
     /// Files that the last search saw for the first time or changed; they may still be written to.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were queued, with their stamps at that time.
+    /// Files that were queued to be run, with their stamps at that time.
     taken: HashMap<PathBuf, FileStamp>,
     /// Paths about which the user has got a note.
     noted: HashSet<PathBuf>,
@@ -103,7 +103,7 @@ impl Sources {
             }
         }
         (self.waiting, self.taken) = (waiting, taken);
-        let pause = (began.elapsed() * SHARE).clamp(PAUSE, LONGEST);
+        let pause = (began.elapsed() * PAUSE_FACTOR).clamp(PAUSE, LONGEST);
         self.due = Instant::now() + pause;
         result
     }
@@ -154,7 +154,7 @@ pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
     files: VecDeque<SettledFile>,
-    /// A task that the full channel did not take.
+    /// A task that the full channel did not take; it is handed out next.
     blocked: Option<Task>,
     /// Number of tasks that were handed out.
     handed_out: u64,
@@ -208,6 +208,7 @@ impl FileQueue {
     }
 
     /// Hands out queued files as tasks to the examiner threads, as many as their channel takes.
+    /// Files whose content was run before are dropped.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,

@@ -2,17 +2,17 @@
 
 use ddfuzz_delta::Outcome;
 
-/// Where a history begins to fail.
+/// Where a history begins to fail: two of its versions, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bisected {
     /// The last version that is known not to fail.
     pub passing: usize,
-    /// The first version after it that is known to fail.
+    /// The first version after `passing` that is known to fail.
     pub failing: usize,
 }
 
 impl Bisected {
-    /// Returns the number of versions between both ends, whose outcome is not known.
+    /// Returns the number of versions between `passing` and `failing`, whose outcome is not known.
     pub fn unknown(&self) -> usize {
         self.failing - self.passing - 1
     }
@@ -58,8 +58,9 @@ pub fn bisect<E>(
     Ok(found)
 }
 
-/// Returns the version to test next: the one nearest to the middle, or after some were skipped to
-/// another fraction, of the changes in the interval. `None` if none is left, or too many were skipped.
+/// Returns the version to test next: the one nearest to the middle of the changes in the interval,
+/// or after some were skipped, to another fraction of them. `None` if none is left, or too many
+/// were skipped.
 fn middle(weights: &[u64], found: Bisected, skipped: &[usize]) -> Option<usize> {
     let open = found.failing - found.passing - 1;
     let most = 2 * (usize::BITS - open.leading_zeros()) as usize;

@@ -8,11 +8,12 @@ use ddfuzz_delta::Config;
 /// Index of an identifier in [`Facts`].
 pub type Name = usize;
 
-/// What is known of one change, as its maker describes it.
+/// What the text of one change tells about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
-    /// Names of the groups that the change belongs to, from coarse to fine (directory, file,
-    /// function). Changes with the same names down to a level are one group of that level.
+    /// Names of the groups that the change belongs to, from coarse to fine (directory, file, commit
+    /// if known, function). Changes with the same names down to a level are one group of that
+    /// level.
     pub groups: Vec<String>,
     /// Identifiers in the lines that the change adds.
     pub adds: Vec<String>,
@@ -32,11 +33,11 @@ pub struct Facts {
     /// For each level from coarse to fine, the index of the group of each change.
     levels: Vec<Vec<usize>>,
     names: HashMap<String, Name>,
-    /// Changes that add or remove a line with the identifier.
+    /// For each identifier, the changes that add or remove a line with it.
     mentions: Vec<Vec<usize>>,
-    /// Changes that define the identifier.
+    /// For each identifier, the changes that seem to define it.
     definers: Vec<Vec<usize>>,
-    /// Identifiers that a change adds or removes.
+    /// For each change, the identifiers in the lines that it adds or removes.
     words: Vec<HashSet<Name>>,
     /// Pairs of changes of which the first probably requires the second.
     requires: Vec<(usize, usize)>,
@@ -44,9 +45,10 @@ pub struct Facts {
     unread: Config,
 }
 
-/// More changes than this that mention an identifier say nothing about which of them requires which.
+/// If more changes than this mention an identifier, that says nothing about which of them requires
+/// which.
 const MOST_USERS: usize = 64;
-/// More changes of a group than this are not ordered by their identifiers.
+/// A group of more changes than this is not ordered by identifiers.
 const MOST_CHAINED: usize = 128;
 
 impl Facts {
@@ -85,7 +87,8 @@ impl Facts {
         facts
     }
 
-    /// Notes the changes `unread`, which ascend, of files that a build probably does not read.
+    /// Returns the facts with the changes `unread` noted, in ascending order: those of files that a
+    /// build probably does not read.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -134,8 +137,9 @@ impl Facts {
             .collect()
     }
 
-    /// Orders changes so that each is followed by the one with which it has the most identifiers in
-    /// common that not many changes mention.
+    /// Orders changes so that each is followed by the one with which it has the most rare
+    /// identifiers in common: those that at most `MOST_USERS` changes mention. Fewer than three or
+    /// more than `MOST_CHAINED` changes stay in their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;
@@ -164,8 +168,8 @@ impl Facts {
         config(&sorted(names.iter().flat_map(|name| &self.mentions[*name])))
     }
 
-    /// Returns the identifier that most of the changes `units` mention, with their number; of those for
-    /// which `is_asked` holds, and of several the first.
+    /// Of the identifiers for which `is_asked` holds, returns the one that most of the changes
+    /// `units` mention, and how many of them do; `None` if there is none.
     pub fn most_common(
         &self,
         units: &Config,
@@ -245,7 +249,8 @@ impl Facts {
     }
 }
 
-/// Numbers the groups of each level in the order of their first changes.
+/// Numbers the groups of each level in the order of their first changes. Returns for each level the
+/// number of the group of each change.
 fn levels(units: &[UnitFacts]) -> Vec<Vec<usize>> {
     let depth = units.iter().map(|unit| unit.groups.len()).max();
     let level = |level: usize| {

@@ -5,12 +5,13 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// A set of changes that passes and one that fails, which hardly differ.
+/// A set of changes that passes, and a larger one that fails, between which no smaller difference
+/// is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// The changes that pass.
     pub passing: Config,
-    /// The changes that fail, among them those that pass.
+    /// The changes that fail; they include those of `passing`.
     pub failing: Config,
 }
 
@@ -21,9 +22,10 @@ impl Isolation {
     }
 }
 
-/// Isolates the difference between no changes, which pass, and the changes of `minimal` or all
-/// changes, which fail, by `dd` (*Why Programs Fail*, A.1.6), over the finest groups that `facts`
-/// has and then over single changes. Sets that do not build are UNRESOLVED.
+/// Isolates the difference between no changes, which pass, and the changes of `minimal`, or all
+/// changes without it, which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over the groups of
+/// each level of `facts`, from coarse to fine, and then over single changes. Sets that do not build
+/// are UNRESOLVED.
 ///
 /// # Errors
 /// Those of `prober`.
@@ -43,7 +45,7 @@ pub fn isolate<P: Prober>(
     for level in 0..facts.levels() {
         let groups = facts.groups(level, &found.difference());
         if groups.len() > 1 {
-            found = between(found, &groups, prober)?;
+            found = narrowed(found, &groups, prober)?;
         }
     }
     let units: Vec<Config> = (found.difference().ranges().flatten())
@@ -51,12 +53,12 @@ pub fn isolate<P: Prober>(
         .collect();
     match units.len() {
         0 | 1 => Ok(found),
-        _ => between(found, &units, prober),
+        _ => narrowed(found, &units, prober),
     }
 }
 
-/// Narrows the difference, which `groups` divide.
-fn between<P: Prober>(
+/// Narrows the difference between the two sets by `dd` over `groups`, into which it is divided.
+fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],
     prober: &mut P,

@@ -16,10 +16,12 @@ use ddfuzz_delta::{Config, Outcome};
 
 pub use crate::places::Around;
 
-/// What a test of a set of changes has shown.
+/// Result of building and testing a set of changes: the outcome; if the build failed, also the
+/// identifiers and the changes that its messages point to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Outcome of the test; `None` if the changes could not be built, which is UNRESOLVED.
+    /// Outcome of the test; `None` if the changes could not be merged or built, which counts as
+    /// UNRESOLVED.
     pub outcome: Option<Outcome>,
     /// Identifiers that the messages of a failed build name.
     pub named: Vec<String>,
@@ -28,7 +30,7 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// Describes a test of changes that could be built.
+    /// Makes the result of changes that could be built, and whose test had this outcome.
     pub fn of(outcome: Outcome) -> Probed {
         Probed {
             outcome: Some(outcome),
@@ -36,7 +38,8 @@ impl Probed {
         }
     }
 
-    /// Describes changes that could not be built, with the identifiers that the messages name.
+    /// Makes the result of changes that could not be built, with the identifiers that the messages
+    /// name.
     pub fn unbuildable(named: Vec<String>) -> Probed {
         Probed {
             named,
@@ -55,8 +58,9 @@ pub trait Prober {
     /// Why a set of changes could not be tested at all.
     type Error;
 
-    /// Builds and tests the changes `kept`. `rule` names the step of the search, for the log. `ahead`
-    /// has sets that are probably asked for next, which may be tested at the same time.
+    /// Builds and tests the changes `kept`. `rule` names the step of the search, for the log.
+    /// `ahead` has the sets that the search probably tests next; they may be tested at the same
+    /// time.
     ///
     /// # Errors
     /// If nothing can be tested any more, or the user stops.
@@ -78,13 +82,14 @@ pub trait Prober {
         let _ = (user, needed);
     }
 
-    /// Checks whether no further test may be run, so that the search has to end with what it has.
+    /// Checks whether a test was refused because the budget is used up. All later tests are
+    /// refused, too, so that the search ends with what it has.
     fn is_spent(&self) -> bool {
         false
     }
 
-    /// Returns the number of sets that are worth to be predicted for `ahead`; 0 if tests are run one
-    /// after another.
+    /// Returns how many sets `ahead` should have: as many as can be tested at the same time as the
+    /// next one; 0 if tests are run one after another.
     fn look_ahead(&self) -> usize {
         0
     }

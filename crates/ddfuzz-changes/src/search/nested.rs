@@ -9,7 +9,8 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// Largest number of changes of which pairs are tested when single ones cannot be removed.
+/// Largest number of changes of which pairs are removed together, when single ones cannot be
+/// removed because the rest does not build.
 const MOST_TIED: usize = 6;
 /// Largest number of changes that are first searched as if a single one of them decided.
 const MOST_HALVED: usize = 40;
@@ -25,13 +26,14 @@ pub struct Minimal {
     pub learned: Vec<(usize, usize)>,
 }
 
-/// Minimizes the set of all changes, which fails while the empty set passes: finds a set that fails,
-/// of which no single change can be left out.
+/// Minimizes the set of all changes, which fails while the empty set passes: finds a set that
+/// fails, of which no single change can be left out. If the prober [is spent](Prober::is_spent),
+/// the set is only the smallest found so far.
 ///
-/// The changes are deleted by groups of each level of `facts` in turn, by the search [`Subset`], and
-/// then one by one. A candidate that does not build is repaired: either the changes that its messages
-/// name are added (*completed*), or those that name the same as the removed changes are removed, too
-/// (*thinned*).
+/// The changes are deleted by groups of each level of `facts` in turn, by the search [`Subset`],
+/// and then one by one. A candidate that does not build is repaired: either the removed changes
+/// that its messages name are added (*completed*), or the changes that mention the same identifiers
+/// as removed ones are removed, too (*thinned*).
 ///
 /// # Errors
 /// Those of `prober`.
@@ -70,8 +72,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Searches few changes as if one of them decided: tests one half, and takes the other if it
-    /// passes. Returns whether a single change was found that fails by itself.
+    /// Searches the changes, if they are few, as if a single one of them decided: tests one half,
+    /// and takes the other if it passes. Returns whether a single change was found that fails by
+    /// itself.
     fn halve(&mut self) -> Result<bool, P::Error> {
         if self.best.len() > MOST_HALVED {
             return Ok(false);
@@ -108,8 +111,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests a half of `rest`, completed by changes of the best until it builds. Returns what was
-    /// tested, with its outcome; `None` if it cannot be completed.
+    /// Tests a half of `rest`. While it does not build, changes of the smallest failing set are
+    /// added to it. Returns what was tested last, with its outcome; `None` if it cannot be
+    /// completed.
     fn probe_half(
         &mut self,
         half: Config,
@@ -139,7 +143,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Deletes single changes until none can be deleted, and proves it.
+    /// Deletes single changes until each removal was tested and none fails, or the budget is used
+    /// up.
     fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
         loop {
             loop {
@@ -170,8 +175,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Tests the removal of each single change, and leaves out those without which the rest still fails.
-    /// Returns the changes without which the rest does not build, and whether any was left out.
+    /// Tests the removal of each single change until the budget is used up, and leaves out those
+    /// without which the rest still fails. Returns the changes without which the rest does not
+    /// build, and whether any was left out.
     fn prove(&mut self) -> Result<(Vec<usize>, bool), P::Error> {
         let before = self.best.len();
         let mut unbuildable = Vec::new();
@@ -190,10 +196,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok((unbuildable, self.best.len() < before))
     }
 
-    /// Tests the removal of all changes together that cannot be removed one by one because the rest
-    /// does not build, and of pairs of them: changes that need each other and nothing else, of which
-    /// no message says so; and of those that chains of repairs have moved together. Returns a smaller
-    /// set that fails, if there is one.
+    /// Tests the removal of several changes at once: of all the `unbuildable` ones, which cannot be
+    /// removed one by one because the rest does not build; of pairs of them; and of the bundles
+    /// that chains of repairs have moved together. Such changes may need each other and nothing
+    /// else, though no message says so. Returns a smaller set that fails; `None` if there is none.
     fn without_ties(&mut self, unbuildable: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
         if unbuildable.len() > 1 {
@@ -227,7 +233,7 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Deletes as many of the groups as possible, which are disjoint and cover the best.
+    /// Deletes as many of the groups as possible from the smallest failing set, which they divide.
     fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
         let mut machine = Subset::of_units(groups.len());
         // Changes of deleted groups that a candidate needed to build.
@@ -258,7 +264,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the next candidates if no test fails.
+    /// Returns the candidates that come next if no test fails, as many as the prober can test
+    /// ahead.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {
@@ -278,8 +285,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, which is a part of the best, and repairs it if it does not build. Returns
-    /// the set that fails, which is smaller than the best; `None` if there is none.
+    /// Tests a candidate, which is a part of the smallest failing set, and repairs it if it does
+    /// not build. Returns the set that fails, which is smaller than that set; `None` if there is
+    /// none.
     fn attempt(
         &mut self,
         candidate: &Config,
@@ -419,8 +427,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         self.facts.mentioning(names).intersection(removed)
     }
 
-    /// Notes that one change requires another, if the messages leave no other reading: a single
-    /// change of the set mentions the named identifiers, and a single removed one defines them.
+    /// Notes that one change requires another if the messages can only mean that: a single change
+    /// of the set mentions the named identifiers, and `found`, the removed changes that define or
+    /// mention them, is a single one.
     fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
         let users = self.facts.mentioning(names).intersection(set);
         if let (Some(user), Some(needed), 1, 1) =

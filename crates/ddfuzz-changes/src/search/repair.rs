@@ -6,17 +6,18 @@ use ddfuzz_delta::Config;
 use super::Around;
 use super::facts::{Facts, Name, config};
 
-/// Longest chain of builds that one candidate may take until it builds.
+/// Largest number of builds that one candidate may take until it builds.
 const MOST_REPAIRS: usize = 12;
-/// Longest chain whose steps were extended to all changes with the same identifier.
+/// The same for a chain with a step that was extended to all changes with the same identifier.
 const MOST_EXTENDED: usize = 24;
-/// A step is extended when this many changes at the places of its chain mention the same identifier.
-const LEAST_COMMON: usize = 8;
-/// Numbers of changes that may be remembered as needing each other because they mention the same
+/// A step is extended if at least this many changes at the places of its chain mention the same
 /// identifier.
+const LEAST_COMMON: usize = 8;
+/// Smallest and largest number of changes that are remembered as needing each other because they
+/// mention the same identifier.
 const LEAST_TIED: usize = 3;
 const MOST_TIED: usize = 24;
-/// Fewest changes that are remembered as a bundle.
+/// Smallest number of changes at the places of a chain that are remembered as a bundle.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a candidate that does not build is repaired.
@@ -29,7 +30,7 @@ pub enum Repair {
 }
 
 impl Repair {
-    /// Adds changes to a set, or removes them from it.
+    /// Returns the set with the changes `moved` added (complete) or removed (thin).
     pub fn applied(self, set: &Config, moved: &Config) -> Config {
         match self {
             Repair::Complete => set.union(moved),
@@ -37,7 +38,8 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that can be added to a set, or removed from it.
+    /// Returns those of the changes `units` that can be added to the set (complete) or removed from
+    /// it (thin).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),
@@ -53,11 +55,12 @@ pub struct Chain {
     pub repair: Repair,
     /// Number of builds so far.
     builds: usize,
-    /// The changes at the places that messages without known identifiers have named.
+    /// The changes that are, or are missing, at the places that messages of the chain have named.
     by_place: Config,
-    /// The changes that were moved because of places.
+    /// The changes that [`by_place`](Chain::by_place) has returned.
     moved: Config,
-    /// Changes that mention an identifier which a build has named though no definition was missing.
+    /// Sets of changes that mention the same identifier, which a build has named though no
+    /// definition of it was missing.
     ties: Vec<Config>,
     /// The identifiers by which steps were extended.
     common: Vec<Name>,
@@ -76,7 +79,7 @@ impl Chain {
         }
     }
 
-    /// Counts a build of the chain; returns false if the chain is too long for it.
+    /// Counts a build of the chain; returns false if the chain has become too long for it.
     pub fn goes_on(&mut self) -> bool {
         let most = match self.common.is_empty() {
             true => MOST_REPAIRS,
@@ -86,10 +89,10 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Returns the changes of `pool` to move because of the places that messages name: first those at the
-    /// places, and second, if many changes at the places of the chain mention the same identifier, all of
-    /// `pool` that mention it. A type that is rewritten everywhere leads to messages that name a place each, and
-    /// not what they have in common.
+    /// Returns the changes of `pool` to move because of the places that messages name: first those
+    /// at the places, and second, if many changes at the places of the chain mention the same
+    /// identifier, all of `pool` that mention it. A type that is rewritten everywhere leads to
+    /// messages that name a place each, and not what the places have in common.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -113,9 +116,9 @@ impl Chain {
         [units, alike]
     }
 
-    /// Notes the changes of `best` that mention one of the `names`, which a build of `set` has named though
-    /// no definition of it is missing: probably they need each other, as a function whose parameters
-    /// change and its callers do.
+    /// Notes the changes of `best` that mention one of the `names`, which a build of `set` has
+    /// named though no definition of it is missing: probably these changes need each other, as a
+    /// function whose parameters change and its callers do.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);
@@ -132,7 +135,9 @@ impl Chain {
         }
     }
 
-    /// Returns the changes that the chain, at whose end `set` could be built, has moved together.
+    /// Returns sets of changes that probably need each other, where `set`, at the end of the chain,
+    /// could be built: the noted ones of which `set` has all changes or none, and if a step was
+    /// extended, the changes at the places of the chain.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();
@@ -146,7 +151,8 @@ impl Chain {
     }
 }
 
-/// Adds a bundle to disjoint ones: those that it overlaps become one with it.
+/// Adds a bundle to disjoint ones, and returns them all. The bundles that it overlaps become one
+/// with it.
 pub fn joined(bundles: &[Config], mut bundle: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for known in bundles {

@@ -51,15 +51,16 @@ pub struct CorpusInput {
 /// Result of measuring how the target behaves on one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// How the target behaves on the input; if a run fails, the input is not run again.
+    /// How the target behaves on the input over its runs: three, or fewer if one fails, which then
+    /// is the last.
     Behaves(Box<Behaviour>),
     /// The input's file was removed or changed.
     Gone,
 }
 
-/// Measures how the target behaves on each of `subjects` that is not in the journal, and calls
-/// `told` with the result of each, in order. Each run has a separate process. Results depend on the
-/// content and the target only.
+/// Measures how the target behaves on those of `subjects` that are not in the journal, and calls
+/// `told` with the result of every one of `subjects`, in order. Each run has a separate process.
+/// Results depend on the content and the target only.
 ///
 /// Returns false if the user stopped it before all inputs were measured.
 ///
@@ -113,7 +114,7 @@ pub fn measure(
     }
 }
 
-/// Progress of measuring one input of a batch.
+/// The runs of one input so far, or that its file was removed or changed.
 enum InputState {
     /// What the runs of the input so far showed.
     Runs(Vec<Observed>),
@@ -146,7 +147,7 @@ impl InputState {
     }
 }
 
-/// A group of inputs that are run once each before any is run again.
+/// A number of inputs that are all run once before any is run again.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -262,12 +263,13 @@ pub(super) struct BehaviourRunner {
     /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
     /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer.
+    /// Time limit of runs without a tracer; `patient` is the longer one of traced runs.
     time: TimeLimit,
     patient: TimeLimit,
 }
 
-/// Additional CPU time of a traced run, which is stopped and continued often.
+/// Additional CPU time, and below it wall time, of a traced run, which is stopped and continued
+/// often.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 

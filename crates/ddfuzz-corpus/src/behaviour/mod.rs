@@ -72,7 +72,7 @@ pub struct Output {
 /// [varies](Behaviour::varies) or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs ended; the worst ending, if they differ.
+    /// How the runs ended; the most severe ending, if they differ.
     pub ended: Ended,
     /// Length and hash of what the target wrote to its standard output.
     pub stdout: Option<Output>,
@@ -141,8 +141,9 @@ pub(super) enum Stacks {
     Asked(Option<ContentHash>),
 }
 
-/// Returns the rank of an ending by severity: exit, timeout, out of memory, signal.
-fn badness(ended: Ended) -> (u8, i32) {
+/// Returns the rank of an ending by severity, from least to most: exit, timeout, out of memory,
+/// signal.
+fn severity(ended: Ended) -> (u8, i32) {
     match ended {
         Ended::Exit(status) => (0, status),
         Ended::Timeout => (1, 0),
@@ -151,8 +152,8 @@ fn badness(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value that all runs have in common; otherwise `None`, and records the aspect in
-/// `into` as varying or as not observable.
+/// Returns the value that all runs have in common; `None` if there is none, and then records the
+/// aspect in `into` as varying or as not observable.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -174,7 +175,7 @@ pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()
         .map(|run| run.ended)
-        .max_by_key(|it| badness(*it));
+        .max_by_key(|it| severity(*it));
     let mut of = Behaviour {
         ended: worst.unwrap_or(Ended::Exit(0)),
         stdout: None,

@@ -101,7 +101,7 @@ impl Search {
         self.nodes -= 1;
         let lower = match self.fixed(matrix, &bound, upper) {
             Some(FixedColumns::Smaller { forced, rest }) => {
-                self.with(&forced, rest, upper, depth, &mut best)
+                self.solve_with(&forced, rest, upper, depth, &mut best)
             }
             Some(FixedColumns::Nothing) => upper,
             None => self.branch(matrix, &bound, upper, depth, &mut best),
@@ -151,7 +151,7 @@ impl Search {
 
     /// Solves `rest`, what remains of a matrix when the columns `taken` are chosen, and updates the
     /// best cover; returns a lower bound of the weight of covers with these columns.
-    fn with(
+    fn solve_with(
         &mut self,
         taken: &[Column],
         rest: Matrix,
@@ -200,15 +200,15 @@ impl Search {
         }
         let rest = matrix.keep(&columns, &rows);
         let taken = [matrix.columns[pivot]];
-        let with = self.with(&taken, rest, upper, depth, best);
+        let with = self.solve_with(&taken, rest, upper, depth, best);
         let upper = upper.min(best.weight);
         // A reduced matrix has no row with a single column, so each row can still be covered.
-        with.min(self.with(&[], without, upper, depth, best))
+        with.min(self.solve_with(&[], without, upper, depth, best))
     }
 }
 
-/// The rest of a matrix after columns were fixed by their reduced costs, as part of each better
-/// cover or of none.
+/// The result of fixing columns of a matrix by their reduced costs, as part of each better cover or
+/// of none.
 enum FixedColumns {
     /// No cover has less weight (total cost) than the best known one.
     Nothing,

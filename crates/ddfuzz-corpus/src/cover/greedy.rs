@@ -155,9 +155,9 @@ struct ChangedCover<'a, C> {
     rows: Vec<u32>,
 }
 
-/// Returns a better cover than `chosen`, ascending: removes redundant columns, the most expensive
-/// first, and replaces columns by one column that costs less, until nothing changes or no steps
-/// remain.
+/// Returns a cover that costs no more than `chosen`, ascending: removes redundant columns, the most
+/// expensive first, and replaces columns by one column that costs less, in at most `PASSES` passes,
+/// until nothing changes or no steps remain.
 pub(super) fn improved(
     columns: &mut impl Columns,
     chosen: &[usize],

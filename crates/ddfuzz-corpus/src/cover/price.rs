@@ -21,7 +21,7 @@ use crate::Amount;
 const SHORT: u64 = 10_000_000;
 /// Divisor: a short search for a cover is enough if weight minus lower bound is at most 1/100 of
 /// the weight.
-const CLOSE: u64 = 100;
+const CLOSE_DIVISOR: u64 = 100;
 
 /// The set cover instance after reductions that are valid at any price of a file: inputs that a
 /// best cover contains in any case, and the rest to choose from.
@@ -95,8 +95,8 @@ impl Core {
         }
     }
 
-    /// Returns the most prices of a file to try: fewer for an instance that does not fit into
-    /// memory, since it is read again for each price.
+    /// Returns how many prices of a file are tried at most: fewer for an instance that does not fit
+    /// into memory, since it is read again for each price.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -174,7 +174,7 @@ fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);
     let gap = solved.weight - solved.lower;
-    match gap.saturating_mul(CLOSE) <= solved.weight || short == effort.steps {
+    match gap.saturating_mul(CLOSE_DIVISOR) <= solved.weight || short == effort.steps {
         true => solved,
         false => solve(matrix.clone(), effort.nodes, effort.steps),
     }
@@ -256,7 +256,7 @@ fn by_price(
     let start = (most.bytes / most.files.max(1)).clamp(1, DEAREST / 8);
     // A fitting price, if any, is between `low` and `high`.
     let (mut low, mut high, mut price) = (0, DEAREST, start);
-    let mut closest = at(reader, core, CostModel { price, timed }, effort)?;
+    let mut closest = cover_at(reader, core, CostModel { price, timed }, effort)?;
     let mut last = closest.amount;
     for _ in 1..core.trials() {
         match (last.files > most.files, last.bytes > most.bytes) {
@@ -265,12 +265,12 @@ fn by_price(
             // The cover fits, or exceeds both limits.
             _ => break,
         }
-        let next = between(low, high, start);
+        let next = next_price(low, high, start);
         if next == price {
             break;
         }
         price = next;
-        let settled = at(reader, core, CostModel { price, timed }, effort)?;
+        let settled = cover_at(reader, core, CostModel { price, timed }, effort)?;
         last = settled.amount;
         if settled.is_closer(&closest, most) {
             closest = settled;
@@ -281,7 +281,7 @@ fn by_price(
 
 /// Returns the next price of a file to try, between `low` and `high`: first `start` × 8 or `start`
 /// / 8, later the geometric mean of both.
-fn between(low: u64, high: u64, start: u64) -> u64 {
+fn next_price(low: u64, high: u64, start: u64) -> u64 {
     let middle = (u128::from(low.max(1)) * u128::from(high)).isqrt() as u64;
     match (low, high) {
         (low, DEAREST) if low == start => start * 8,
@@ -291,7 +291,7 @@ fn between(low: u64, high: u64, start: u64) -> u64 {
     }
 }
 
-fn at(
+fn cover_at(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,
     terms: CostModel,

@@ -64,8 +64,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Adds the contents `numbers`, which failed in the first run, as candidates if they fail in no
-    /// later one.
+    /// Runs the contents `numbers`, which failed in their first run, again, and adds those as
+    /// candidates that fail in no rerun.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
@@ -83,8 +83,9 @@ impl<'a> Candidates<'a> {
         self.repeats.max(2) - 1
     }
 
-    /// Runs the contents with these numbers `times` more times, and returns what all runs of each
-    /// reached.
+    /// Runs each of these contents `times` more times. Returns for each, with its number and the
+    /// first run included: the features that every run reached, those that only some reached, and
+    /// how the reruns ended.
     fn repeat(
         &mut self,
         numbers: &[usize],
@@ -95,8 +96,8 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Returns true if a content failed in no rerun; otherwise records it as failing, or as
-    /// unreadable if its file is gone.
+    /// Returns true if no rerun of a content may have failed; otherwise records it as failing, or
+    /// as unreadable if its file is gone.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

@@ -18,7 +18,8 @@ const TRIES: u32 = 3;
 /// Result of the final check of a cleanup, which runs the written files again.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Features that the written files reach, without flaky ones that earlier runs reached.
+    /// Features that the written files reach together with the `--onto` corpus, without flaky ones
+    /// that earlier runs reached.
     pub reached: Features,
     /// Features that the corpus reaches in every run, and the written files do not reach.
     pub missing: Features,
@@ -171,7 +172,8 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the paths of the written files and of those of the `--onto` corpus.
+/// Returns the paths of the written files, and of the files of the `--onto` corpus that do not
+/// fail.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }

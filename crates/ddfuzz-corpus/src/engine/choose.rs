@@ -9,9 +9,9 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, Features};
 
-/// If more than 1 of 20 features is only found by running inputs in separate processes, the target
-/// keeps state between runs, and runs may not share a process.
-const MAX_STATEFUL: usize = 20;
+/// Divisor: if more than 1 of 20 features is only found by running inputs in separate processes,
+/// the target keeps state between runs, and runs may not share a process.
+const STATEFUL_DIVISOR: usize = 20;
 /// Number of inputs that are run in separate processes in each attempt to find features of code
 /// that runs once per process.
 const ALONE: usize = 4;
@@ -73,8 +73,8 @@ impl Reruns {
     }
 }
 
-/// The inputs to keep, by their number: a set cover, and inputs for flaky features; and the
-/// features of the corpus.
+/// The result of choosing inputs, which are given by number: a set cover of the stable features,
+/// more inputs for flaky features, and the features and CPU times that were measured.
 #[derive(Debug)]
 pub(super) struct Choice {
     /// The set cover of the stable features.
@@ -82,7 +82,7 @@ pub(super) struct Choice {
     /// Inputs that are kept for flaky features (reached in some runs only), each with the number of
     /// such features. Some are in `cover` too.
     pub sometimes: BTreeMap<usize, u64>,
-    /// By number, the features of all inputs that were run again, including inputs that are not
+    /// By input, the features of all inputs that were run again, including inputs that are not
     /// kept.
     pub again: BTreeMap<usize, Reruns>,
     /// Stable features: at least one input reaches them in every run.
@@ -100,7 +100,7 @@ pub(super) struct Choice {
 pub(super) struct AlreadyCovered<'a> {
     /// Features that the `--onto` corpus reaches in every run.
     pub covered: &'a Features,
-    /// Features that the `--onto` corpus reaches in some runs.
+    /// Features that any run of the `--onto` corpus reached.
     pub seen: &'a Features,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn choose(
         if !unsteady.is_empty() && attempts > 0 {
             let more = chooser.find_once_per_process(&unsteady, &cover.chosen)?;
             found += more;
-            if found * MAX_STATEFUL > chooser.seen.len() {
+            if found * STATEFUL_DIVISOR > chooser.seen.len() {
                 return Ok(None);
             }
             if more > 0 {
@@ -227,7 +227,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs slow inputs again, so that a single slow run does not decide which input is kept.
+    /// Runs slow inputs again, those in a slower class than the corpus's median, so that a single
+    /// slow run does not decide which input is kept.
     fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
@@ -355,8 +356,8 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the inputs that reached the flaky features `unsteady`, to learn how often each
-    /// does. Returns true if any input was run.
+    /// Runs more of the inputs that reached the flaky features `unsteady` again, to learn how often
+    /// each does. Returns true if any input was run.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);

@@ -26,7 +26,9 @@ struct ClassifiedContents {
 }
 
 impl Engine<'_> {
-    /// Keeps the smallest input of each behaviour class that the `--onto` corpus does not contain.
+    /// Keeps the smallest input of each behaviour class of which the `--onto` corpus contains no
+    /// input; if no subset is chosen, keeps every input that does not fail. Failing inputs are
+    /// stored in groups.
     pub(super) fn one_of_each_class(
         &self,
         contents: &Contents,
@@ -61,8 +63,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Returns the number of the smallest input of each behaviour class that the `--onto` corpus
-    /// does not contain.
+    /// Returns, for each behaviour class of which the `--onto` corpus contains no input, the number
+    /// of the smallest input.
     fn least_of_new_classes(
         &self,
         contents: &Contents,
@@ -94,8 +96,8 @@ impl Engine<'_> {
         Ok(chosen.map(|(number, _)| number).collect())
     }
 
-    /// Runs the inputs with these numbers to find the behaviour class of each, and adds the classes
-    /// to `classes`.
+    /// Finds the behaviour class of each of these inputs, by running those that are not in the
+    /// journal, and adds the classes to `classes`.
     fn classify(
         &self,
         contents: &Contents,

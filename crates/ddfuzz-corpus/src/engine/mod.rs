@@ -1,6 +1,5 @@
-//! The steps of a cleanup in their order, and the request ([`CleanSettings`]) and progress
-//! ([`CleanPhase`])
-//! of a cleanup.
+//! The steps of a cleanup in their order, its request ([`CleanSettings`]) and its progress
+//! ([`CleanPhase`]).
 
 mod candidates;
 mod check;
@@ -201,7 +200,7 @@ pub struct CleanSettings {
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
     /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
-    /// reach are kept.
+    /// reach are kept. `None` if there is none.
     pub onto: Option<PathBuf>,
     /// Number of worker threads; it changes no result.
     pub jobs: usize,
@@ -216,7 +215,7 @@ pub struct CleanSettings {
     /// Whether a subset is chosen; otherwise every content that does not fail is kept.
     pub subset: bool,
     /// The target's own fuzzer; the kept files must have as much coverage as the corpus by its
-    /// count, too.
+    /// count, too. `None` if it is not asked.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
     /// How kept files are trimmed; `None` if they are not.
     pub trim: Option<Trim>,
@@ -241,9 +240,11 @@ pub struct Trim {
 /// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// The file must keep the features that no smaller kept file reaches.
+    /// The file must keep the features that no smaller kept file reaches. It may reach others of
+    /// the corpus.
     Worth,
-    /// The file must keep exactly the features that it reaches.
+    /// The file must keep all features that it reaches in every run, and may reach no others but
+    /// flaky ones of the corpus.
     Signature,
 }
 
@@ -259,7 +260,7 @@ pub enum CleanPhase {
     },
     /// Triages, stores and minimizes failing inputs.
     Filing {
-        /// Number of failing inputs of the corpus.
+        /// Number of failing inputs that are triaged in this step.
         inputs: u64,
     },
     /// Chooses the subset of inputs to keep.

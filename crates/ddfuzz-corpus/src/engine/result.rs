@@ -21,9 +21,9 @@ use ddfuzz_store::report::clean::{
     CleanGroup, CleanResult, Distributions, GainedFeature, LostFeature, Step, StepName, UnreadFile,
 };
 
-/// If the check misses more than 1 of 20 features, flaky coverage does not explain it, and the
-/// cleanup reports them as missing.
-const FEW: usize = 20;
+/// Divisor: if the check misses more than 1 of 20 features, flaky coverage does not explain it, and
+/// the cleanup reports them as missing.
+const MISSING_DIVISOR: usize = 20;
 
 impl Engine<'_> {
     /// Writes the kept files, runs them again as a check, and builds the result of the cleanup.
@@ -78,7 +78,7 @@ impl Engine<'_> {
             };
         }
         let universe = kept.universe.take().unwrap_or_default();
-        let few = checked.missing.len() * FEW <= universe.len();
+        let few = checked.missing.len() * MISSING_DIVISOR <= universe.len();
         kept.universe = Some(match few {
             true => universe.less(&std::mem::take(&mut checked.missing)),
             false => universe,
@@ -352,7 +352,8 @@ impl CleanTotals {
         self.runs += contents.progress.runs;
     }
 
-    /// Copies the counts of the corpus's files from `contents`, before any input is chosen.
+    /// Takes the counts of the corpus's files from `contents`, and examples of unreadable and
+    /// oversized ones, before any input is chosen.
     pub fn begin(&mut self, contents: &Contents) {
         self.runs_of(contents);
         self.known = contents.progress.reused;

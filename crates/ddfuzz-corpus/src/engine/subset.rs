@@ -24,9 +24,10 @@ use ddfuzz_store::report::size;
 const AT_ONCE: usize = 1024;
 
 impl Engine<'_> {
-    /// Chooses inputs that reach all features of the corpus, and trims them. Returns the numbers of
-    /// all inputs that do not fail; `None` if results depend on earlier runs in the same process,
-    /// so that each run needs a separate one.
+    /// Chooses inputs that reach all features of the corpus, adds them to `kept`, and trims them;
+    /// without a subset, adds every input that does not fail, untrimmed. Returns the numbers of all
+    /// inputs that do not fail; `None` if results depend on earlier runs in the same process, so
+    /// that each run needs a separate one.
     pub(super) fn cover(
         &self,
         contents: &mut Contents,
@@ -212,7 +213,8 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// Runs each content several times, and returns the features that it reaches in every run.
+    /// Runs each content several times, and returns for each the features that it reaches in every
+    /// run, and the shortest CPU time.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -278,7 +280,8 @@ pub(super) struct KeptFile {
     pub bytes: Option<Vec<u8>>,
     /// Size before trimming, in bytes.
     pub size_before: u64,
-    /// Features that every run of the file's current content reaches.
+    /// Features that every run of the file's current content reached; those of its only run if it
+    /// was run once.
     pub features: Features,
     /// The shortest CPU time of the file's runs.
     pub time: Duration,
@@ -343,7 +346,7 @@ pub(super) struct KeptSet {
     pub onto: Vec<PathBuf>,
     /// Number of files that are kept for flaky features.
     pub flaky_files: u64,
-    /// Features that any run of any input reached.
+    /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,
     /// Weight and lower bound of the set cover; `None` if no subset is chosen.
     pub cover: Option<Cover>,

@@ -151,7 +151,7 @@ impl TrimRounds<'_> {
                     RequiredFeatures::signature(kept.features.clone(), &unsteady)
                 }
             };
-            if kept.settled_for.as_ref() == Some(&wanted.must) {
+            if kept.settled_for.as_ref() == Some(&wanted.required) {
                 continue;
             }
             let hash = hash_of(kept.text());
@@ -189,7 +189,7 @@ impl TrimRounds<'_> {
             if trimmed.left.is_none() {
                 kept_file.claim.get_or_insert(trimmed.claim.to_string());
             }
-            kept_file.settled_for = Some(task.file.wanted.must);
+            kept_file.settled_for = Some(task.file.wanted.required);
         }
         let texts: Vec<&[u8]> = shorter.iter().map(|(_, _, bytes)| &bytes[..]).collect();
         let measured = (self.steady)(&texts)?;
@@ -198,14 +198,14 @@ impl TrimRounds<'_> {
             let kept_file = &mut kept[task.at];
             kept_file.settled_for = match trimmed.claim {
                 Claim::BestSoFar => None,
-                _ => Some(task.file.wanted.must.clone()),
+                _ => Some(task.file.wanted.required.clone()),
             };
             // Many runs in one process may reach other features than the single runs of trimming.
             let lacks = !again.steady.has_all(&task.owned);
             // A new feature would make the final check report a difference.
             let gains = !self.seen.has_all(&again.steady);
             if lacks || gains {
-                kept_file.settled_for = Some(task.file.wanted.must);
+                kept_file.settled_for = Some(task.file.wanted.required);
                 continue;
             }
             kept_file.bytes = Some(bytes);
@@ -217,7 +217,8 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops kept files whose features other kept files reach; returns true if any was dropped.
+    /// Drops kept files whose wanted features other kept files reach, but none that is kept for
+    /// flaky features; returns true if any was dropped.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -301,11 +302,11 @@ impl Engine<'_> {
     ) -> Result<(), CleanError> {
         let waits =
             |held: &GroupEntries| held.entries.iter().all(|entry| entry.minimized.is_none());
-        if self.held()?.iter().any(waits) {
+        if self.group_entries()?.iter().any(waits) {
             self.minimize_rest(screen)?;
         }
         let mut names = trimmed;
-        let mut rest = self.held()?;
+        let mut rest = self.group_entries()?;
         // Minimizing a group may cause crashes of further groups, and so on.
         loop {
             let (told, others): (Vec<GroupEntries>, Vec<GroupEntries>) = (rest.into_iter())
@@ -322,7 +323,7 @@ impl Engine<'_> {
     }
 
     /// Reads all crash groups of the output directory, with their stored crashes.
-    fn held(&self) -> Result<Vec<GroupEntries>, StoreError> {
+    fn group_entries(&self) -> Result<Vec<GroupEntries>, StoreError> {
         let reader = lock(self.store).reader().clone();
         let mut all = Vec::new();
         for kind in Kind::ALL {

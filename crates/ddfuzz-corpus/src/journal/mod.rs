@@ -49,7 +49,8 @@ pub struct Journal {
 
 impl Journal {
     /// Opens or creates the journal at `path`, and calls `each` with the position and head of each
-    /// record of a run, in order. A journal of another target is replaced by an empty one.
+    /// record of a run, in order. A journal of another target is replaced by an empty one. Returns
+    /// the journal, and what was found in it.
     pub fn open(
         path: &Path,
         identity: &JournalIdentity,
@@ -166,7 +167,7 @@ pub struct JournalView {
 
 impl JournalView {
     /// Opens the journal at `path` for reading; `None` if the file does not exist or is no journal.
-    pub fn into(path: &Path) -> Result<Option<JournalView>, FileError> {
+    pub fn open(path: &Path) -> Result<Option<JournalView>, FileError> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(FileError::at("open", path))?,

@@ -320,8 +320,8 @@ impl Inputs for SelectedContents<'_> {
 
 impl Contents {
     /// Runs the contents with these numbers `times` more times, each time in other processes and in
-    /// another order, and returns the results of all their runs. Reruns that are in the journal are
-    /// not repeated. `None` if the user stopped it.
+    /// another order, and returns the results of all their runs, the first included. Reruns that
+    /// are in the journal are not repeated. `None` if the user stopped it.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -404,9 +404,9 @@ impl Contents {
         run_one_by_one(settings, &picked, order, &mut each)
     }
 
-    /// Runs contents `times` times, each time in a separate process, and returns for each the
-    /// features that every run reached, or the empty set if a run failed. `None` if the user
-    /// stopped it.
+    /// Runs contents `times` times, at least once, each time in a separate process. Returns for
+    /// each the features that every run reached; the empty set if a run may have failed or the file
+    /// could not be read. `None` if the user stopped it.
     pub fn alone(
         &self,
         settings: &MeasureSettings<'_>,

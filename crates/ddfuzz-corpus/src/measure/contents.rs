@@ -169,7 +169,8 @@ impl ContentIndex {
         }
     }
 
-    /// Adds a file with this content; if the content is known, counts the file as a duplicate.
+    /// Counts a file with this content, and adds the content if it is new; otherwise counts the
+    /// file as a duplicate.
     pub(super) fn add_file(
         &mut self,
         content: &ContentId,
@@ -286,7 +287,7 @@ impl ContentCache {
 }
 
 /// Value that stands for a missing position, in the journal or in the temporary file of paths.
-const NOWHERE: u64 = u64::MAX;
+const NO_POSITION: u64 = u64::MAX;
 
 /// A content with the position of its record in the journal and of its path in the `PathSpool`;
 /// takes 64 bytes.
@@ -302,7 +303,7 @@ pub(super) struct Entry {
 impl Entry {
     /// Returns the position of the content's record in the journal; `None` if it was not run yet.
     pub(super) fn record(&self) -> Option<RecordPosition> {
-        (self.at != NOWHERE).then_some(RecordPosition {
+        (self.at != NO_POSITION).then_some(RecordPosition {
             at: self.at,
             length: self.length,
         })
@@ -316,7 +317,7 @@ impl Entry {
     /// Returns the position of the content's path in the `PathSpool`; `None` if no file of the
     /// corpus with this content was found.
     pub(super) fn path(&self) -> Option<u64> {
-        (self.path != NOWHERE).then_some(self.path)
+        (self.path != NO_POSITION).then_some(self.path)
     }
 
     pub(super) fn set_path(&mut self, path: u64) {
@@ -346,8 +347,8 @@ impl ContentTable {
         };
         self.entries.push(Entry {
             content: *content,
-            at: NOWHERE,
-            path: NOWHERE,
+            at: NO_POSITION,
+            path: NO_POSITION,
             length: 0,
             suspicious: false,
         });

@@ -20,7 +20,7 @@ pub(super) const MANY: usize = 128;
 /// the next has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Decides by the ending of a run (exit status, signal or limit) whether it may be a failure.
+/// Decides by the ending of a run (exit status, signal or limit) whether the run may have failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
@@ -232,7 +232,8 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// Number of runs after which the adaptive time limit is set, to a multiple of their mean time.
+/// Number of runs that end by themselves after which the adaptive time limit is set, to a multiple
+/// of their mean time.
 const ENOUGH: u32 = 64;
 
 /// A time limit of runs that is derived from earlier runs. A run that exceeds it is repeated with
@@ -270,7 +271,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit, after a run that exceeded it and ended within the full limit.
+    /// Doubles the adaptive limit, up to the full one, after a run that exceeded it and ended
+    /// within the full limit.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);

@@ -38,14 +38,16 @@ pub struct TrimSettings {
     pub way: Way,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests (runs of candidates) for one file. Results with only this budget are
-    /// reproducible.
+    /// Most tests (runs of candidates) for one file; `None` is no limit. Results with only this
+    /// budget are reproducible.
     pub budget_tests: Option<u64>,
-    /// Longest time for trimming one file; results with it may vary from call to call.
+    /// Longest time for trimming one file; `None` is no limit. Results with it may vary from call
+    /// to call.
     pub budget_time: Option<Duration>,
     /// Whether the bytes of all candidates are written into the log.
     pub log_inputs: bool,
-    /// Id of the target's build; stored results of another build are not used again.
+    /// Id of the target's build; stored results of another build are not used again. `None` if
+    /// unknown.
     pub build: Option<String>,
 }
 

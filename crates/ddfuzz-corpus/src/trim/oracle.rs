@@ -21,21 +21,21 @@ use ddfuzz_triage::{Crash, Quick, Triager};
 pub struct RequiredFeatures {
     /// Features that every run of the trimmed file must reach. If the original does not reach them
     /// in every run, the file is skipped.
-    pub must: Features,
+    pub required: Features,
     /// Other features that runs may reach; `None` allows all. Flaky features must be included, or
     /// candidates that happen to reach one are rejected. The features of the original are always
     /// allowed.
-    pub may: Option<Arc<Features>>,
+    pub allowed: Option<Arc<Features>>,
 }
 
 impl RequiredFeatures {
     /// Makes the requirement to reach exactly the features `steady`; those of `unsteady` are
     /// allowed.
     pub fn signature(steady: Features, unsteady: &Features) -> RequiredFeatures {
-        let may = steady.or(unsteady);
+        let allowed = steady.or(unsteady);
         RequiredFeatures {
-            must: steady,
-            may: Some(Arc::new(may)),
+            required: steady,
+            allowed: Some(Arc::new(allowed)),
         }
     }
 
@@ -43,8 +43,8 @@ impl RequiredFeatures {
     /// `universe` (all that any run of the corpus reached) are allowed.
     pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
         RequiredFeatures {
-            must: kept_for,
-            may: Some(universe.into()),
+            required: kept_for,
+            allowed: Some(universe.into()),
         }
     }
 }
@@ -57,23 +57,26 @@ pub struct TrimCondition {
     /// Features that each candidate must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
     /// Other features of the original file, which candidates may reach, too.
-    pub allowed: Features,
+    pub of_original: Features,
 }
 
 impl TrimCondition {
     /// Whether a run with the required exit status and the features `found` meets the condition.
     pub fn is_met_by(&self, found: &Features) -> bool {
-        let must = &self.wanted.must;
-        let fits = |may: &Arc<Features>| self.allowed.has_all(&found.less(must).less(may));
-        found.has_all(must) && self.wanted.may.as_ref().is_none_or(fits)
+        let required = &self.wanted.required;
+        let fits = |allowed: &Arc<Features>| {
+            self.of_original
+                .has_all(&found.less(required).less(allowed))
+        };
+        found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
     /// Returns the outcome of a run with the required exit status and these hit counters (modulo
     /// 256): FAIL if it meets the condition, else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
-        let met = self.wanted.must.are_in(counters)
-            && (self.wanted.may.is_none() || self.is_met_by(&Features::of_counters(counters)));
+        let met = self.wanted.required.are_in(counters)
+            && (self.wanted.allowed.is_none() || self.is_met_by(&Features::of_counters(counters)));
         Answer::of(match met {
             true => Outcome::Fail,
             false => Outcome::Pass,
@@ -87,9 +90,9 @@ impl TrimCondition {
             exit: self.exit,
             places: places as u64,
             build: build.map(str::to_owned),
-            must: Numbers::from(&self.wanted.must),
-            may: self.wanted.may.as_deref().map(Numbers::from),
-            besides: Numbers::from(&self.allowed),
+            must: Numbers::from(&self.wanted.required),
+            may: self.wanted.allowed.as_deref().map(Numbers::from),
+            besides: Numbers::from(&self.of_original),
         }
     }
 }
@@ -99,10 +102,10 @@ impl From<&CoverageRecord> for TrimCondition {
         TrimCondition {
             exit: record.exit,
             wanted: RequiredFeatures {
-                must: record.must.clone().into(),
-                may: record.may.clone().map(|may| Arc::new(may.into())),
+                required: record.must.clone().into(),
+                allowed: record.may.clone().map(|may| Arc::new(may.into())),
             },
-            allowed: record.besides.clone().into(),
+            of_original: record.besides.clone().into(),
         }
     }
 }
@@ -197,7 +200,7 @@ impl CoverageOracle {
             let Some(counters) = self.fresh.coverage() else {
                 return Ok(Err(SkipReason::Unsteady));
             };
-            if !wanted.must.are_in(counters) {
+            if !wanted.required.are_in(counters) {
                 return Ok(Err(SkipReason::Unsteady));
             }
             let found = Features::of_counters(counters);
@@ -208,14 +211,14 @@ impl CoverageOracle {
             };
         }
         let (exit, found) = reached.unwrap_or_default();
-        let allowed = match &wanted.may {
-            Some(may) => found.less(&wanted.must).less(may),
+        let of_original = match &wanted.allowed {
+            Some(allowed) => found.less(&wanted.required).less(allowed),
             None => Features::default(),
         };
         Ok(Ok(TrimCondition {
             exit,
             wanted,
-            allowed,
+            of_original,
         }))
     }
 
@@ -228,12 +231,13 @@ impl CoverageOracle {
     }
 
     /// Runs the original `input` by the quick executor, to find the required features by which it
-    /// can reject candidates.
+    /// can reject candidates. If a run does not end as it should, the quick executor decides
+    /// nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
         }
-        let mut prefiltered = self.held.wanted.must.clone();
+        let mut prefiltered = self.held.wanted.required.clone();
         for number in 0..PREFILTER_RUNS {
             let ended = self.quick.run(input)?.ended;
             let counters = self.quick.coverage();
@@ -437,7 +441,7 @@ mod tests {
         assert!(!wanted.is_met_by(&set(&[1, 2])));
         assert!(!wanted.is_met_by(&set(&[9, 10])));
         let anything = condition(RequiredFeatures {
-            may: None,
+            allowed: None,
             ..wanted.wanted
         });
         assert!(anything.is_met_by(&set(&[9, 10])));
@@ -447,7 +451,7 @@ mod tests {
         TrimCondition {
             exit: 3,
             wanted: RequiredFeatures::worth(set(&[9]), set(&[1, 9])),
-            allowed: set(&[40]),
+            of_original: set(&[40]),
         }
     }
 

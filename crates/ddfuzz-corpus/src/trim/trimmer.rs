@@ -171,7 +171,8 @@ impl Trimmer {
         start
     }
 
-    /// Returns the result of trimming for a file that stays as it is, for the reason `left`.
+    /// Returns the content and the result of trimming of a file that stays as it is, for the reason
+    /// `left`.
     fn leave(
         &mut self,
         file: &ToTrim,
@@ -247,8 +248,8 @@ pub(super) fn asked(
     let target = TargetRecord::new(&trimming.target, trimming.way);
     let bounds = (trimming.budget_tests, trimming.budget_time);
     let wanted = (
-        Numbers::from(&wanted.must),
-        wanted.may.as_deref().map(Numbers::from),
+        Numbers::from(&wanted.required),
+        wanted.allowed.as_deref().map(Numbers::from),
     );
     let asked = (
         ContentHash::of(input),

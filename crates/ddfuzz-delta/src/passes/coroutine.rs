@@ -52,11 +52,11 @@ impl Asker {
 
     /// Asks the step machine for the test of a candidate. Await the result to get the outcome.
     /// `predicted` is the outcome that the search function predicts, if it does.
-    pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> Question {
+    pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> AwaitedOutcome {
         let mut exchange = self.exchange();
         exchange.asked = Some(candidate);
         exchange.predicted = predicted;
-        Question(self.clone())
+        AwaitedOutcome(self.clone())
     }
 
     /// Returns the hints (facts such as compared operands) of the last test run; before the first
@@ -77,9 +77,9 @@ impl Asker {
 }
 
 /// A future that is ready when the outcome of the candidate that was asked for has arrived.
-pub(super) struct Question(Asker);
+pub(super) struct AwaitedOutcome(Asker);
 
-impl Future for Question {
+impl Future for AwaitedOutcome {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {
@@ -88,8 +88,8 @@ impl Future for Question {
     }
 }
 
-/// An outcome or hints that a step machine received; all are kept in order, to rebuild the machine
-/// in a clone.
+/// What a step machine received: an outcome, hints, or how many extra tests are allowed. All of it
+/// is kept in order, to rebuild the machine in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),
@@ -184,8 +184,8 @@ impl Coroutine {
         self.asker.exchange().extra = extra;
     }
 
-    /// Returns the predicted outcome of the candidate. Implements
-    /// [`Search::predicted`](crate::Search::predicted).
+    /// Returns the outcome predicted for the candidate, so that its test need not be run; `None`
+    /// without a prediction. Implements [`Search::predicted`](crate::Search::predicted).
     pub fn predicted(&self) -> Option<Outcome> {
         self.predicted
     }

@@ -245,7 +245,8 @@ impl CurrentBest {
 
     /// Tests an edit of the current best text without correcting numbers. A text that fails becomes
     /// the new best. If `observed`, the compared operands are in [`hints`](CurrentBest::hints)
-    /// afterwards.
+    /// afterwards. Returns PASS without a test if payloads of a document are edited and the whole
+    /// text would stay as it is or become longer.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),

@@ -144,7 +144,8 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
 }
 
 /// Tries to delete a run of bytes at each position; `length` returns the length of the run at a
-/// position. After a success the same position is tried again.
+/// position. After a success the same position is tried again. `left` is the number of tests
+/// without success that remain; a success sets it to `patience` again.
 async fn sweep(
     work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),

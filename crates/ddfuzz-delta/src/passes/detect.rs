@@ -223,7 +223,8 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
 }
 
 /// Returns the checksum field at offset `at`, if the text has `number` there in either byte order
-/// and the field lies outside `scope`, the range that the checksum covers.
+/// and the field lies outside `scope`, the range that the checksum covers; else `None`. A checksum
+/// of one or two bytes must be adjacent to `scope`.
 fn holds(
     text: &[u8],
     at: usize,

@@ -47,14 +47,14 @@ impl GapModel {
     }
 
     /// Records that the sweep deleted a block of `units` units.
-    pub fn deleted(&mut self, units: usize) {
+    pub fn record_deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
     }
 
     /// Records that the sweep, which goes from the end to the front, found a needed unit in front
     /// of the deleted units.
-    pub fn needed(&mut self) {
+    pub fn record_needed(&mut self) {
         self.cluster = self.gap == 0;
         let distance = (self.gap + 1) * 16;
         // A moving average, in which old distances fade.
@@ -119,7 +119,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Records that the sweep deleted a run of `units` units.
-    pub fn deleted(&mut self, units: usize) {
+    pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
             _ => self.pairs.push(Pair {

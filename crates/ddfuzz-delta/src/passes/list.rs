@@ -12,8 +12,8 @@ use crate::passes::units::Units;
 /// the list, to find a cluster of needed units there.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which the front of a list is bisected before the sweep, even if no large
-/// part of the list can be deleted.
+/// A list of more units than this, and at most about 4096, is bisected at its front before the
+/// sweep, even if none of its ends of the sizes in [`CLUSTERS`] can be all that is kept.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which the first and the last unit of a list are not tested alone;
@@ -216,7 +216,7 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Tries to delete everything between the needed ends of the list in one test; returns whether
-    /// nothing remains between them.
+    /// that succeeded, or there is nothing between them.
     pub async fn middle(&mut self, ends: Ends) -> bool {
         let to = self.units.len().saturating_sub(ends.back);
         if ends.front == 0 || ends.front + 1 >= to {
@@ -253,19 +253,19 @@ impl<'a> ListSearch<'a> {
             if self.delete(to - block..to).await.is_some() {
                 to -= block;
                 fruitless = 0;
-                spacing.deleted(block);
-                pattern.deleted(block);
+                spacing.record_deleted(block);
+                pattern.record_deleted(block);
                 continue;
             }
             let needed = self.last_needed(to - block, to).await;
             fruitless += 1;
             if to - 1 > needed {
                 fruitless = 0;
-                spacing.deleted(to - 1 - needed);
-                pattern.deleted(to - 1 - needed);
+                spacing.record_deleted(to - 1 - needed);
+                pattern.record_deleted(to - 1 - needed);
             }
             to = self.units.first_equal(self.work, needed).max(range.start);
-            spacing.needed();
+            spacing.record_needed();
             pattern.kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
         }

@@ -56,8 +56,8 @@ enum Tag {
     Whole,
 }
 
-/// Parses a text into the tree of its tags; `None` without any tag. A tag without its counterpart is
-/// a leaf.
+/// Parses a text into the tree of its tags; `None` without any pair of an opening and a closing
+/// tag. A tag without its counterpart is a leaf.
 fn tags(text: &[u8]) -> Option<Tree> {
     let mut parser = TagParser {
         text,
@@ -90,7 +90,7 @@ fn tags(text: &[u8]) -> Option<Tree> {
     })
 }
 
-/// Returns the position of `wanted` in a text from `at` on.
+/// Returns the position of the next `wanted` in a text from `at` on; `None` if there is none.
 fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
@@ -106,7 +106,8 @@ struct Scanner {
 }
 
 impl Scanner {
-    /// Returns the end of the next `end` in a text from `start` on.
+    /// Returns the position after the next `end` in a text from `start` on; `None` if there is
+    /// none.
     fn until(&mut self, text: &[u8], start: usize, end: &'static str) -> Option<usize> {
         if self.missing.contains(&end) {
             return None;
@@ -155,8 +156,8 @@ fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
 
-/// Returns the end of the tag in which `at` is a position; `None` if the tag does not end before the
-/// next one begins.
+/// Returns the end of the tag in which `from` is a position; `None` if the tag does not end before
+/// the next one begins, or within 1 KiB.
 fn tag_end(text: &[u8], from: usize) -> Option<usize> {
     let mut quote = None;
     let mut at = from;
@@ -269,7 +270,8 @@ fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     found
 }
 
-/// Returns the place of the attribute that begins at `from`, before `end`, where its tag ends.
+/// Returns the place of the attribute that begins at `from`, with the blanks before it; `None` if
+/// no attribute begins there before `end`, where its tag ends.
 fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
     let blanks = text[from..end]
         .iter()

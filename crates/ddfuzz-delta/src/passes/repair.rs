@@ -154,7 +154,8 @@ impl Repair {
     }
 
     /// Finds a correction of a number in the text that makes both operands of a comparison equal;
-    /// `None` if the text has neither operand.
+    /// `None` if neither operand stands near an end of the text (or in a known field), or all such
+    /// corrections were tried.
     fn propose(&self, text: &[u8], pair: &Comparison, done: &[Rewrite]) -> Option<Rewrite> {
         let sides = [(&pair.left, &pair.right), (&pair.right, &pair.left)];
         let offsets = std::iter::once(0).chain((1..=OFFSET).flat_map(|by| [by, -by]));

@@ -104,9 +104,9 @@ const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
 const UNRESOLVED_LIMIT: usize = 2;
 /// Number of tests up to which the extra passes (pairs of bytes, values of bytes) get no tests;
-/// then each gets one test per `SHARE` further tests, but at most `MOST` without success.
+/// then each gets one test per `TESTS_PER_EXTRA` further tests, but at most `MOST` without success.
 const CHEAP: usize = 24;
-const SHARE: usize = 32;
+const TESTS_PER_EXTRA: usize = 32;
 const MOST: usize = 2;
 /// Maximum size, in bytes, of results in which `0` is tried in place of single bytes by an extra
 /// pass.
@@ -224,7 +224,7 @@ pub(super) async fn reduce_units(mut work: CurrentBest) {
 /// Tries to delete pairs of bytes and to write `0` over single bytes, within a small share of the
 /// tests so far.
 async fn extras(work: &mut CurrentBest, plan: Plan) {
-    let budget = (work.asked().saturating_sub(CHEAP) / SHARE).min(MOST);
+    let budget = (work.asked().saturating_sub(CHEAP) / TESTS_PER_EXTRA).min(MOST);
     if work.len() <= FEW {
         let all = work.len() * work.len().saturating_sub(1) / 2;
         pairs(work, if all <= CHEAP_PAIRS { all } else { budget / 2 }).await;

@@ -13,10 +13,10 @@ use crate::passes::units::{Positions, Units};
 use crate::passes::words::rename;
 use crate::{Edit, Outcome, Replacement};
 
-/// Number of syntax errors above which a text is left to other passes, if more than one node in so many
-/// is an error.
+/// A text is left to other passes if it has more syntax errors than `MANY_ERRORS`, and more than
+/// one per `NODES_PER_ERROR` nodes of its tree.
 const MANY_ERRORS: usize = 64;
-const ERROR_SHARE: usize = 8;
+const NODES_PER_ERROR: usize = 8;
 
 /// Names of the passes in logs.
 const NODES: &str = "nodes";
@@ -32,7 +32,8 @@ const FRUITLESS: usize = 16;
 /// that they must delete.
 const TRIAL: usize = 30;
 const LEAST_GAIN: usize = 20;
-/// Size, in bytes, up to which the first round deletes roughly.
+/// Size, in bytes, of a text down to which the first round deletes siblings; it deletes only
+/// children of nodes that are at least half of the text.
 const ROUGH: usize = 256;
 /// Maximum number of nodes inside of a node that are tried in its place.
 const INNER: usize = 4;
@@ -99,7 +100,7 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     };
     // A text that is only partly in the language, as one that ends in other bytes: each parse would take
     // long, and its errors would say nothing.
-    if tree.errors > MANY_ERRORS && tree.errors > tree.nodes.len() / ERROR_SHARE {
+    if tree.errors > MANY_ERRORS && tree.errors > tree.nodes.len() / NODES_PER_ERROR {
         return false;
     }
     let trial = Trial {
@@ -154,8 +155,8 @@ impl Trial {
     }
 }
 
-/// Parses a text; `None` if the grammar makes no tree of it: nodes lie in their parents, and
-/// siblings one after the other.
+/// Parses a text; `None` if it is too large, or if the nodes are no tree: nodes must lie in their
+/// parents, and siblings one after the other.
 fn parse(text: &[u8], grammar: &Arc<dyn Grammar>) -> Option<SyntaxTree> {
     let tree = grammar.parse(text)?;
     let whole = text.len();
@@ -185,7 +186,7 @@ fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> SyntaxTree {
 }
 
 /// Deletes children of all nodes, those of the largest nodes first, as long as the text has more
-/// than `rough` bytes; if that is not 0, only children of nodes that are half of the text.
+/// than `rough` bytes; if that is not 0, only children of nodes that are at least half of the text.
 async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial, rough: usize) {
     let mut siblings = Siblings {
         done: vec![false; tree.nodes.len()],
@@ -362,8 +363,9 @@ async fn replace(
     work.test(rule, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// Replaces nodes by nodes inside of them: of their kind first, else by a child.
-/// Ends after `patience` consecutive tests that do not fail.
+/// Replaces nodes by nodes inside of them: first by the smallest ones of their kind, else by the
+/// largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` consecutive tests
+/// that do not fail.
 async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usize) {
     let mut largest = usize::MAX;
     loop {
@@ -390,7 +392,8 @@ async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usi
     }
 }
 
-/// Tries nodes inside of the node at `index` in its place; returns whether one fails.
+/// Tries nodes inside of the node at `index` in its place; returns whether the text fails with one
+/// of them.
 async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -> bool {
     let node = &tree.nodes[index];
     let inside = index + 1..node.last;

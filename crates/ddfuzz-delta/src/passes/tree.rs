@@ -251,7 +251,7 @@ struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
     nodes: Vec<Node>,
-    /// Indices of the pairs of brackets that are open, outermost first.
+    /// Indices in `nodes` of the bracket pairs that are not closed yet, outermost first.
     open: Vec<usize>,
     /// Start of the text that belongs to no node of the tree yet.
     from: usize,

@@ -69,7 +69,7 @@ pub(super) enum HandshakeError {
     #[error("its fork server needs inputs in shared memory, which was not offered")]
     Unoffered,
     #[error("its fork server sent an invalid handshake: {what} {word:#010x}")]
-    Nonsense { what: &'static str, word: u32 },
+    ProtocolBroken { what: &'static str, word: u32 },
 }
 
 /// Describes an error number of AFL++ (`FS_ERROR_…`) in words for users.
@@ -123,7 +123,7 @@ impl HandshakePipes<'_> {
                     map_size: None,
                     shares_input: false,
                 }),
-                _ => Err(HandshakeError::Nonsense { what, word }),
+                _ => Err(HandshakeError::ProtocolBroken { what, word }),
             };
         }
         let odd = word & old::WORKAROUND == old::WORKAROUND;
@@ -147,7 +147,7 @@ impl HandshakePipes<'_> {
         self.send(!version)?;
         let options = self.word_or_error()?;
         if options & !(new::MAP_SIZE | new::SHARED_INPUT | new::DICTIONARY) != 0 {
-            return Err(HandshakeError::Nonsense {
+            return Err(HandshakeError::ProtocolBroken {
                 what: "options",
                 word: options,
             });
@@ -167,7 +167,7 @@ impl HandshakePipes<'_> {
         let word = self.word_or_error()?;
         if word != version {
             let what = "instead of the version again:";
-            return Err(HandshakeError::Nonsense { what, word });
+            return Err(HandshakeError::ProtocolBroken { what, word });
         }
         Ok(Handshake {
             map_size,
@@ -186,7 +186,7 @@ impl HandshakePipes<'_> {
     fn skip_dictionary(&mut self) -> Result<(), HandshakeError> {
         let length = self.word_or_error()?;
         if !new::DICTIONARIES.contains(&length) {
-            return Err(HandshakeError::Nonsense {
+            return Err(HandshakeError::ProtocolBroken {
                 what: "a dictionary of so many bytes",
                 word: length,
             });
@@ -213,7 +213,7 @@ impl HandshakePipes<'_> {
         match self.read(&mut hello[4..]) {
             Ok(()) => match read_hello(&hello) {
                 Err(trouble) => HandshakeError::Launch(trouble),
-                Ok(_) => HandshakeError::Launch(Trouble::Nonsense),
+                Ok(_) => HandshakeError::Launch(Trouble::ProtocolBroken),
             },
             Err(refused) => refused,
         }

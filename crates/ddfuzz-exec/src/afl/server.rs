@@ -13,7 +13,7 @@ use crate::launch::{Launch, ServerPipes};
 use crate::server::{
     Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
-use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, readable};
+use crate::watch::{GRACE, HangCheck, SLICE, WaitOutcome, Watch, wait_until_readable};
 use crate::{
     Ended, ExecError, Limits, afl::shared_memory::Coverage, proc_tree, supervisor::Supervisor,
 };
@@ -171,12 +171,12 @@ impl AflServer {
         let wanted = if early.is_some() { 4 } else { 8 };
         let mut length = self.receive(&mut words[..wanted])?;
         if length == 0 {
-            if !readable(&self.pipes.reply, GRACE) {
+            if !wait_until_readable(&self.pipes.reply, GRACE) {
                 return Err(nonsense("does not accept requests"));
             }
             length = self.receive(&mut words[..wanted])?;
         }
-        if length == 4 && early.is_some_and(|early| readable(&self.pipes.reply, early)) {
+        if length == 4 && early.is_some_and(|early| wait_until_readable(&self.pipes.reply, early)) {
             length += self.receive(&mut words[4..])?;
         }
         if !matches!(length, 4 | 8) {
@@ -313,7 +313,7 @@ impl Clocks {
 }
 
 fn nonsense(what: &str) -> RequestError {
-    RequestError::Nonsense(format!("its fork server {what}"))
+    RequestError::ProtocolBroken(format!("its fork server {what}"))
 }
 
 fn first(bytes: &[u8]) -> i32 {

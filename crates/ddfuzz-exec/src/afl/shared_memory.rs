@@ -44,16 +44,16 @@ impl Coverage {
         self.map.len()
     }
 
-    /// Sets the number of bytes of the coverage map to the size that the program reports. Returns
-    /// false if the shared map is smaller.
+    /// Sets the number of bytes of the coverage map to the size that the program reports, `None`
+    /// for 64 KiB. Returns false if the shared map is smaller.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
 
-    /// Enlarges the coverage map to `wanted` bytes, or to the maximum. Returns false if it is
-    /// already that large, or cannot be.
+    /// Enlarges the coverage map to `wanted` bytes; `None` stands for the maximum of 256 MiB.
+    /// Returns false if it is already that large, or `wanted` is more than the maximum.
     pub(super) fn grow(&mut self, wanted: Option<usize>) -> io::Result<bool> {
         let wanted = wanted.unwrap_or(LARGEST);
         if wanted <= self.room() || wanted > LARGEST {

@@ -31,7 +31,8 @@ const MOST_SEGMENTS: usize = 8;
 /// which none are set any more.
 const MOST_CONFLICTS: u32 = 16;
 
-/// A segment of the program's code, in the layout of `struct code_segment`.
+/// A segment of the program's code: where it lies in the program and in the shared memory file, and
+/// its bytes with and without breakpoints.
 struct CodeSegment {
     /// Address before loading, a multiple of the page size.
     address: u64,
@@ -84,8 +85,8 @@ pub(crate) struct BlockCoverage {
 }
 
 impl BlockCoverage {
-    /// Finds the blocks of the program at `path`; `None` if it has none that are known. Fails when
-    /// memory cannot be had.
+    /// Finds the blocks of the program at `path`; `None` if none is found, if they lie in more than
+    /// 8 segments, or if the processor is not x86-64. Fails when memory cannot be had.
     pub(crate) fn of(path: &Path) -> io::Result<Option<BlockCoverage>> {
         let Some(image) = cfg!(target_arch = "x86_64")
             .then(|| Image::read(path))

@@ -44,7 +44,8 @@ struct Sweep<'a> {
     is_fixed: bool,
 }
 
-/// Returns the addresses before loading of all starts of basic blocks in a program, ascending.
+/// Returns the addresses, before loading, of the starts of basic blocks at which breakpoints can be
+/// set, ascending.
 pub(crate) fn block_starts(image: &Image) -> Vec<u64> {
     let segments = image.segments.iter();
     let executable: Vec<&Segment> = segments.filter(|segment| segment.executable).collect();

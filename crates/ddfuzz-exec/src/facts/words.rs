@@ -108,7 +108,8 @@ impl<'data> Texts<'data> {
     }
 
     /// Lists the texts in a program's read-only data: first those that code refers to, then those
-    /// in pointer tables, then, unless `only_named`, the others; in each group by address.
+    /// in pointer tables, then the others; in each group by address. With `only_named`, only those
+    /// that code refers to.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {

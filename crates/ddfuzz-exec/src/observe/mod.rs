@@ -68,8 +68,8 @@ use crate::{ExecError, Run, Target, Way, prepared_target::PreparedTarget, ways};
 /// A started target whose runs report their comparisons.
 pub trait Observer: Send {
     /// Runs the target once on `input`, in a new process. Also returns the last comparisons (at
-    /// most 256, each pair of operands once) whose operands differed, oldest first, each operand of
-    /// at most 64 bytes. Fails when the target, or the server that runs it, cannot be started or
+    /// most 256, each pair of operands once) whose operands differed, oldest first, of each operand
+    /// the first 64 bytes. Fails when the target, or the server that runs it, cannot be started or
     /// breaks its protocol.
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError>;
 

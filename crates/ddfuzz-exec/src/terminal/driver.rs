@@ -53,7 +53,7 @@ pub(super) struct TerminalRun {
 /// How long the driver waits, at most, until the program has processed a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitLimit {
-    /// At most [`WORK`] of CPU time of the program.
+    /// At most [`WORK`] of CPU time of the program and [`LONGEST_WORK`] of wall time.
     Bounded,
     /// Any time within the limits of the run: a program that computes without end hangs.
     Limits,
@@ -119,7 +119,8 @@ impl Driver {
     }
 
     /// Waits until all processes of the terminal's session sleep and no output is left to read, but
-    /// not longer than `limit`; `None` when the run has ended.
+    /// not longer than `limit`. A program that sleeps and does not read its keys is waited for only
+    /// [`UNREAD`]. `None` when the run has ended.
     fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -138,7 +139,7 @@ impl Driver {
                 }
                 Activity::Sleep => {}
                 Activity::Stopped => session.go_on(),
-                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced if waited.has_stopped_itself() => session.go_on(),
                 Activity::Traced => {}
                 Activity::Work if limit == WaitLimit::Bounded && waited.too_long(session) => {
                     return self.await_output(session, Duration::ZERO);
@@ -174,7 +175,7 @@ impl Driver {
                     }
                 }
                 Activity::Stopped => session.go_on(),
-                Activity::Traced if waited.since_traced() => session.go_on(),
+                Activity::Traced if waited.has_stopped_itself() => session.go_on(),
                 Activity::Traced => {}
                 Activity::Work => waited.slept = None,
             }
@@ -212,6 +213,7 @@ struct Wait {
     pause: Duration,
     /// Time since which the program sleeps; `None` while it works.
     slept: Option<Instant>,
+    /// When a stop that may be a tracer's was first seen; `None` if none is being timed.
     traced: Option<Instant>,
     /// CPU time of the program when it was first looked at.
     cpu: Option<Duration>,
@@ -237,7 +239,7 @@ impl Wait {
 
     /// Returns true if a stop has lasted so long that the process must have stopped itself, not a
     /// tracer. Returns true once for each stop.
-    fn since_traced(&mut self) -> bool {
+    fn has_stopped_itself(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
             self.traced = None;

@@ -116,7 +116,7 @@ impl Drop for Console {
     }
 }
 
-/// Number of ordinary lines of the sample text that targets at terminals get.
+/// Number of lines before the one long line of the sample text that targets at terminals get.
 const LINES: usize = 240;
 /// Length, in characters, of the one long line of the sample text that targets at terminals get.
 const LONG: usize = 1200;
@@ -182,12 +182,13 @@ pub(super) enum Stroke<'a> {
 }
 
 const ESC: u8 = 0x1b;
-/// Maximum size of a terminal's window, in lines or characters.
+/// Maximum height and width of a terminal's window, in lines and characters.
 const LARGEST: u16 = 500;
 
-/// Splits bytes into keystrokes. A key is an escape sequence (`ESC [` up to its final byte, `ESC O`
-/// and one more, `ESC` and a character), a character of UTF-8, or else a byte. Xterm's `ESC [ 8 ;
-/// rows ; columns t`, with sizes from 1 to 500, changes the size of the window.
+/// Splits bytes into keystrokes. A key is an escape sequence (`ESC [` up to its final byte, `ESC [
+/// M` and three more bytes, `ESC O` and one more, `ESC` and a character), a character of UTF-8, or
+/// else a byte. Xterm's `ESC [ 8 ; rows ; columns t`, with sizes from 1 to 500, changes the size of
+/// the window.
 pub(super) fn strokes(bytes: &[u8]) -> impl Iterator<Item = Stroke<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -15,7 +15,7 @@ use std::{io, os::unix::fs::PermissionsExt};
 use crate::prepared_target::Identity;
 
 /// The file mode that login programs give a terminal: only its user may read it.
-const MODE: u32 = 0o620;
+const TERMINAL_MODE: u32 = 0o620;
 /// Maximum number of output blocks (16 KiB each) that are read at once, for a program that writes
 /// without end.
 const MOST_BLOCKS: usize = 64;
@@ -66,7 +66,8 @@ impl Pty {
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
         // The flags are shared with all processes that had the terminal as stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
-        self.theirs.set_permissions(Permissions::from_mode(MODE))?;
+        self.theirs
+            .set_permissions(Permissions::from_mode(TERMINAL_MODE))?;
         number(&self.theirs, libc::TIOCSETD, &mut 0)?; // the ordinary line discipline
         // SAFETY: this request takes no argument.
         Errno::result(unsafe { libc::ioctl(self.theirs.as_raw_fd(), libc::TIOCNXCL) })?;
@@ -100,6 +101,7 @@ impl Pty {
         tcgetsid(&self.ours).ok().filter(|pid| pid.as_raw() > 0)
     }
 
+    /// Returns the id of the terminal's foreground process group; `None` if it has none.
     pub(super) fn foreground(&self) -> Option<Pid> {
         let mut group = 0;
         number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;

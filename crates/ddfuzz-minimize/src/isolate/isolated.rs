@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::isolate::sides::Differing;
 use crate::log::{Goal, StartLine, Units};
 use crate::minimized::{outcome_of, slip_of, wall_ms};
-use crate::{Claim, Counts, OutcomeRecord, Proved, Rate, SlipKeys, SlipRecord};
+use crate::{Claim, Counts, MinimizedCrash, Proved, Rate, SlipKeys, SlipRecord};
 
 /// A warning about a result of `diff` or `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,8 @@ pub struct Isolated {
 /// A place in which the passing and the failing side differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
-    /// Start and end offset in bytes, in the passing input, or in the failing input if the passing
-    /// one is empty.
+    /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
+    /// are its bytes.
     pub at: [u64; 2],
     /// Bytes at this place of the input that `at` refers to, which the other side does not have.
     pub removed: Base64,
@@ -135,7 +135,7 @@ pub struct DifferenceResult {
     /// Name of the search.
     pub search: String,
     /// The crash that the failing side shows.
-    pub outcome: OutcomeRecord,
+    pub outcome: MinimizedCrash,
     /// How often the confirmations of both sides had the expected outcome.
     pub rate: Rate,
     /// Wall time of the search, in milliseconds.

@@ -29,7 +29,8 @@ enum Stage {
     Confirm(Side),
     End,
     Over,
-    /// Error: the failing input does not fail.
+    /// Error: the failing input failed in none of its first runs; holds the outcome of the last
+    /// one.
     NotFailing(Outcome),
     /// Error: the passing input fails.
     NotPassing,

@@ -120,8 +120,8 @@ impl Subject {
 /// A place in which the passing and the failing side differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
-    /// Range of the place in bytes: of the passing input, or of the failing one if the passing one
-    /// is empty.
+    /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
+    /// its bytes.
     pub at: Range<usize>,
     /// Bytes at this place of the input that `at` refers to, which the other side does not have.
     pub removed: Vec<u8>,

@@ -165,9 +165,9 @@ pub enum Units {
 /// The passing input, where it is not the empty one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingRecord {
-    /// BLAKE3 hash of the input that the record describes.
+    /// BLAKE3 hash of the passing input.
     pub blake3: ContentHash,
-    /// Size of the input that the record describes, in bytes.
+    /// Size of the passing input, in bytes.
     pub size: u64,
     /// Absolute path of the passing input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -278,9 +278,9 @@ pub struct ChangesTest {
 /// The passing result of a finished `diff` or `max`; the failing result is in the end line itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingEnd {
-    /// Size of the input that the record describes, in bytes.
+    /// Size of the passing result, in bytes.
     pub size: u64,
-    /// BLAKE3 hash of the input that the record describes.
+    /// BLAKE3 hash of the passing result.
     pub blake3: ContentHash,
 }
 

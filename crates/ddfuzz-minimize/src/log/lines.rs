@@ -25,7 +25,8 @@ pub enum Line {
     Test(TestLine),
     /// A run that is not a step of the search or the proof.
     Check(CheckLine),
-    /// A test failed: its candidate is the current best from here on.
+    /// A test failed: its candidate is the current best from here on. For `diff` and `max`: the
+    /// passing or the failing side changed.
     Reduce(ReduceLine),
     /// The last line: the result.
     End(EndLine),
@@ -240,7 +241,7 @@ pub struct TestLine {
     pub edit: EditRecord,
     /// Size of the candidate, in bytes.
     pub size: u64,
-    /// What the test said.
+    /// Outcome of the test: PASS, FAIL or UNRESOLVED.
     #[schemars(with = "OutcomeName")]
     pub outcome: Outcome,
     /// Source of the outcome: a run, the cache of contents, or a predictor.
@@ -333,13 +334,14 @@ pub struct CheckLine {
 }
 
 /// A line of the log for a reduction: a test failed, and its candidate becomes the current best.
+/// For `diff` and `max`: the passing or the failing side changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
-    /// Index of the test that failed.
+    /// Index of the test that led to the reduction.
     pub i: u64,
     /// Rule by which the candidate was made: `subset`, `complement`, or the name of a pass.
     pub rule: String,
-    /// Size of the new best, in bytes.
+    /// Size of the new best, in bytes; for `diff` and `max`, of the side that changed.
     pub size: u64,
 }
 
@@ -348,9 +350,9 @@ pub struct ReduceLine {
 pub struct EndLine {
     /// Degree of minimality that is proven of the result.
     pub claim: Claim,
-    /// Size of the input that the record describes, in bytes.
+    /// Size of the result, in bytes; for `diff` and `max`, of the failing side.
     pub size: u64,
-    /// BLAKE3 hash of the input that the record describes.
+    /// BLAKE3 hash of the result; for `diff` and `max`, of the failing side.
     pub blake3: ContentHash,
     /// Number of tests, by how each was answered.
     pub tests: Counts,
@@ -360,7 +362,7 @@ pub struct EndLine {
     /// ascending by removal; `max` has one for adding each single delta; `diff` has one for adding
     /// and one for removing each.
     pub proof: Vec<ProofRef>,
-    /// The passing end of `diff` and `max`; `size` and `blake3` are those of the failing one.
+    /// The passing side of `diff` and `max`; absent for `min`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<PassingEnd>,
 }
@@ -385,15 +387,16 @@ pub enum Part {
 pub struct CallRecord {
     /// Part of the call that is minimized: arguments, one argument, or the environment.
     pub part: Part,
-    /// Of one argument, its index in the target's arguments, else of the first of at most 256
-    /// units that are minimized together, its index among the part's units.
+    /// For one argument, its index in the target's arguments; otherwise the index, among the part's
+    /// units, of the first of the at most 256 units that are minimized together.
     pub at: u64,
-    /// Hash of the input that the target is given; `input` is its path, absent for none.
+    /// Hash of the input with which the target is run. Its path is `input` of the start line,
+    /// absent if there is no input.
     pub input_blake3: ContentHash,
 }
 
-/// An edit: one of the fields `cut`, `keep` and `set`, ranges in bytes; those of `keep` in deltas
-/// where the start line says that these are no bytes.
+/// How a candidate was made: one of the fields `cut`, `keep` and `set`. Ranges are in bytes; those
+/// of `keep` count deltas or changes if the start line has `difference` or `changes`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
@@ -401,7 +404,7 @@ pub enum EditRecord {
     Cut(Vec<[u64; 2]>),
     /// Ranges of the original kept.
     Keep(Vec<[u64; 2]>),
-    /// Ranges of the current best replaced.
+    /// Ranges of the current best replaced: start, end, and the new bytes.
     Set(Vec<(u64, u64, Base64)>),
 }
 

@@ -56,7 +56,7 @@ impl Progress {
             open: Vec::new(),
             confirms: 0,
             votes: self.votes.needed,
-            cast: self.votes.cast,
+            already_run: self.votes.without_failure,
             again: None,
             assumed: AssumedOutcomes::new(caching),
         };
@@ -72,9 +72,9 @@ impl Progress {
                 }
             }
             Stage::Axiom => {
-                let open = self.votes.needed.saturating_sub(self.votes.cast);
+                let open = self.votes.needed.saturating_sub(self.votes.without_failure);
                 continuation.checks = (0..open).map(|_| What::Axiom).collect();
-                continuation.cast = 0;
+                continuation.already_run = 0;
                 continuation.machine = Some(self.machine.clone());
             }
             Stage::Search => continuation.machine = Some(self.machine.clone()),
@@ -114,7 +114,7 @@ pub(crate) struct Continuation {
     /// Number of runs that each candidate takes if it does not fail.
     votes: u64,
     /// Number of runs of the first predicted candidate that were already made.
-    cast: u64,
+    already_run: u64,
     /// The last predicted question, if it takes further runs because the input is flaky.
     again: Option<RepeatedQuestion>,
     assumed: AssumedOutcomes,
@@ -179,7 +179,7 @@ impl Continuation {
     fn several(&mut self, question: Question, text: &[u8]) -> Question {
         let left = self
             .votes
-            .saturating_sub(std::mem::take(&mut self.cast) + 1);
+            .saturating_sub(std::mem::take(&mut self.already_run) + 1);
         self.again = (left > 0).then(|| RepeatedQuestion {
             question,
             text: text.to_vec(),

@@ -105,7 +105,7 @@ impl Progress {
         }
         let cut_off = check.cut_off.or(self.cut_off_before());
         self.texts.record_check(&[], check.outcome, cut_off);
-        self.empty.tries = self.votes.cast + 1;
+        self.empty.tries = self.votes.without_failure + 1;
         self.empty.hits = u64::from(check.outcome == Outcome::Fail);
         self.votes = Votes::none(self.votes.needed);
         self.stage = match check.outcome == Outcome::Fail {
@@ -133,7 +133,7 @@ impl Progress {
     }
 
     fn count_vote(&mut self, check: &CheckLine) {
-        self.votes.cast += 1;
+        self.votes.without_failure += 1;
         self.votes.cut_off |= check.cut_off == Some(CutOff::Time);
         self.votes.shared |= check.process == Process::Shared;
     }

@@ -109,8 +109,8 @@ impl Appender {
         self.append_record(&whole)
     }
 
-    /// Appends a whole record, or several, in one `write`, and returns the position. It survives the
-    /// death of the process at once, and a power cut after [`Appender::sync`].
+    /// Appends a whole record, or several, in one `write`, and returns the position. It survives
+    /// the death of the process at once, and a power cut after [`Appender::sync`].
     ///
     /// # Errors
     /// If the record cannot be written completely; a partly written one is then removed.

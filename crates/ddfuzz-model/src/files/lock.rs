@@ -17,7 +17,7 @@ pub enum LockError {
     AlreadyLocked {
         /// Path of the lock file.
         path: PathBuf,
-        /// Process id of the holder, if the holder has written it already.
+        /// Process id of the holder; `None` if the holder has not written it yet.
         holder: Option<u32>,
     },
     /// The lock file cannot be opened or locked.

@@ -1,8 +1,9 @@
 //! Files and encodings: atomic writes ([`atomic`]), one writer at a time ([`Lock`]), append-only
-//! files ([`Appender`]) and those of JSON lines ([`Journal`]), folders that survive a power cut ([`folder`]), replacement of a whole
-//! folder ([`swap`]), and files of unknown origin ([`regular`]). JSON forms of bytes ([`Base64`])
-//! and of names that need not be UTF-8 ([`OsText`]). Text of unknown origin without control
-//! characters ([`printable()`]).
+//! files ([`Appender`]) and those of JSON lines ([`Journal`]), folders that survive a power cut
+//! ([`folder`]), replacement of a whole folder ([`swap`]), files of unknown origin ([`regular`]),
+//! and free space ([`space`]). JSON forms of bytes ([`Base64`]) and of names that need not be UTF-8
+//! ([`OsText`]). Text of unknown origin without control characters ([`printable()`]), and words of
+//! a shell ([`shell`]).
 //!
 //! Errors are [`FileError`]s, which name the path and the operation; [`regular`] has errors of its
 //! own.

@@ -47,7 +47,7 @@ impl Axis {
         }
     }
 
-    /// Returns the values that are marked on the axis: at most `count` and 0.
+    /// Returns the values that are marked on the axis: 0, and at most `count` others.
     fn marks(self, count: u64) -> Vec<u64> {
         const DAY: u64 = 86_400_000;
         const TIMES: [u64; 16] = [
@@ -136,7 +136,8 @@ pub(super) struct Curve<'a> {
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,
-    /// Single points, `true` for those in the colour of the curve.
+    /// Single points: the values on the horizontal and on the vertical axis, and `true` for those
+    /// in the colour of the curve.
     pub(super) dots: Vec<(u64, u64, bool)>,
     /// Named ranges of the horizontal axis.
     pub(super) bands: Vec<Band>,

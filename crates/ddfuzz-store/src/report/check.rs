@@ -10,7 +10,7 @@ use super::size;
 use super::triage::undecided_lines;
 use crate::{Kind, Status};
 
-/// Result of `ddfuzz check`.
+/// Result of `ddfuzz check`: the verdict on each group, and the numbers of groups by verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckResult {
     /// Results for the checked groups.

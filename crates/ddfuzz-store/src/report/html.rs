@@ -27,8 +27,8 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
     head.replacen("TITLE", &escaped(title), 1) + &body.0 + END
 }
 
-/// Makes a page without a script, which no browser would run there. `style` is added to the style of
-/// all pages, `body` is the content of the body.
+/// Makes a page without a script, which no browser would run there. `style` is added to the style
+/// of all pages, `body` is the content of the body.
 pub fn page_without_script(title: &str, style: &str, body: &str) -> String {
     let head = HEAD.replace(" script-src 'SCRIPT-HASH';", "");
     let head = head.replace("<script>SCRIPT</script>\n", "");
@@ -46,7 +46,7 @@ pub(super) fn text(text: &str) -> Markup {
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
-    /// CSS class: `n` for a number, `long` for a text of many words.
+    /// CSS class: `n` for a number, `long` for a text of many words; `None` for a short text.
     class: Option<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Cell {
         Cell::value(size::grouped(number), number.to_string())
     }
 
-    /// A quantity that is sorted by `key`, a number.
+    /// Makes a cell with a quantity, by whose number `key` its column is sorted.
     pub(super) fn value(text: String, key: String) -> Cell {
         let class = Some("n");
         Cell { text, key, class }
@@ -78,7 +78,7 @@ pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Mark
     table_of(Some("sorted"), heads, lines)
 }
 
-/// Formats an HTML table like [`table`] whose lines have an order of their own.
+/// Formats an HTML table like [`table`], but one that cannot be sorted: its lines keep their order.
 pub(super) fn fixed_table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Markup {
     table_of(None, heads, lines)
 }
@@ -113,7 +113,7 @@ fn table_of(class: Option<&str>, heads: &str, lines: impl Iterator<Item = Vec<Ce
     }
 }
 
-/// Makes a list of facts of lines such as `name: text`.
+/// Makes an HTML list of lines such as `name: text`, with each name as a term.
 pub(super) fn facts(lines: impl Iterator<Item = String>) -> Markup {
     html! {
         dl {

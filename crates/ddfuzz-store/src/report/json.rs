@@ -12,7 +12,7 @@ use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::Severity;
 
-/// Result of `ddfuzz run`.
+/// Result of `ddfuzz run`: numbers of runs and groups, why it ended, and the groups of crashes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     /// Number of fuzzing runs in this call of `ddfuzz run`.

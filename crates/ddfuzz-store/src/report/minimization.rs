@@ -59,8 +59,8 @@ pub struct Pass {
 pub struct MinimizationHistory {
     /// Name of the search algorithm.
     pub search: String,
-    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit` (between
-    /// two inputs) or `change` (between two versions of a program).
+    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit`
+    /// (between two inputs) or `change` (between two versions of a program).
     pub unit: &'static str,
     /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
@@ -283,8 +283,8 @@ const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 56.0;
-/// Maximum number of points in the SVG drawing; if there are more, passing tests are left out
-/// evenly.
+/// Approximate maximum number of points in the SVG drawing; if there are more tests, some of those
+/// that do not fail are left out, evenly.
 const MOST_DOTS: usize = 20_000;
 
 /// Draws the history as SVG: a point for each executed test and a line for the size of the best
@@ -447,7 +447,8 @@ const ROWS: u64 = 8;
 const COLUMNS: (usize, usize) = (72, 10);
 
 /// Draws the size of the best input over the executed tests as rows of text; empty if no test was
-/// executed. `width` is the terminal's width in characters (`None`: no limit).
+/// executed or the input was empty. `width` is the terminal's width in characters (`None`: no
+/// limit).
 pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     if history.executed == 0 || history.size_before == 0 {
         return String::new();

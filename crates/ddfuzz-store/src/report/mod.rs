@@ -2,8 +2,8 @@
 //! or format.
 //!
 //! Only [`GroupView::load`], [`study::study_groups`], [`Trace::excerpt`] (source lines) and
-//! [`page`] read files. Names that come from a target (functions, files, classes) may contain control characters;
-//! every report cleans them with [`text::printable`].
+//! [`page`] read files. Names that come from a target (functions, files, classes) may contain
+//! control characters; every report cleans them with [`text::printable`].
 
 mod chart;
 mod check;

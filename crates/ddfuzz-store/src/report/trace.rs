@@ -12,14 +12,14 @@ use ddfuzz_triage::snapshot::End;
 use ddfuzz_triage::{Crash, Frame, Site};
 
 /// Maximum length, in frames, of a recursion's cycle that is recognized in a stack.
-const CYCLE: usize = 10;
+const MAX_CYCLE: usize = 10;
 /// Number of repetitions from which a recursion's cycle in a stack is shown once, with a count.
 const REPEATED: usize = 3;
 /// Maximum number of characters of a stack frame that are shown; template names can be very long.
 const FRAME_WIDTH: usize = 240;
 /// Number of innermost user functions on the stack whose source files are tried, one after the
 /// other, for the source lines to show.
-const NEAR: usize = 4;
+const MAX_OWN_PLACES: usize = 4;
 
 /// Title of the stack at the crash; other stacks are those of allocation and of freeing.
 const STACK: &str = "stack";
@@ -199,8 +199,10 @@ impl Trace {
     }
 }
 
-/// Collects the source locations of a crash, likeliest first: that of a failed assertion or of the
-/// crash site, then the innermost user functions, then the location that a sanitizer reported.
+/// Lists where source lines for a crash are looked for, likeliest first: the failed assertion, else
+/// the crash site; then up to four innermost user functions; then the sanitizer's location. Each
+/// has the index of its stack frame (`None` for the innermost frame and for locations from the
+/// crash message).
 fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
     let own = crash.frames.iter().enumerate();
     let sites = own.flat_map(|(index, frame)| {
@@ -214,7 +216,7 @@ fn places(crash: &Crash) -> Vec<(Place, Option<usize>)> {
             let place = Place::parse(site.source.as_deref()?)?;
             Some((place, (Some(index) != innermost).then_some(index)))
         })
-        .take(NEAR)
+        .take(MAX_OWN_PLACES)
         .collect();
     let asserted = assertion_place(crash);
     let is_asserted = asserted.is_some();
@@ -381,7 +383,7 @@ impl Stack {
         let mut rest = shown.into_iter();
         let mut at = 0;
         while at < names.len() {
-            let cycle = (1..=CYCLE).find(|cycle| repetitions(at, *cycle) >= REPEATED);
+            let cycle = (1..=MAX_CYCLE).find(|cycle| repetitions(at, *cycle) >= REPEATED);
             let Some(lines) = cycle else {
                 result.extend(rest.next());
                 at += 1;
@@ -520,8 +522,9 @@ impl Place {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }
 
-    /// Returns the path of the source file; a relative path is searched in `folders`. `None` if it
-    /// is not found, or its extension is not that of a source file.
+    /// Returns the path of the source file: an absolute path unchecked, a relative one searched in
+    /// `folders`. `None` if a relative path is not found or leaves the folders, or if the extension
+    /// is not that of a source file.
     fn found(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         let file = Path::new(&self.file);
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -561,8 +564,8 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Reads `around` source lines before and after a location; `None` if the file or the line does
-    /// not exist. `seen` is the time of the crash.
+    /// Reads `around` source lines before and after a location; `None` if the file cannot be read,
+    /// is no source file, or does not have the line. `seen` is the time of the crash.
     pub(super) fn read(
         place: &Place,
         folders: &[PathBuf],

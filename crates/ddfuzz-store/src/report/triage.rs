@@ -11,7 +11,7 @@ use crate::Kind;
 use ddfuzz_exec::Way;
 use ddfuzz_triage::{Confidence, Severity};
 
-/// Result of `ddfuzz triage`.
+/// Result of `ddfuzz triage`: how each input ended, and the groups of those that fail.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
     /// Results of the triaged inputs, one for each file.
@@ -62,13 +62,17 @@ pub struct TriageInput {
     pub ended: Option<String>,
     /// Class of the crash, such as `segv`; null if the input does not crash.
     pub class: Option<String>,
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key, which identifies the bug; its first 12 hex digits. Null if the input does not
+    /// crash.
     pub major: Option<String>,
-    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits. Null if the
+    /// input does not crash.
     pub minor: Option<String>,
-    /// Way in which the target was run on the input: fork server, `execve` and so on.
+    /// Way in which the target was run when the crash was recorded: fork server, `execve` and so
+    /// on. Null if the input does not crash.
     pub way: Option<Way>,
-    /// Confidence that the keys of the input's crash identify the bug.
+    /// Confidence that the keys of the input's crash identify the bug; null if the input does not
+    /// crash.
     pub confidence: Option<Confidence>,
     /// Number of runs of the input that ended in its crash.
     pub hits: u32,
@@ -129,8 +133,8 @@ pub struct TriageGroup {
     /// there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// GNU build id of the program. Groups of the same build are not matched by stable keys
-    /// (function names).
+    /// GNU build id of the program; `None` if it has none. Groups of the same build are not matched
+    /// by stable keys (function names).
     #[serde(skip)]
     pub build: Option<String>,
 }

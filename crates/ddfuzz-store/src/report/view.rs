@@ -91,7 +91,7 @@ pub struct GroupView {
     /// First line of the explanation of the failure and the line at which to look first; `None` if
     /// there is no explanation.
     pub explanation: Option<String>,
-    /// Status of the group after the last rebuild of the program, if recorded.
+    /// Status of the group after the last rebuild of the program; `None` if it is not recorded.
     pub status: Option<Status>,
     /// Utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
@@ -312,7 +312,8 @@ pub struct Finding {
     pub severity: Severity,
     /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// Location of the crash in the user's code: function and line, else module and offset.
+    /// Location of the crash in the user's code: function and line, else module and offset; `None`
+    /// if unknown.
     pub place: Option<String>,
     /// Message and stacks of the crash.
     pub trace: Trace,

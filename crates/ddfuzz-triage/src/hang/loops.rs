@@ -40,7 +40,8 @@ pub(super) struct Loops {
 
 impl Tracer<'_> {
     /// Returns the loops of the function that the stack frame `level` of the stopped thread `tid`
-    /// is in. Empty for runtime functions (C library …) and for unreadable code.
+    /// is in. Empty for runtime functions (C library …), for functions over 256 KiB, and for
+    /// unreadable code.
     pub(super) fn loops_of(&mut self, tid: Pid, level: &Level) -> Loops {
         let code = self.code_of(tid, level);
         code.map_or_else(Loops::default, |(start, code)| Loops::of(&code, start))

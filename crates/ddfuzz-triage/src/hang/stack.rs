@@ -12,7 +12,7 @@ use crate::modules::ModuleCache;
 use crate::registers::Registers;
 use crate::snapshot::{End, Event, RawFrame, Snapshot};
 use crate::snapshot_reader::frame;
-use crate::unwind::{From, Place, Step, walk_up_to};
+use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 
 /// Maximum number of frames that are read from the stack of a hanging thread: enough to see a long
 /// recursion as a whole.
@@ -91,7 +91,7 @@ impl Stack {
         let began = Instant::now();
         let registers = Registers::of(tid).ok()?;
         let (mut memory, layout) = cache.live(tid, registers.sp);
-        let walk = walk_up_to(MOST, From::registers(&registers), layout, &mut memory);
+        let walk = walk_up_to(MOST, WalkStart::registers(&registers), layout, &mut memory);
         let levels = walk.steps.iter().zip(&walk.places);
         let levels = levels.map(|(step, place)| Level {
             step: *step,

@@ -18,9 +18,9 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, else it counts as endless. Time in which the thread waits for
 /// a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// A thread counts as waiting, and not as running, if its CPU time is below `RETURNS` divided by
-/// this.
-const WAITS: u32 = 8;
+/// A hanging thread counts as waiting, and not as running, if the CPU time that it uses during the
+/// step-out test is below `RETURNS` divided by this.
+const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, else it counts as
 /// endless: long compared to one allocation, short enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
@@ -62,7 +62,8 @@ pub(super) struct Test {
     pub loops: bool,
 }
 
-/// The innermost call of a thread that does not return, as the step-out test found it.
+/// The innermost call of a thread that does not return: the thread's stack, the index of the call
+/// in it, and the loop that does not end, if any. During the search, the call reached so far.
 pub(super) struct StuckCall {
     /// Stack of the thread that hangs.
     pub stack: Stack,
@@ -136,7 +137,7 @@ impl Tracer<'_> {
         // What stands for a recursion has no loop of its own; and who waits is not held by the loop
         // around the call that waits: on a busy machine such a thread may have run just before.
         let ran = Scheduled::of(tid).cpu.saturating_sub(before);
-        let runs = ran * WAITS >= RETURNS;
+        let runs = ran * WAITING_DIVISOR >= RETURNS;
         let endless = stuck.endless.filter(|_| level == stuck.level && runs);
         snapshot.endless = endless
             .zip(stuck.stack.levels.get(level))
@@ -317,7 +318,7 @@ impl Tracer<'_> {
         if let Trap::Watch(place) = waiting.trap
             && trapped
             && thread == waiting.tid
-            && by_watch(thread)
+            && is_at_watchpoint(thread)
         {
             let left = Trap::is_left(thread, *place);
             if !left {
@@ -451,7 +452,7 @@ fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
 }
 
 /// Checks whether a thread was stopped by a hardware watchpoint.
-fn by_watch(tid: Pid) -> bool {
+fn is_at_watchpoint(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)
 }

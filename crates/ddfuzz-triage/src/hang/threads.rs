@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if none has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
 /// A thread counts as running if it uses at least the busiest thread's CPU time divided by this.
-const SHARE: u32 = 4;
+const RUNNING_DIVISOR: u32 = 4;
 /// Maximum number of steps along a chain of threads that wait for each other, in the search for the
 /// hanging thread.
 const MOST: usize = 64;
@@ -59,7 +59,9 @@ impl Tracer<'_> {
             let elapsed = began.elapsed();
             let clear = most >= TELLING || most < NOTHING && elapsed >= QUIET;
             if clear || elapsed >= LONGEST {
-                let mut running = used.iter().filter(|(_, cpu)| *cpu * SHARE >= most);
+                let mut running = used
+                    .iter()
+                    .filter(|(_, cpu)| *cpu * RUNNING_DIVISOR >= most);
                 let last = running.next_back().map(|(tid, _)| *tid);
                 return Ok(last.filter(|_| most >= NOTHING));
             }

@@ -51,7 +51,8 @@ pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
 }
 
 /// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed; `sp` is the stack pointer in the code to which the signal handler returns.
+/// pushed; `sp` is the stack pointer in the code to which the signal handler returns. `None` where
+/// the frame cannot be read.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
     Some((
@@ -62,7 +63,7 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
 }
 
 /// Returns the return address of the call that the thread has just made, from the top of the stack,
-/// and the stack pointer without it.
+/// and the stack pointer without it; `None` where the stack cannot be read.
 pub(crate) fn pushed_return(registers: &Registers, memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((memory.word(registers.sp)?, registers.sp.checked_add(8)?))
 }
@@ -94,8 +95,8 @@ pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn 
     target.is_some_and(|target| !is_canonical(target))
 }
 
-/// Returns all memory accesses of the first instruction of `code`, with addresses computed from
-/// `registers`.
+/// Returns the memory accesses of the first instruction of `code`, with addresses computed from
+/// `registers`; accesses whose address is unknown are left out.
 pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> {
     let Some(instruction) = decode(code, registers.pc) else {
         return Vec::new();
@@ -214,7 +215,8 @@ pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
         .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)
 }
 
-/// Returns the `main` that the start-up code at `entry` passes as first argument to the C library.
+/// Returns the `main` that the start-up code at `entry` passes as first argument to the C library;
+/// `None` where it is not recognized.
 pub(crate) fn main_argument(code: &[u8], entry: u64) -> Option<MainArgument> {
     let mut decoder = Decoder::with_ip(64, code, entry, DecoderOptions::NONE);
     let mut found = None;

@@ -20,12 +20,14 @@ pub enum FatalMessage {
     GoPanic(GoPanic),
 }
 
-/// The messages that a run printed about its end.
+/// What a run said about its end: the parsed sanitizer report or panic, the abort message, and the
+/// last bytes of stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
-    /// Sanitizer report or panic; `None` where there is neither.
+    /// Sanitizer report or panic that explains the end of the run; `None` where there is neither.
     pub fatal: Option<FatalMessage>,
-    /// Abort message of a C or C++ library; `None` if the run printed none.
+    /// Abort message of a C or C++ library; `None` if the run printed none, or did not end by
+    /// `SIGABRT`.
     pub abort: Option<Abort>,
     /// The last bytes that the run wrote to stderr, as far as they were recorded.
     pub stderr: Vec<u8>,
@@ -59,8 +61,8 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// Checks whether the run crashed (docs/src/keys.md). `crash_exit` is the exit
-    /// status that counts as a crash.
+    /// Checks whether the run crashed (docs/src/keys.md): by a crash signal, by the exit status
+    /// `crash_exit`, or by an exit after a Rust panic or a report in the sanitizer's own file.
     pub fn is_crash(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         let said = match (&self.fatal, ended) {
             (Some(FatalMessage::Report(_)), Ended::Exit(_)) => self.filed,
@@ -72,7 +74,7 @@ impl Diagnostics {
 
     /// Returns the one message about the crash that people are shown: that of a panic, the first
     /// line of a sanitizer's report, a failed assertion, or an abort reason. `aborts` is the abort
-    /// message in the C library's memory. `None` where nothing was printed.
+    /// message in the C library's memory. `None` where no message about the crash is found.
     pub fn message(&self, ended: Ended, class: &Class, aborts: Option<&str>) -> Option<String> {
         let gives_up = ended == Ended::Signal(libc::SIGABRT)
             || matches!(class.0.as_str(), "trap" | "ill")
@@ -117,7 +119,8 @@ const LINES: usize = 16;
 const LINE: usize = 400;
 /// Maximum number of characters of a crash message that people are shown.
 const LONGEST: usize = 2000;
-/// Number of lines at the end of stderr in which an error line is searched.
+/// Number of lines at the end of stderr, blank ones not counted, in which an error line is
+/// searched.
 const LAST: usize = 8;
 
 /// Words that make a line of stderr count as an error message, in lower case.
@@ -183,8 +186,8 @@ pub fn of_report(report: &Report) -> String {
     }
 }
 
-/// Returns the last error message in the last 8 lines of stderr: a line with a word such as `error`
-/// or `fail`; `None` where there is none.
+/// Returns the last error message in the last 8 non-blank lines of stderr: a line with a word such
+/// as `error` or `fail` that is not libFuzzer's or a sanitizer's. `None` where there is none.
 pub fn last_error_line(stderr: &[u8]) -> Option<String> {
     let said: Vec<String> = lines(stderr)
         .filter(|line| !line.trim().is_empty())

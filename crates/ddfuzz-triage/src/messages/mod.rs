@@ -28,7 +28,8 @@ const LONGEST_LINE: usize = 4096;
 /// Maximum number of lines that are parsed of a target's output.
 const MOST_LINES: usize = 1 << 16;
 
-/// Splits a target's output into lines. Invalid UTF-8 is replaced, and long lines are cut.
+/// Splits a target's output into lines, at most 65536. Invalid UTF-8 is replaced, and lines over 4
+/// KiB are cut.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = String> + Clone {
     text.split(|byte| *byte == b'\n')
         .take(MOST_LINES)

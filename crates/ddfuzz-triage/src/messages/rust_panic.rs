@@ -115,7 +115,7 @@ pub fn short_location(location: &str) -> String {
 }
 
 /// Returns the first frame outside the standard library in the Rust backtrace on stderr: its
-/// `FILE:LINE:COLUMN`, else its function; `None` where it has neither.
+/// `FILE:LINE:COLUMN`, else its function; `None` if there is no backtrace or no such frame.
 pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
     let mut lines = lines(stderr).skip_while(|line| !line.starts_with("stack backtrace:"));
     lines.next()?;

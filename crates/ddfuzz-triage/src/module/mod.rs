@@ -102,7 +102,7 @@ impl Module {
     }
 
     /// Returns the name of the function that contains `address`, if it is exported, or a runtime
-    /// function (C library, sanitizer) linked into the module.
+    /// function (C library, sanitizer) linked into the module; else `None`.
     pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
         let exported = self.exports.containing(address);
         let named = exported.or_else(|| self.linked.containing(address))?;
@@ -167,7 +167,7 @@ impl Names {
     }
 
     /// Returns the nearest named range that starts at or below `address`, also if it ends before
-    /// `address`.
+    /// `address`; `None` if all start above.
     pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
         let behind = self.sorted.partition_point(|named| named.start <= address);
         self.sorted.get(behind.checked_sub(1)?)

@@ -27,8 +27,8 @@ pub struct Place {
     pub line: Option<String>,
     /// Demangled names of the functions inlined at the address, innermost first.
     pub inlined: Vec<String>,
-    /// Where functions are inlined: `file:line` of each of them, innermost first, then that of the
-    /// function `name`.
+    /// If functions are inlined at the address: `file:line` of each, innermost first, then that of
+    /// the function `name`. Empty if none is inlined.
     pub lines: Vec<Option<String>>,
 }
 
@@ -57,8 +57,8 @@ impl Default for Symbolizer {
 }
 
 impl Symbolizer {
-    /// Creates a symbolizer that searches debug files in the folders `roots`, which are structured
-    /// like `/usr/lib/debug`.
+    /// Creates a symbolizer that searches debug files only in the folders `roots`, which are
+    /// structured like `/usr/lib/debug`.
     pub fn looking_in(roots: Vec<PathBuf>) -> Symbolizer {
         Symbolizer::with_debug_files(DebugFiles::in_folders(roots))
     }
@@ -105,7 +105,8 @@ impl Symbolizer {
     }
 
     /// Sets names and lines of a frame to those of a loop with the basic blocks `pieces` (start
-    /// offsets): the innermost function that contains all of them, at their first line.
+    /// offsets): the innermost function that contains all of them, at their first line. Without
+    /// debug information, the frame stays as it is.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
         let Some(path) = &raw.path else {
             return;
@@ -329,7 +330,8 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
 }
 
 /// Returns the functions that contain all basic blocks of a loop (start addresses `pieces`),
-/// innermost first; the innermost one with the first source line of the loop in it.
+/// innermost first; the innermost one with the first source line of the loop in it. `None` where
+/// debug information names none.
 fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
     // What the compiler makes up has no line, and may be counted to any of the functions.

@@ -60,8 +60,9 @@ impl Corpus {
         }
     }
 
-    /// Removes a crashing input from the corpus that libFuzzer uses. Returns true if the input was
-    /// in it: then a restarted libFuzzer gets further.
+    /// Removes a crashing input from the temporary copy of the corpus, which the first call
+    /// creates; the user's corpus stays as it is. Returns true if that removed something, now or in
+    /// an earlier call: then a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -120,9 +121,9 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus; returns whether it was there. With `-max_len`
-    /// libFuzzer runs only the beginning of longer files, so files that begin with the input are
-    /// removed, too.
+    /// Removes an input from the temporary corpus. If it is not there, removes the files that begin
+    /// with it, because with `-max_len` libFuzzer runs only the beginning of longer files. Returns
+    /// true if something was removed, now or by an earlier call; false for the empty input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -155,8 +156,8 @@ impl CorpusCopy {
     }
 }
 
-/// Calls `what` with each input in a directory, and in those below it, that libFuzzer would read:
-/// skips hidden directories and unreadable files.
+/// Calls `what` with each input in a directory, and in those below it, that libFuzzer would read;
+/// skips hidden directories, and files that are unreadable or longer than 1 GiB.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;

@@ -26,7 +26,7 @@ use process::timeout_flag;
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Fuzzes a target of the project with its own libFuzzer until the time or the number of runs is
-/// used up, or the user stops it.
+/// used up, or the user stops it. Fails if an option is given that only ddfuzz's own engine has.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -69,7 +69,7 @@ pub fn run(
         let mut all = LibFuzzers::start(plan, corpus, stop.clone())
             .map_err(|error| Failure::file(program, "starting libFuzzer of", &error))?;
         if args.resume {
-            all.drop_again();
+            all.queue_old_artifacts();
         }
         Ok(all)
     };
@@ -152,7 +152,7 @@ pub struct Flags {
     /// Value of `-runs`: number of inputs that libFuzzer runs; `None` if not given or negative.
     pub runs: Option<u64>,
     /// Value of `-artifact_prefix`: what the paths of the failing inputs that libFuzzer writes
-    /// begin with.
+    /// begin with; `None` if it is not given.
     pub artifact_prefix: Option<OsString>,
 }
 
@@ -195,7 +195,8 @@ impl Flags {
         set.is_some_and(|value| value != "0")
     }
 
-    /// Returns the last value of libFuzzer's flag `name`; `None` if it is not set.
+    /// Returns the last value of libFuzzer's flag `name` among the flags that each process gets;
+    /// `None` if it is not set.
     pub fn value(&self, name: &str) -> Option<String> {
         let mut values = self.each.iter().filter_map(|word| flag_value(word, name));
         values.next_back()

@@ -1,4 +1,5 @@
-//! libFuzzer processes: starts them, parses what they print, and starts them again after each crash.
+//! libFuzzer processes: starts them, parses what they print, and starts them again after each
+//! crash.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -199,7 +200,8 @@ pub struct FuzzerOutput {
     pub runs: u64,
     /// Whether libFuzzer has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features).
+    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features);
+    /// `None` before the first such line.
     pub coverage: Option<(u64, u64)>,
     /// Whether libFuzzer's merge (`-merge=1`) crashed on a file and was restarted without it.
     pub is_restarted: bool,
@@ -235,8 +237,8 @@ impl FuzzerOutput {
         self.last.push_back(line.to_owned());
     }
 
-    /// Returns why libFuzzer failed: the last line of its output that contains `ERROR`, else the
-    /// last line.
+    /// Returns why libFuzzer failed: of its last lines, the last one that contains `ERROR`, else
+    /// the last one that is not empty; empty if there is none.
     pub fn why(&self) -> &str {
         let mut lines = self.last.iter().rev().filter(|line| !line.is_empty());
         let error = lines.clone().find(|line| line.contains("ERROR"));
@@ -246,7 +248,7 @@ impl FuzzerOutput {
 
 /// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
 /// campaign gives up.
-const HOPELESS: u32 = 5;
+const MAX_FUTILE_CRASHES: u32 = 5;
 
 /// How long a libFuzzer process may take to end after it was asked to.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -290,7 +292,7 @@ pub struct LibFuzzers {
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// Exit status of the first libFuzzer process that failed.
+    /// Exit status of the first libFuzzer process that failed; `None` if none did.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
@@ -330,9 +332,10 @@ impl LibFuzzers {
         self.failed
     }
 
-    /// Queues failing inputs that earlier campaigns left in libFuzzer's artifact directory to be
-    /// processed: Ctrl-C may have kept some from it. Those already processed are not run again.
-    pub fn drop_again(&mut self) {
+    /// Queues the failing inputs in libFuzzer's artifact directory to be processed: campaigns that
+    /// were interrupted may have left some. Those already processed are not run again. Does nothing
+    /// if the artifact prefix is not a directory.
+    pub fn queue_old_artifacts(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
             return;
@@ -395,8 +398,9 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// Handles the end of a libFuzzer process: removes a crashing input from the corpus, and
-    /// returns the process started in its place, if any.
+    /// Handles the end of a libFuzzer process: removes an input that crashed it at the start from
+    /// the corpus, and returns the process started in its place, if any. Fails if libFuzzer failed
+    /// without a failing input, or crashed at the start too often.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
         if !end.status.success() {
@@ -414,7 +418,7 @@ impl LibFuzzers {
             futile = !left_out.map_err(system("copying the corpus"))?;
         }
         self.futile = if futile { self.futile + 1 } else { 0 };
-        if self.futile >= HOPELESS {
+        if self.futile >= MAX_FUTILE_CRASHES {
             return Err(gone(
                 "libFuzzer fails on the first inputs of its corpus again and again",
                 end,

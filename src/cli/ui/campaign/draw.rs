@@ -120,7 +120,7 @@ pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
 
 /// Formats the size `now` relative to the size `before` as a horizontal bar of at most `width`
 /// characters, on a logarithmic scale: inputs shrink by orders of magnitude.
-pub fn left(before: u64, now: u64, width: usize) -> String {
+pub fn size_bar(before: u64, now: u64, width: usize) -> String {
     let share = match before {
         0 => 0.0,
         _ => ((now as f64 + 1.0).ln() / (before as f64 + 1.0).ln()).min(1.0),

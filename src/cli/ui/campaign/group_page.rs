@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ratatui_core::text::{Line, Span};
 
-use crate::cli::ui::campaign::draw::{clock, keys, left, plain, rule, span, spread};
+use crate::cli::ui::campaign::draw::{clock, keys, plain, rule, size_bar, span, spread};
 use crate::cli::ui::campaign::model::{Group, ScreenModel, Tab, kind};
 use crate::minimize::log::{Line as LogLine, Source, TestLine};
 use crate::report::text::{self, cut, printable};
@@ -19,9 +19,9 @@ use crate::triage::Crash;
 /// Minimum terminal width in columns for a hex dump with 16 bytes per row.
 const WIDE: usize = 78;
 /// Width in columns of the labels at the left of the page of a crash group.
-const NAMES: usize = 8;
+const LABEL_WIDTH: usize = 8;
 /// Width in columns of the bar that shows the share of the input that is left after minimization.
-const BAR: usize = 12;
+const BAR_WIDTH: usize = 12;
 
 /// Draws the page of one crash group as lines of text: title, facts, and the content of one tab.
 pub(super) fn lines(
@@ -73,7 +73,7 @@ fn facts(model: &ScreenModel, group: &Group, width: usize) -> Vec<Line<'static>>
     let reduced = size::reduction(group.size_before, group.size);
     let sizes = format!(
         "{reduced}  {}{}",
-        left(group.size_before, group.size, BAR),
+        size_bar(group.size_before, group.size, BAR_WIDTH),
         match group.tests {
             Some(tests) => format!("  in {}", size::counted(tests, "test")),
             None => String::new(),
@@ -89,8 +89,8 @@ fn facts(model: &ScreenModel, group: &Group, width: usize) -> Vec<Line<'static>>
     ];
     let line = |(name, value): (&str, Option<String>)| {
         Some(Line::from(vec![
-            span(format!("{name:<NAMES$}"), model.palette.faint()),
-            plain(cut(&value?, width.saturating_sub(NAMES))),
+            span(format!("{name:<LABEL_WIDTH$}"), model.palette.faint()),
+            plain(cut(&value?, width.saturating_sub(LABEL_WIDTH))),
         ]))
     };
     facts.into_iter().filter_map(line).collect()
@@ -142,9 +142,12 @@ fn content(
 fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
-        let text = cut(&line.text, width.saturating_sub(NAMES));
+        let text = cut(&line.text, width.saturating_sub(LABEL_WIDTH));
         Line::from(vec![
-            span(format!("{:<NAMES$}", line.title), model.palette.faint()),
+            span(
+                format!("{:<LABEL_WIDTH$}", line.title),
+                model.palette.faint(),
+            ),
             match line.own {
                 true => plain(text),
                 false => span(text, model.palette.faint()),
@@ -328,8 +331,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the lines added to the log file since the last call. A file that has become shorter is
-    /// read again from the beginning.
+    /// Reads the lines added to the log file since the last call, at most about 1 MiB at once. A
+    /// file that has become shorter is read again from the beginning.
     ///
     /// # Errors
     /// When the file cannot be read; a missing file is no error.

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub use draw::{Palette, draw, left, plot};
+pub use draw::{Palette, draw, plot, size_bar};
 pub use group_page::{Detail, Log};
 
 pub use model::{Action, Event, Group, Heading, History, Key, Page, Sample, ScreenModel, Tab};
-pub use terminal::{Terminal, give_back};
+pub use terminal::{Terminal, restore_terminal};
 
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{Output, tell};
@@ -30,11 +30,11 @@ use crate::report::GroupView;
 use crate::store::Reader;
 
 /// Interval between checks for pressed keys.
-const KEYS: Duration = Duration::from_millis(40);
+const KEY_INTERVAL: Duration = Duration::from_millis(40);
 /// Minimum interval between redraws of the full screen, unless a key was pressed.
-const PICTURES: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval between reads of crash groups from the output directory.
-const FILES: Duration = Duration::from_millis(500);
+const READ_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Full screen of a campaign on a terminal, shown until it is dropped. It has no thread: it draws
 /// and reads keys when the campaign reports progress.
@@ -94,15 +94,15 @@ impl FullScreen {
         if self.stop.load(Ordering::Relaxed) {
             self.model.stop();
         }
-        let mut wanted = at_once || is_due(self.drawn, PICTURES, now);
-        if is_due(self.looked, KEYS, now) {
+        let mut wanted = at_once || is_due(self.drawn, REDRAW_INTERVAL, now);
+        if is_due(self.looked, KEY_INTERVAL, now) {
             self.looked = Some(now);
             wanted |= self.listen().unwrap_or_else(|_| {
                 self.terminal = None;
                 false
             });
         }
-        if is_due(self.read, FILES, now) {
+        if is_due(self.read, READ_INTERVAL, now) {
             self.read = Some(now);
             self.read_files();
         }

@@ -1,5 +1,5 @@
-//! Model of the full screen: the state of the campaign, its groups, its rates over time, and the page
-//! that is shown.
+//! Model of the full screen: the state of the campaign, its groups, its rates over time, and the
+//! page that is shown.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::store::{EntryId, Kind};
 use crate::triage::Severity;
 
 /// Maximum number of events kept for the list of last events.
-const EVENTS: usize = 200;
+const MAX_EVENTS: usize = 200;
 
 /// Facts about the campaign that do not change, shown at the top of the full screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +191,8 @@ impl ScreenModel {
         &mut self.detail
     }
 
-    /// Returns all crash groups, in the order of their discovery.
+    /// Returns all groups, those of hangs and other failures included, in the order in which the
+    /// screen was told of them.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -276,7 +277,7 @@ impl ScreenModel {
             text: printable(text),
             is_note,
         });
-        if self.events.len() > EVENTS {
+        if self.events.len() > MAX_EVENTS {
             self.events.pop_front();
         }
     }
@@ -294,7 +295,7 @@ pub fn kind(kind: Kind) -> &'static str {
 }
 
 /// Number of lines by which page up and page down scroll.
-const LEAF: usize = 10;
+const PAGE_LINES: usize = 10;
 
 /// Meaning of a pressed key on the full screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,8 +346,8 @@ impl Key {
         let moved = match self {
             Key::Up => line.saturating_sub(1),
             Key::Down => line.saturating_add(1),
-            Key::PageUp => line.saturating_sub(LEAF),
-            Key::PageDown => line.saturating_add(LEAF),
+            Key::PageUp => line.saturating_sub(PAGE_LINES),
+            Key::PageDown => line.saturating_add(PAGE_LINES),
             Key::First => 0,
             Key::Last => last,
             _ => line,
@@ -462,7 +463,7 @@ impl Group {
 }
 
 /// Maximum number of progress samples kept for the plots: twice the columns of the widest plot.
-const KEPT: usize = 480;
+const MAX_SAMPLES: usize = 480;
 /// Interval between progress samples at the beginning of a campaign, in milliseconds; doubles
 /// whenever there are too many.
 const STEP_MS: u64 = 500;
@@ -536,7 +537,7 @@ impl History {
         if self.samples.last().is_none_or(due) {
             self.samples.push(sample);
         }
-        if self.samples.len() > KEPT {
+        if self.samples.len() > MAX_SAMPLES {
             let mut index = 0;
             self.samples.retain(|_| {
                 index += 1;
@@ -585,7 +586,8 @@ impl History {
     }
 
     /// Divides the time of the campaign into `columns` equal parts, and returns the value of
-    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown.
+    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown. Empty before
+    /// the first sample.
     pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();

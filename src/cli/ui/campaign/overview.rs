@@ -4,7 +4,7 @@
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
 
-use super::draw::{clock, keys, left, plain, plot, rule, span, spread};
+use super::draw::{clock, keys, plain, plot, rule, size_bar, span, spread};
 use super::model::{Group, ScreenModel};
 use crate::campaign::Progress;
 use crate::cli::ui::rate;
@@ -13,24 +13,24 @@ use crate::report::text::cut;
 use crate::store::Kind;
 
 /// Width in columns of the labels at the left of the overview, such as "runs".
-const NAMES: usize = 10;
+const LABEL_WIDTH: usize = 10;
 /// Minimum and maximum width in columns of a sparkline (a plot in one line).
-const SPARK: (usize, usize) = (8, 40);
+const SPARK_WIDTHS: (usize, usize) = (8, 40);
 /// Number of rows of a chart on tall terminals.
-const CHART: usize = 6;
+const CHART_ROWS: usize = 6;
 /// Minimum terminal heights in rows: for charts, and for the list of last events.
-const HIGH: (usize, usize) = (36, 12);
+const MIN_HEIGHTS: (usize, usize) = (36, 12);
 
 /// Draws the overview page of the full screen as lines of text.
 pub(super) fn lines(model: &ScreenModel, width: usize, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![title(model, width)];
-    let has_charts = height >= HIGH.0 && width >= 60;
+    let has_charts = height >= MIN_HEIGHTS.0 && width >= 60;
     lines.extend(figures(model, width, !has_charts));
     if has_charts {
         lines.extend(charts(model, width));
     }
     let events = match height.checked_sub(lines.len() + 1) {
-        Some(room) if height >= HIGH.1 => (room / 3).clamp(3, 12),
+        Some(room) if height >= MIN_HEIGHTS.1 => (room / 3).clamp(3, 12),
         _ => 0,
     };
     // Rules stand above the groups and above the events; the last line is that of the keys.
@@ -99,10 +99,16 @@ fn figure(
     width: usize,
 ) -> Line<'static> {
     let said = span(said, Style::new());
-    let used = NAMES + said.width();
-    let mut spans = vec![span(format!("{name:<NAMES$}"), model.palette.faint()), said];
-    let columns = width.saturating_sub(used + 2).min(width / 3).min(SPARK.1);
-    if let Some(spark) = spark.filter(|_| columns >= SPARK.0)
+    let used = LABEL_WIDTH + said.width();
+    let mut spans = vec![
+        span(format!("{name:<LABEL_WIDTH$}"), model.palette.faint()),
+        said,
+    ];
+    let columns = width
+        .saturating_sub(used + 2)
+        .min(width / 3)
+        .min(SPARK_WIDTHS.1);
+    if let Some(spark) = spark.filter(|_| columns >= SPARK_WIDTHS.0)
         && let Some(row) = plot(&spark(columns), 1).pop()
     {
         spans.push(plain(" ".repeat(width - used - row.chars().count())));
@@ -200,14 +206,14 @@ fn charts(model: &ScreenModel, width: usize) -> Vec<Line<'static>> {
     if has_coverage {
         charts.push(("edges", history.levels(columns, |one| one.edges)));
     }
-    let mut lines = vec![Line::default(); CHART + 1];
+    let mut lines = vec![Line::default(); CHART_ROWS + 1];
     for (index, (name, values)) in charts.iter().enumerate() {
         let most = values.iter().copied().fold(0.0, f64::max);
         let head = format!("{name}, to {}", rate(most));
         let gap = if index > 0 { "  " } else { "" };
         let pad = |text: &str| format!("{gap}{text:<columns$}");
         lines[0].push_span(span(pad(&head), model.palette.faint()));
-        for (line, row) in lines[1..].iter_mut().zip(plot(values, CHART)) {
+        for (line, row) in lines[1..].iter_mut().zip(plot(values, CHART_ROWS)) {
             line.push_span(span(pad(&row), model.palette.good()));
         }
     }
@@ -235,12 +241,12 @@ fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'stat
 }
 
 /// Maximum width of the crash class in the table of groups, in columns.
-const CLASS: usize = 16;
+const MAX_CLASS_WIDTH: usize = 16;
 /// Minimum terminal width in columns for full group keys and long size bars in the table of groups.
 const WIDE: usize = 78;
 /// Minimum width of the column with the crash's place in the table of groups; it is omitted if
 /// there is less room.
-const PLACE: usize = 12;
+const MIN_PLACE_WIDTH: usize = 12;
 
 /// Column widths of the table of groups, in characters.
 struct Columns {
@@ -263,7 +269,7 @@ impl Columns {
         };
         let is_wide = width >= WIDE;
         let mut columns = Columns {
-            class: widest("CLASS".len(), &class).min(CLASS),
+            class: widest("CLASS".len(), &class).min(MAX_CLASS_WIDTH),
             key: if is_wide { 12 } else { 8 },
             seen: widest("SEEN".len(), &|one| size::grouped(one.seen)),
             size: widest("SIZE".len(), &|one| sizes(one, is_wide)),
@@ -280,7 +286,7 @@ impl Columns {
         columns.class = columns.class.min(room);
         let used = used + columns.class;
         let left = width.saturating_sub(used + 2);
-        if left >= PLACE {
+        if left >= MIN_PLACE_WIDTH {
             columns.place = left;
         }
         columns
@@ -352,7 +358,7 @@ fn row(model: &ScreenModel, group: &Group, columns: &Columns, is_selected: bool)
             "  {short:<key$}  {runs:>seen$}  {:>sized$}  ",
             sizes(group, columns.is_wide)
         )),
-        span(left(group.size_before, group.size, columns.bar), state),
+        span(size_bar(group.size_before, group.size, columns.bar), state),
         span(format!("  {:<claim$}", group.standing()), state),
     ]);
     if place > 0 {

@@ -33,8 +33,8 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 /// Whether the terminal shows ddfuzz's full screen now, so that it must be restored when ddfuzz
 /// ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Descriptor of the terminal, and its modes before ddfuzz changed them, for [`give_back`].
-static BEFORE: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
+/// Descriptor of the terminal, and its modes before ddfuzz changed them, for [`restore_terminal`].
+static SAVED_MODES: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
 /// Terminal of stderr while ddfuzz shows its full screen on it; restored when dropped.
@@ -63,7 +63,7 @@ impl Terminal {
             return Ok(None);
         };
         let before = termios::tcgetattr(&keys)?;
-        BEFORE.get_or_init(|| (keys.as_raw_fd(), before.clone().into()));
+        SAVED_MODES.get_or_init(|| (keys.as_raw_fd(), before.clone().into()));
         restore_when_panicking();
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, stderr));
         let mut terminal = Terminal {
@@ -115,7 +115,7 @@ impl Terminal {
     /// Restores the terminal and suspends the process group, as Ctrl-Z does; when the user resumes
     /// it, shows the full screen again.
     pub fn suspend(&mut self) -> io::Result<()> {
-        give_back();
+        restore_terminal();
         // As Ctrl-Z does: whoever waits for the group sees it stop.
         kill(Pid::from_raw(0), Signal::SIGTSTP)?;
         self.enter()
@@ -126,19 +126,19 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         // What is still in the buffer belongs to our screen.
         let _ = self.drawing.backend_mut().flush();
-        give_back();
+        restore_terminal();
     }
 }
 
 /// Restores the terminal if it shows ddfuzz's full screen. May be called in a signal handler.
-pub fn give_back() {
+pub fn restore_terminal() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
     }
     // SAFETY: the descriptor is open or closed, at worst the call fails; stderr is only borrowed,
     // for it is not closed by the file that is never dropped.
     unsafe {
-        if let Some((keys, before)) = BEFORE.get() {
+        if let Some((keys, before)) = SAVED_MODES.get() {
             libc::tcsetattr(*keys, libc::TCSANOW, before);
         }
         let mut stderr = ManuallyDrop::new(File::from_raw_fd(libc::STDERR_FILENO));
@@ -151,7 +151,7 @@ fn restore_when_panicking() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            restore_terminal();
             before(panic);
         }));
     });

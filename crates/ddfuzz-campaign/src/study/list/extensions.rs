@@ -45,7 +45,7 @@ pub fn extensions(program: &Path) -> Vec<String> {
     found.into_iter().map(|(extension, _)| extension).collect()
 }
 
-/// Reads the man page of a program; `None` if there is none.
+/// Reads the compressed man page of a program, with its markup; `None` if there is none.
 fn man_page(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     let page = SECTIONS.iter().find_map(|section| {
@@ -119,7 +119,8 @@ fn without_fonts(line: &str) -> String {
     plain
 }
 
-/// Returns the extension of a word, in lower case, if the word looks like a file name.
+/// Returns the extension of a word, without the dot and in lower case, if the word looks like a
+/// file name; else `None`.
 fn extension(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', '!', '?', '*', '/']);
     // Paths of the system, hosts and addresses say nothing about what is read.
@@ -175,8 +176,8 @@ fn of_desktop_entries(program: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Returns the extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database, if the type is one of
-/// `types`.
+/// Returns the extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database; `None` if the type is
+/// none of `types`.
 fn of_glob(line: &str, types: &HashSet<String>) -> Option<String> {
     let mut fields = line.split(':').skip(1);
     let kind = fields.next()?;

@@ -78,7 +78,8 @@ pub fn installed() -> Vec<Installed> {
     all
 }
 
-/// Returns the paths of the executables of a package in [`PATH`], without links.
+/// Returns the paths of the executables of a package in [`PATH`], in alphabetical order, without
+/// links.
 pub fn programs_of(package: &str) -> Vec<PathBuf> {
     let all = installed().into_iter();
     all.filter(|program| program.package.name == package)
@@ -86,7 +87,8 @@ pub fn programs_of(package: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the files of a package below `folder`, in alphabetical order.
+/// Returns the existing files below the absolute path `folder` (such as `/usr/share/applications`)
+/// that dpkg lists for an installed package, sorted by path.
 pub(super) fn files_of(package: &str, folder: &Path) -> Vec<PathBuf> {
     let lists = DpkgDatabase::get().lists.get(package).into_iter().flatten();
     let mut files: Vec<PathBuf> = lists

@@ -75,7 +75,7 @@ impl<'a> Tracer<'a> {
     pub(crate) fn follow(mut self) {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
-                self.stopped(tid, status);
+                self.handle_stop(tid, status);
             } else if tid == self.pid {
                 break;
             } else {
@@ -85,7 +85,7 @@ impl<'a> Tracer<'a> {
         self.drain();
     }
 
-    fn stopped(&mut self, tid: Pid, status: i32) {
+    fn handle_stop(&mut self, tid: Pid, status: i32) {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             0 if signal == libc::SIGTRAP && self.hit(tid) => resume(libc::PTRACE_CONT, tid, 0),

@@ -11,8 +11,9 @@ use crate::report::{Extent, size};
 const IN_FULL: usize = 50;
 
 /// Formats the findings as Markdown: a heading, a summary line, a table of the groups, and for each
-/// group its message, stacks, source lines and reproduction command. The first line is a comment
-/// that marks the file as written by ddfuzz, so that a later call may overwrite it.
+/// of the first 50 groups its message, stacks, source lines and reproduction command. The first
+/// line is a comment that marks the file as written by ddfuzz, so that a later call may overwrite
+/// it.
 pub fn markdown(findings: &Findings) -> String {
     let mut text = format!(
         "<!-- ddfuzz -->\n## ddfuzz: {}\n\n{}\n",

@@ -13,7 +13,8 @@ use ddfuzz_model::files::OsText;
 
 pub use html::clean_html;
 
-/// Result of `ddfuzz clean`.
+/// Result of `ddfuzz clean`: the corpus before and after, what each step removed, the kept files,
+/// and their coverage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanResult {
     /// Number and total size of the files found in the corpus.
@@ -22,13 +23,14 @@ pub struct CleanResult {
     pub after: Amount,
     /// Number of edges that the corpus covers in every run; null if the target reports no coverage.
     pub edges_before: Option<u64>,
-    /// Number of edges that the kept files cover in every run, measured after writing them.
+    /// Number of edges that the kept files cover in every run, measured after writing them; null if
+    /// the target reports no coverage.
     pub edges_after: Option<u64>,
     /// Number of features (an edge with a range of hit counts) that the corpus covers in every run;
     /// null if the target reports no coverage.
     pub features_before: Option<u64>,
     /// Number of features (an edge with a range of hit counts) that the kept files cover in every
-    /// run, measured after writing them.
+    /// run, measured after writing them; null if the target reports no coverage.
     pub features_after: Option<u64>,
     /// Number of features that the corpus covers in some runs only; the other counts of features
     /// omit them.
@@ -68,7 +70,7 @@ pub struct CleanResult {
     /// Examples of the files that could not be read or were too long, each with the reason.
     pub unread: Vec<UnreadFile>,
     /// Distributions of the sizes and run times of all inputs that ended normally, and of the kept
-    /// files.
+    /// files; null if not recorded.
     pub spread: Option<Distributions>,
     /// Number of runs of the target on inputs of the corpus.
     pub runs: u64,
@@ -80,13 +82,13 @@ pub struct CleanResult {
     pub known: u64,
     /// Maximum size of an input, in bytes; longer files were left out.
     pub max_len: u64,
-    /// Way in which the target was run: fork server, `execve` and so on.
+    /// Way in which the target was run: fork server, `execve` and so on; null if not recorded.
     pub exec: Option<Way>,
     /// Paths of the corpus as given: files and directories.
     pub corpus: Vec<OsText>,
     /// Directory to which the kept files were written.
     pub out: OsText,
-    /// Existing corpus to which the kept files add coverage (`--onto`).
+    /// Existing corpus to which the kept files add coverage (`--onto`); null without one.
     #[serde(default)]
     pub onto: Option<OsText>,
     /// File name of the journal that stores the coverage of each input.
@@ -96,7 +98,7 @@ pub struct CleanResult {
     #[serde(default)]
     pub in_place: bool,
     /// Path to which the old corpus was moved when the kept files replaced it; null if they did
-    /// not.
+    /// not, or if the old corpus was deleted.
     pub old: Option<OsText>,
     /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
@@ -259,7 +261,7 @@ pub struct LostFeature {
     pub file: Option<OsText>,
 }
 
-/// A file that could not be read.
+/// A file that could not be read, or was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
     /// Path of the file.

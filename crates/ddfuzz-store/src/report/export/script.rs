@@ -17,8 +17,8 @@ command -v "$ddfuzz" >/dev/null || {
 }
 "#;
 
-/// Shell code that sets `$input` to the path of the input: the first argument, else the file `$name`
-/// in the working directory, else a temporary file with what stdin has.
+/// Shell code that sets `$input` to the path of the input: the first argument, else the file
+/// `$name` in the working directory, else a temporary file with what stdin has.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then

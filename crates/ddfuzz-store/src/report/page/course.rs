@@ -7,12 +7,14 @@ use crate::report::MinimizationHistory;
 use crate::report::chart::{Axis, Band, Curve, Scale};
 use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 
-/// Maximum number of points of the curve, and of candidates drawn as single points.
+/// Maximum number of points of the curve, and of candidates drawn as single points, besides the
+/// last one.
 const MOST_POINTS: usize = 400;
-/// Maximum number of phases that are told apart; if there are more, short ones join their neighbour.
+/// Maximum number of phases that are told apart; if there are more, short ones join their
+/// neighbour.
 const MOST_PHASES: usize = 8;
 
-/// The course of a minimization, and what only the drawing of it shows.
+/// The course of a minimization as reported, with the single tests that only its drawing shows.
 pub(super) struct Course {
     pub(super) report: CourseReport,
     /// Tests as points: executed tests, size of the candidate, whether it failed.

@@ -281,7 +281,7 @@ pub struct InputReport {
     pub size_before: u64,
     /// Size of the smallest failing input made of it, in bytes.
     pub size_after: u64,
-    /// How the input was found: by which run, file or minimization.
+    /// How the input was found: by which run, file or minimization; null if not recorded.
     pub found: Option<String>,
     /// Absolute path of the smallest failing input made of it.
     pub file: String,
@@ -296,7 +296,7 @@ pub struct CourseReport {
     pub size_before: u64,
     /// Number of tests that ran the target.
     pub executed: u64,
-    /// Sizes of the best input in bytes, each after the given number of executed tests; 400 pairs
+    /// Sizes of the best input in bytes, each after the given number of executed tests; 401 pairs
     /// at most.
     pub curve: Vec<[u64; 2]>,
     /// Passes of the search in the order of the tests.
@@ -337,8 +337,8 @@ pub struct TestReport {
 /// An explanation that lies beside a group's input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanationReport {
-    /// The explanation as text, 64 KiB at most.
+    /// The explanation as text. An `explanation.txt` over 64 KiB is left out.
     pub text: String,
-    /// Absolute path of its page.
+    /// Absolute path of its page; null if there is none.
     pub page: Option<String>,
 }

@@ -18,7 +18,7 @@ const MOST_LINES: usize = 60;
 /// Maximum number of lines of a test: a test is there to be copied, so usual ones are shown whole.
 const MOST_TEST_LINES: usize = 600;
 
-/// Where links of a page lead.
+/// Makes the links of a page, which are relative to the page's folder.
 pub(super) struct Links<'a> {
     /// Absolute path of the page's folder, at which relative links start.
     pub(super) folder: &'a Path,
@@ -30,7 +30,8 @@ impl Links<'_> {
     }
 }
 
-/// Makes the section of a group.
+/// Makes the HTML section of a group: what failed and where, its inputs, how to reproduce it, how
+/// it was minimized, and the group's other inputs.
 pub(super) fn section(group: &LoadedGroup, links: &Links<'_>) -> Markup {
     let report = &group.report;
     let summary = &report.summary;
@@ -215,7 +216,7 @@ fn inputs_side_by_side(group: &LoadedGroup) -> Markup {
     }
 }
 
-/// Shows an input as hex, and as text if it is one.
+/// Shows an input as text, with its hex folded below, or only as hex if it is not text.
 fn views(input: &Marked<'_>) -> Markup {
     html! {
         @if input.is_text() { (input.text()) details { summary { "as hex" } (input.hex()) } }

@@ -7,7 +7,7 @@ use crate::report::size;
 
 /// Bytes in a line of the hex view: of short inputs, and of longer ones.
 const LINE: (usize, usize) = (8, 16);
-/// Size up to which an input is short, in bytes.
+/// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
 /// Maximum number of lines of a hex view.
 const MOST_LINES: usize = 96;
@@ -71,7 +71,8 @@ impl Marked<'_> {
             .is_some_and(|[start, _]| (*start as usize) < to)
     }
 
-    /// Shows the input as hex with characters beside it; of a long one, the lines with marks.
+    /// Shows the input as hex with characters beside it; of one with more than 96 lines, those with
+    /// marks and their neighbours, or without marks the first ones.
     pub(super) fn hex(&self) -> Markup {
         let wide = if self.bytes.len() <= SHORT {
             LINE.0
@@ -146,7 +147,8 @@ impl Marked<'_> {
         }
     }
 
-    /// Shows the input as text; of long stretches without a mark, only the ends.
+    /// Shows the input as text of about 4 KiB at most; of long stretches without a mark, only the
+    /// ends.
     pub(super) fn text(&self) -> Markup {
         let mut out = String::new();
         let mut left = MOST_TEXT;

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use ddfuzz_minimize::log::{Base64, EditRecord, Line, Log};
 
-/// Maximum number of operations on pieces that one log may cost; behind it the lineage is unknown.
+/// Maximum number of operations on pieces that one log may cost; if it costs more, the lineage is
+/// unknown.
 const MOST_WORK: usize = 50_000_000;
 
 /// A part of the current best input.
@@ -35,7 +36,8 @@ impl Piece {
 }
 
 /// Returns the pieces of the minimized input; `None` if the log's reductions do not lead from
-/// `original` to exactly `minimized`, so that nothing can be said about its bytes.
+/// `original` to exactly `minimized`, or cost too much, so that nothing can be said about its
+/// bytes.
 pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Vec<Piece>> {
     let start = log.start.as_ref()?;
     if start.call.is_some() || start.difference.is_some() || start.size != original.len() as u64 {

@@ -25,9 +25,10 @@ const SENTENCE: usize = 200;
 const MOST_INPUTS: usize = 20;
 /// Maximum number of locations whose source lines are shown, and of lines before and after each.
 const SOURCES: (usize, u64) = (3, 3);
-/// Maximum size of an explanation's text, in bytes.
+/// Maximum size of an explanation's text, in bytes; a larger one is left out.
 const EXPLANATION: u64 = 64 << 10;
-/// Maximum size of a minimization log that is read for a report, in bytes.
+/// Maximum size of a minimization log that is read for a report, in bytes; a larger one is left
+/// out.
 const LARGEST_LOG: u64 = 64 << 20;
 
 /// What a report cannot know from the output directory alone: what the command line finds out
@@ -201,7 +202,8 @@ pub(super) fn load(
     }))
 }
 
-/// Returns the pieces of the reproducer; `None` if the log does not lead to it.
+/// Returns the pieces of the reproducer; `None` before the minimization has ended, without a log,
+/// or if the log does not lead to the reproducer.
 fn pieces(
     entry: &Entry,
     log: Option<&Log>,
@@ -332,7 +334,8 @@ fn commands(
     commands.collect()
 }
 
-/// Reads the explanation that `ddfuzz explain` has written beside an input of the group.
+/// Reads the first explanation of at most 64 KiB that `ddfuzz explain` has written beside an input
+/// of the group; `None` if there is none.
 fn explanation(entries: &[Entry]) -> Option<ExplanationReport> {
     entries.iter().find_map(|entry| {
         let bytes = regular::read(&entry.folder.join("explanation.txt"), EXPLANATION).ok()?;

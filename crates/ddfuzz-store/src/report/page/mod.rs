@@ -38,8 +38,7 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Maximum size of all sections of groups in a page together, in bytes; the first section is always
-/// shown.
+/// Sections of groups are added to a page until they are larger than this together, in bytes.
 const SECTIONS: usize = 4 << 20;
 
 /// Name of a campaign's page in the output directory.
@@ -73,7 +72,7 @@ pub fn campaign_page(
     folder: &Path,
     knowledge: &dyn TargetKnowledge,
 ) -> Result<String, StoreError> {
-    let report = head(reader)?;
+    let report = report_without_groups(reader)?;
     let candidates = candidates(reader)?;
     let links = group::Links { folder };
     let mut sections = String::new();
@@ -121,7 +120,7 @@ pub fn campaign_report(
     reader: &Reader,
     knowledge: &dyn TargetKnowledge,
 ) -> Result<CampaignReport, StoreError> {
-    let mut report = head(reader)?;
+    let mut report = report_without_groups(reader)?;
     for candidate in candidates(reader)? {
         let loaded = load::load(reader, &candidate, knowledge)?;
         report.groups.extend(loaded.map(|loaded| loaded.report));
@@ -149,13 +148,14 @@ pub fn group_report(
     Ok(loaded.map(|loaded| loaded.report))
 }
 
-/// Returns the last build of the program that the directory's own campaign has run.
+/// Returns the last build of the program that the directory's own campaign has run; `None` without
+/// a campaign or a build.
 fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
 
 /// Collects what a report says of a whole campaign, without its groups.
-fn head(reader: &Reader) -> Result<CampaignReport, StoreError> {
+fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.
     let has_course = (campaigns.current.as_ref()).is_some_and(|campaign| campaign.target.is_some());

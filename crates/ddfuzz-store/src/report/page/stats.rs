@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::report::chart::{Axis, Curve, Scale};
 
-/// Maximum number of points that a report keeps of the course of a campaign.
+/// Maximum number of points that a report keeps of the course of a campaign, besides the last one.
 const MOST_POINTS: usize = 300;
 
 /// State of a campaign at one moment, from a line of `stats.jsonl`.
@@ -40,8 +40,9 @@ pub struct StatsPoint {
     pub minimizer_share: f64,
 }
 
-/// Parses the lines of `stats.jsonl` of the last campaign (the counts of runs begin again with each),
-/// joins the times of its calls, and keeps at most 301 points, the last one always. Lines that cannot be parsed are skipped.
+/// Parses the lines of `stats.jsonl` of the last campaign (the counts of runs begin again with
+/// each), joins the times of its calls, and keeps at most 301 points, the last one always. Lines
+/// that cannot be parsed are skipped.
 pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     let mut points: Vec<StatsPoint> = Vec::new();
     let (mut before, mut last) = (0_u64, 0);
@@ -75,7 +76,8 @@ pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     points
 }
 
-/// Draws runs per second, coverage, groups, corpus and the minimizer's share over time; nothing if there are no points.
+/// Draws runs per second, coverage, groups, corpus and the minimizer's share over time; nothing if
+/// there are no points.
 pub(super) fn curves(points: &[StatsPoint]) -> Markup {
     // Every campaign begins with nothing.
     let is_late = points.first().is_some_and(|first| first.time_ms > 0);

@@ -85,7 +85,8 @@ pub struct ComparedGroup {
     pub same_by: Option<SameBy>,
     /// What became of the group in the last study.
     pub change: Change,
-    /// Stable keys (made of function names) of the group, each with the build id of the program.
+    /// Stable keys (made of function names) of the group, each with the build id of the program, if
+    /// it has one.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }

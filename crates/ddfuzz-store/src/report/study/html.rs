@@ -77,7 +77,8 @@ fn headline(rows: &[Row]) -> String {
     }
 }
 
-/// Names the utilities that fail, with how they do.
+/// Names the utilities that crash, hang or run out of memory, with the symbols for these; empty if
+/// there are none.
 fn failing(rows: &[Row]) -> Markup {
     let once = once_each(rows);
     let named = once.iter().filter_map(|row| {

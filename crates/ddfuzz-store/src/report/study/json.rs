@@ -69,7 +69,8 @@ pub struct UtilityResult {
     /// Numbers of runs by channel (how inputs reached the program) and kind of input.
     channels: Vec<Tally>,
     groups: u64,
-    /// Size of the utility's smallest reproducer, in bytes; crashes have priority over hangs.
+    /// Size of the utility's smallest reproducer, in bytes; crashes have priority over hangs. Null
+    /// if no failing input is stored.
     smallest: Option<u64>,
     /// Shell command that shows the failure of the smallest reproducer; null if there is none.
     reproduce: Option<String>,

@@ -19,7 +19,7 @@ pub struct Row {
     pub utility: String,
     /// Package that contains the program; `None` if unknown.
     pub package: Option<String>,
-    /// Version of the package.
+    /// Version of the package; `None` if unknown.
     pub version: Option<String>,
     /// Host name of the machine on which the utility was run.
     pub host: String,
@@ -30,7 +30,7 @@ pub struct Row {
     /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
     /// normal ones.
     pub label: Option<String>,
-    /// Explanation of the label, for people.
+    /// Explanation of the label, for people; `None` if the label needs none.
     pub note: Option<String>,
     /// Groups of failures (crashes, hangs, …) of the utility, crashes first.
     pub groups: Vec<RowGroup>,
@@ -316,8 +316,8 @@ pub struct StudyGroup {
     /// Stable key (made of function names) of the representative input's crash, all hex digits;
     /// `None` without symbols.
     pub stable: Option<String>,
-    /// GNU build id of the program. Groups of the same build are not matched by stable keys
-    /// (function names).
+    /// GNU build id of the program; `None` if it has none. Groups of the same build are not matched
+    /// by stable keys (function names).
     pub build: Option<String>,
 }
 

@@ -358,8 +358,9 @@ fn parse_frame(text: &str) -> ReportFrame {
     frame
 }
 
-/// Parses `… (MODULE+0xOFFSET)` at the end of a frame. A path may contain spaces and parentheses:
-/// it begins at the first ` (/`, else at the last `(`.
+/// Parses `… (MODULE+0xOFFSET)` at the end of a frame: returns the text before it, module and
+/// offset; `None` for other text. A path may contain spaces and parentheses: it begins at the first
+/// ` (/`, else at the last `(`.
 fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
     let inner = text.strip_suffix(')')?;
     let (head, offset) = inner.rsplit_once("+0x")?;
