@@ -96,7 +96,7 @@ pub fn measure(case: &Case, tool: &dyn Peer, limit: Duration) -> Result<Row, Str
         return Ok(row);
     }
     let folder = tempfile::tempdir().map_err(|error| format!("a temporary folder: {error}"))?;
-    let input = folder.path().join("input");
+    let input = folder.path().join(case.file_name("input"));
     fs::write(&input, &case.input).map_err(|error| format!("{}: {error}", input.display()))?;
     let job = Job {
         case,

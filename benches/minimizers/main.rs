@@ -11,6 +11,11 @@
 mod bounds;
 #[path = "../cost/mod.rs"]
 mod cost;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the bench of the core uses more of it"
+)]
 mod families;
 mod job;
 mod markdown;
@@ -23,7 +28,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use families::{Case, Set, cases};
+use families::{Case, cases};
 use options::{Asked, Options};
 use peers::Peer;
 use row::Measured;
@@ -58,15 +63,21 @@ fn run(options: &Options) -> Result<(), String> {
             set.name(),
             options.limit
         );
-        sets.push((set, measure_set(set, options, &tools)?));
+        sets.push((set, Vec::new()));
+        let chosen = |case: &Case| options.chooses(case.family);
+        for case in cases(set).into_iter().filter(chosen) {
+            let measured = measure_case(case, options, &tools)?;
+            sets.last_mut().expect("it was pushed").1.push(measured);
+            // Hours of measuring are not lost with the last case.
+            if let Some(file) = &options.markdown {
+                let text = markdown::page(&sets, options);
+                ddfuzz::files::atomic::write(file, text.as_bytes())
+                    .map_err(|error| format!("--markdown: {error}"))?;
+            }
+        }
     }
     for (set, rows) in &sets {
         println!("\n{}", table::summary(*set, rows));
-    }
-    if let Some(file) = &options.markdown {
-        let text = markdown::page(&sets, options);
-        ddfuzz::files::atomic::write(file, text.as_bytes())
-            .map_err(|error| format!("--markdown: {error}"))?;
     }
     let all = sets.iter().flat_map(|(_, rows)| rows);
     let failures: Vec<String> = all.flat_map(Measured::failures).collect();
@@ -76,23 +87,18 @@ fn run(options: &Options) -> Result<(), String> {
     }
 }
 
-fn measure_set(
-    set: Set,
+fn measure_case(
+    case: Case,
     options: &Options,
     tools: &[Box<dyn Peer>],
-) -> Result<Vec<Measured>, String> {
-    let chosen = |case: &Case| options.chooses(case.family);
-    let mut all = Vec::new();
-    for case in cases(set).into_iter().filter(chosen) {
-        print!("{}", table::head(&case));
-        let mut measured = Measured::new(case);
-        for tool in tools {
-            let row = job::measure(&measured.case, tool.as_ref(), options.limit)?;
-            println!("{}", table::line(&measured.case, &row));
-            measured.rows.push(row);
-        }
-        print!("{}", table::foot(&measured));
-        all.push(measured);
+) -> Result<Measured, String> {
+    print!("{}", table::head(&case));
+    let mut measured = Measured::new(case);
+    for tool in tools {
+        let row = job::measure(&measured.case, tool.as_ref(), options.limit)?;
+        println!("{}", table::line(&measured.case, &row));
+        measured.rows.push(row);
     }
-    Ok(all)
+    print!("{}", table::foot(&measured));
+    Ok(measured)
 }

@@ -18,7 +18,7 @@ measured, and what the words mean. Cells are tests → bytes of the result.
 pub fn page(sets: &[(Set, Vec<Measured>)], options: &Options) -> String {
     let mut text = HEAD.to_owned();
     text.push_str(&format!(
-        "A tool was ended after {} s of CPU time, or three times that of wall time, on a case.\n\n",
+        "A tool was ended after {} s of CPU time, or ten times that of wall time, on a case.\n\n",
         options.limit.as_secs()
     ));
     for (set, all) in sets {
@@ -75,11 +75,13 @@ fn tests(all: &[Measured]) -> String {
             promised.map_or("–".to_owned(), |tests| tests.to_string())
         };
         let promised = format!("{} / {}", figure("full"), figure("subset"));
+        let is_known = !case.minimum.is_empty();
+        let known = |figure| if is_known { figure } else { "–".to_owned() };
         let mut cells = vec![
             case.name(),
             case.input.len().to_string(),
-            case.minimum.len().to_string(),
-            format!("{} + {}", bounds.locate, bounds.proof),
+            known(case.minimum.len().to_string()),
+            known(format!("{} + {}", bounds.locate, bounds.proof)),
             promised,
         ];
         cells.extend(measured.rows.iter().map(|row| cell(measured, row)));
@@ -96,7 +98,7 @@ fn cell(measured: &Measured, row: &Row) -> String {
             false => "–".to_owned(),
         };
     };
-    if row.note.is_some() {
+    if !measured.counts(row) {
         return "failed".to_owned();
     }
     let standing = match standing {
@@ -105,7 +107,11 @@ fn cell(measured: &Measured, row: &Row) -> String {
         Minimality::Reducible(_) => "",
         Minimality::OtherBug => " *other bug*",
     };
-    let late = if row.timed_out { ", timed out" } else { "" };
+    let late = match (row.timed_out, &row.note) {
+        (true, _) => ", timed out",
+        (false, Some(_)) => ", then failed",
+        (false, None) => "",
+    };
     let ratio = match (row.search, measured.ratio(row)) {
         (Some(_), Some(ratio)) => format!(" ({ratio:.2})"),
         _ => String::new(),

@@ -10,7 +10,7 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// How often the CPU time of a running tool is read.
 const READING: Duration = Duration::from_millis(100);
 /// How many times its limit of CPU time a tool may last, as others use the processors, too.
-const LASTING: u32 = 3;
+pub const LASTING: u32 = 10;
 /// How long is waited for what was killed.
 const REAP_TIME: Duration = Duration::from_secs(10);
 

@@ -14,9 +14,11 @@ Usage: cargo bench --bench minimizers [-- OPTIONS]
   --peers none|installed|all  which other tools; `all` (default) fails where one is missing
   --tools NAME,…              only these tools, ddfuzz's searches among them (ddfuzz-ddmin)
   --families NAME,…           only these families
-  --set tuned|held-out|both   which cases [default: both]
+  --set tuned|held-out|both|real
+                              which cases; `real` are files of this machine at which
+                              installed programs fail [default: both]
   --limit SECONDS             longest CPU time of a tool on a case [default: 60];
-                              three times that of wall time
+                              ten times that of wall time
   --markdown FILE             write the tables there, too; relative to the package's folder
 
 Example: cargo bench --bench minimizers -- --peers none --families json,records";
@@ -114,7 +116,8 @@ impl Options {
                     "tuned" => vec![Set::Tuned],
                     "held-out" => vec![Set::HeldOut],
                     "both" => Set::ALL.to_vec(),
-                    _ => return Err(wrong("tuned, held-out or both")),
+                    "real" => vec![Set::Real],
+                    _ => return Err(wrong("tuned, held-out, both or real")),
                 }
             }
             "--families" => {

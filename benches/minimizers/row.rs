@@ -91,12 +91,19 @@ impl Measured {
         Bounds::new(self.case.input.len(), &self.case.minimum)
     }
 
+    /// Whether the row has a result: without an error, or of another tool that ended with an error
+    /// when it had reduced the input.
+    pub fn counts(&self, row: &Row) -> bool {
+        let is_smaller = row.size().is_some_and(|size| size < self.case.input.len());
+        row.note.is_none() || (row.search.is_none() && is_smaller)
+    }
+
     /// The other tool that came to the smallest result; of several one that was not ended at the
     /// limit, with the fewest tests. One that stopped with fewer tests than a proof takes cannot
     /// know where it stands, and does not count; nor does one that failed.
     pub fn best_peer(&self) -> Option<&Row> {
         let proof = self.bounds().proof;
-        let counts = |row: &&Row| row.search.is_none() && row.note.is_none() && row.tests >= proof;
+        let counts = |row: &&Row| row.search.is_none() && self.counts(row) && row.tests >= proof;
         let others = self.rows.iter().filter(counts);
         others
             .filter_map(|row| Some((row.size()?, row)))

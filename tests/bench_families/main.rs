@@ -2,7 +2,7 @@
 //! smallest failing input is one.
 
 #[path = "../../benches/minimizers/families/mod.rs"]
-#[allow(dead_code, reason = "the benches use more of it")]
+#[allow(dead_code, unused_imports, reason = "the benches use more of it")]
 mod families;
 mod known_minimum;
 #[path = "../needs/mod.rs"]

@@ -60,6 +60,7 @@ fn record(set: Set, variant: &'static str, number: usize) -> Case {
             _ => vec![1, 0x7f, 0],
         },
         is_text: false,
+        ending: "",
     }
 }
 
@@ -85,6 +86,7 @@ fn checksum(set: Set, variant: &'static str, number: usize) -> Case {
         input: protect(&payload, number),
         minimum: protect(needle, number),
         is_text: false,
+        ending: "",
     }
 }
 

@@ -80,6 +80,7 @@ fn case(
         input: input.into_bytes(),
         minimum: minimum.into_bytes(),
         is_text: true,
+        ending: "",
     }
 }
 

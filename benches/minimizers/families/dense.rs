@@ -54,5 +54,6 @@ fn needed(
         input,
         minimum,
         is_text: variant != "any byte",
+        ending: "",
     }
 }

@@ -25,6 +25,7 @@ pub fn cases(set: Set) -> Vec<Case> {
             input,
             minimum,
             is_text: false,
+            ending: if family == "protobuf" { "pb" } else { family },
         }
     };
     all.into_iter().enumerate().map(case).collect()

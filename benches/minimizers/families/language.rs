@@ -51,6 +51,7 @@ pub fn cases(set: Set) -> Vec<Case> {
                 input: input.into_bytes(),
                 minimum: minimum.as_bytes().to_vec(),
                 is_text: true,
+                ending: if family == "scheme" { "scm" } else { family },
             }
         };
     cases.map(case).collect()

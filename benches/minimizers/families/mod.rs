@@ -1,7 +1,8 @@
 //! The failing inputs that minimizers are measured on: for each case a program in C, an input that
 //! makes it fail, and the smallest such input.
 //!
-//! The same families twice, with other seeds and sizes: one set to tune on, and one held out.
+//! The same families twice, with other seeds and sizes: one set to tune on, and one held out. A
+//! third set has real programs and files of the machine.
 //! Nothing of the searches is used here, nor were cases chosen by what the searches do.
 
 mod binary;
@@ -9,6 +10,7 @@ mod deep;
 mod dense;
 mod file;
 mod language;
+pub mod real;
 pub mod sparse;
 mod stream;
 mod targets;
@@ -27,10 +29,12 @@ pub enum Set {
     HeldOut,
     /// With the sizes of the table of targets, and seeds of which this is the number.
     Seed(u64),
+    /// Files of this machine at which installed programs fail.
+    Real,
 }
 
 impl Set {
-    /// The two that are printed, in their order.
+    /// The two whose inputs are generated and that are printed, in their order.
     pub const ALL: [Set; 2] = [Set::Tuned, Set::HeldOut];
 
     /// The name on the command line and in tables.
@@ -39,13 +43,14 @@ impl Set {
             Set::Tuned => "tuned",
             Set::HeldOut => "held-out",
             Set::Seed(_) => "seed",
+            Set::Real => "real",
         }
     }
 
     /// The stream of one case of this set.
     fn stream(self, case: u64) -> Stream {
         let number = match self {
-            Set::Tuned => 0,
+            Set::Tuned | Set::Real => 0,
             Set::HeldOut => 1,
             Set::Seed(seed) => (seed + 1) << 32,
         };
@@ -55,7 +60,7 @@ impl Set {
     /// The size of a case of which the table says `size`: up to 30 % less or more, if held out.
     fn size(self, size: usize, stream: &mut Stream) -> usize {
         match self {
-            Set::Tuned | Set::Seed(_) => size,
+            Set::Tuned | Set::Seed(_) | Set::Real => size,
             Set::HeldOut => size * 7 / 10 + stream.below(size * 6 / 10),
         }
     }
@@ -80,6 +85,8 @@ pub struct Case {
     pub minimum: Vec<u8>,
     /// Whether it is a text, which tools for texts may read.
     pub is_text: bool,
+    /// The ending of the input's name, without the dot; empty where it has none.
+    pub ending: &'static str,
 }
 
 impl Case {
@@ -90,10 +97,26 @@ impl Case {
             variant => format!("{}/{variant}", self.family),
         }
     }
+
+    /// Whether an interestingness test says what fails; else a crash does.
+    pub fn is_judged_by_a_script(&self) -> bool {
+        self.family == "real"
+    }
+
+    /// A name of a file with this case's ending.
+    pub fn file_name(&self, stem: &str) -> String {
+        match self.ending {
+            "" => stem.to_owned(),
+            ending => format!("{stem}.{ending}"),
+        }
+    }
 }
 
 /// All cases of a set, in the order of the table of targets.
 pub fn cases(set: Set) -> Vec<Case> {
+    if set == Set::Real {
+        return real::cases();
+    }
     [
         sparse::cases(set),
         text::brackets(set),

@@ -72,6 +72,7 @@ fn run(set: Set, family: &'static str, variant: &'static str, size: usize, numbe
         input,
         minimum: vec![b'0'; LONG],
         is_text: false,
+        ending: "",
     }
 }
 
@@ -110,6 +111,7 @@ fn line(set: Set, variant: &'static str, number: usize) -> Case {
         input,
         minimum: [vec![b'0'; PRINTED], vec![b'\n']].concat(),
         is_text: false,
+        ending: "",
     }
 }
 
@@ -128,6 +130,7 @@ fn one_byte(set: Set) -> Case {
         input,
         minimum: vec![needed],
         is_text: false,
+        ending: "",
     }
 }
 
@@ -153,6 +156,7 @@ fn two_bytes(set: Set, variant: &'static str, number: usize) -> Case {
         input,
         minimum: vec![first, second],
         is_text: false,
+        ending: "",
     }
 }
 
@@ -191,6 +195,7 @@ fn scattered(set: Set, variant: &'static str) -> Case {
         input,
         minimum: needed,
         is_text: false,
+        ending: "",
     }
 }
 
@@ -218,6 +223,7 @@ pub fn two_bugs(set: Set) -> Vec<Case> {
             input,
             minimum: vec![first, second],
             is_text: false,
+            ending: "",
         }
     };
     [("length", 0), ("place", 1)].map(of).to_vec()

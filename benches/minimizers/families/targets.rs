@@ -248,6 +248,13 @@ pub const FAMILIES: &[Family] = &[
         None,
         None,
     ),
+    of(
+        "real",
+        "a file of this machine at which an installed program fails",
+        "not known",
+        None,
+        None,
+    ),
 ];
 
 /// The family of this name.

@@ -28,6 +28,7 @@ pub fn brackets(set: Set) -> Vec<Case> {
             input: input.into_bytes(),
             minimum: b"(((((())))))".to_vec(),
             is_text: true,
+            ending: "",
         }
     };
     let kinds = [
@@ -84,6 +85,7 @@ pub fn header_lines(set: Set) -> Vec<Case> {
             input: format!("{header}\n{}\n", all.join("\n")).into_bytes(),
             minimum: format!("{header}\n{line}\n").into_bytes(),
             is_text: true,
+            ending: "",
         }
     };
     [
@@ -108,6 +110,7 @@ pub fn jsons(set: Set) -> Vec<Case> {
             input: json(number, size, &mut stream).into_bytes(),
             minimum: minimum.as_bytes().to_vec(),
             is_text: true,
+            ending: "json",
         }
     };
     [
@@ -171,7 +174,9 @@ fn json_value(levels: usize, stream: &mut Stream) -> String {
 /// family `element`, a longer line.
 pub fn selects(set: Set) -> Vec<Case> {
     let (family, line) = match set {
-        Set::Tuned | Set::Seed(_) => ("select", "<SELECT NAME=\"priority\" MULTIPLE SIZE=7>"),
+        Set::Tuned | Set::Seed(_) | Set::Real => {
+            ("select", "<SELECT NAME=\"priority\" MULTIPLE SIZE=7>")
+        }
         Set::HeldOut => (
             "element",
             "<td align=left><SELECT NAME=\"bug_severity\" SIZE=9 MULTIPLE>",
@@ -186,6 +191,7 @@ pub fn selects(set: Set) -> Vec<Case> {
         input: line.as_bytes().to_vec(),
         minimum: b"<SELECT>".to_vec(),
         is_text: true,
+        ending: "",
     };
     [(0, "tag"), (1, "bytes")].map(of).to_vec()
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::{Peer, unless_installed};
+use crate::families::Case;
 use crate::job::Job;
 use crate::programs::Driver;
 
@@ -17,6 +18,13 @@ impl Peer for AflTmin {
 
     fn missing(&self) -> Option<String> {
         unless_installed(&["afl-tmin", "afl-clang-fast"], "apt-get install afl++")
+    }
+
+    fn reads(&self, case: &Case) -> Result<(), &'static str> {
+        match case.is_judged_by_a_script() {
+            true => Err("for crashes only"),
+            false => Ok(()),
+        }
     }
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {

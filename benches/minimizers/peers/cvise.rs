@@ -1,4 +1,4 @@
-//! C-Vise: passes for programs in C, of which those for any text are used.
+//! C-Vise: passes for programs in C, of which those for any text are used where the input is not C.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,19 +21,22 @@ impl Peer for Cvise {
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
         // Its test has no arguments: the file lies in the current directory.
-        let script = format!("#!/bin/sh\nexec '{}' reduced\n", job.judge.display());
+        let reduced = job.case.file_name("reduced");
+        let script = format!("#!/bin/sh\nexec '{}' {reduced}\n", job.judge.display());
         let script = job.write("script", script.as_bytes())?;
         let executable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&script, executable).map_err(|error| error.to_string())?;
-        job.write("reduced", &job.case.input)?;
+        job.write(&reduced, &job.case.input)?;
         let mut command = Command::new("cvise");
-        command
-            .args(["--n", "1", "--not-c", "--tidy", "--timeout", "10"])
-            .args(["script", "reduced"]);
+        command.args(["--n", "1", "--tidy", "--timeout", "10"]);
+        if job.case.ending != "c" {
+            command.arg("--not-c");
+        }
+        command.args(["script", &reduced]);
         Ok(vec![command])
     }
 
     fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
-        fs::read(job.file("reduced")).ok()
+        fs::read(job.file(&job.case.file_name("reduced"))).ok()
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Peer;
 use crate::job::Job;
+use crate::measure::LASTING;
 use crate::programs::Driver;
 use crate::row::{Minimality, Row};
 
@@ -41,17 +42,18 @@ impl Peer for Ddfuzz {
     }
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
-        let program = job.program(Driver::Program)?;
         let mut command = Command::new(DDFUZZ);
         command
             .args(["min", "--json", "--force", "--search", self.search])
             .arg("--budget-time")
-            .arg(format!("{}s", job.limit.as_secs().saturating_sub(2).max(1)))
+            .arg(format!("{}s", (job.limit * LASTING).as_secs() - 2))
             .arg(&job.input)
             .arg("-o")
-            .arg(job.file("result"))
-            .arg("--")
-            .arg(program);
+            .arg(job.file("result"));
+        match job.case.is_judged_by_a_script() {
+            true => command.arg("--test").arg(&job.judge),
+            false => command.arg("--").arg(job.program(Driver::Program)?),
+        };
         Ok(vec![command])
     }
 

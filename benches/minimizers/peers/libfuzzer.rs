@@ -3,7 +3,9 @@
 use std::fs;
 use std::process::{Command, ExitStatus};
 
-use super::{Peer, installed};
+use super::Peer;
+use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
 use crate::programs::Driver;
 
@@ -21,6 +23,13 @@ impl Peer for LibFuzzer {
     fn missing(&self) -> Option<String> {
         let how = "apt-get install clang, and libclang-rt-NN-dev of the same version NN";
         (installed("clang").is_none() || !links()).then(|| how.to_owned())
+    }
+
+    fn reads(&self, case: &Case) -> Result<(), &'static str> {
+        match case.is_judged_by_a_script() {
+            true => Err("for crashes only"),
+            false => Ok(()),
+        }
     }
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {

@@ -10,10 +10,10 @@ mod picire;
 mod shrinkray;
 mod treereduce;
 
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
 use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
 use crate::options::{Options, Peers};
 use crate::row::Row;
@@ -118,14 +118,6 @@ fn others() -> Vec<Box<dyn Peer>> {
         Box::new(treereduce::Treereduce),
         Box::new(halfempty::Halfempty),
     ]
-}
-
-/// The installed program of this name.
-pub fn installed(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
 }
 
 /// The hint `how`, unless all these programs are installed.

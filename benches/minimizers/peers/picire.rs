@@ -42,6 +42,6 @@ impl Peer for Picire {
     }
 
     fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
-        fs::read(job.file("out/input")).ok()
+        fs::read(job.file("out").join(job.case.file_name("input"))).ok()
     }
 }

@@ -20,12 +20,14 @@ impl Peer for Shrinkray {
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
         let mut command = Command::new("shrinkray");
-        command.args(["--parallelism", "1", "--timeout", "10"]);
+        command.args(["--parallelism", "1", "--timeout", "10", "--ui", "basic"]);
+        // Without a language model, and without copies of what it has tried.
+        command.args(["--no-llm", "--no-history", "--trivial-is-not-error"]);
         command.arg(&job.judge).arg(&job.input);
         Ok(vec![command])
     }
 
     fn result(&self, job: &Job<'_>) -> Option<Vec<u8>> {
-        fs::read(job.file("input.reduced")).ok()
+        fs::read(&job.input).ok()
     }
 }

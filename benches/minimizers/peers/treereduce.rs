@@ -1,10 +1,11 @@
-//! treereduce: deletes nodes of a syntax tree; here that of JavaScript.
+//! treereduce: deletes nodes of a syntax tree; that of C, or else of JavaScript.
 
 use std::fs;
 use std::process::Command;
 
 use super::{Peer, unless_installed};
 use crate::families::Case;
+use crate::families::real::installed;
 use crate::job::Job;
 
 /// The tool.
@@ -16,20 +17,27 @@ impl Peer for Treereduce {
     }
 
     fn missing(&self) -> Option<String> {
-        let how = "cargo install treereduce-javascript";
+        let how = "cargo install treereduce-c treereduce-javascript";
         unless_installed(&["treereduce-javascript"], how)
     }
 
     fn reads(&self, case: &Case) -> Result<(), &'static str> {
         // Its grammar takes whatever has an error in it, but not what is no text.
-        match case.is_text {
-            true => Ok(()),
-            false => Err("for texts only"),
+        if !case.is_text {
+            return Err("for texts only");
+        }
+        match case.ending == "c" && installed("treereduce-c").is_none() {
+            true => Err("treereduce-c is not installed"),
+            false => Ok(()),
         }
     }
 
     fn commands(&self, job: &Job<'_>) -> Result<Vec<Command>, String> {
-        let mut command = Command::new("treereduce-javascript");
+        let (program, candidate) = match job.case.ending {
+            "c" => ("treereduce-c", "@@.c"),
+            _ => ("treereduce-javascript", "@@.js"),
+        };
+        let mut command = Command::new(program);
         command
             .args([
                 "-q",
@@ -45,7 +53,7 @@ impl Peer for Treereduce {
             .arg(job.file("out"))
             .arg("--")
             .arg(&job.judge)
-            .arg("@@.js");
+            .arg(candidate);
         Ok(vec![command])
     }
 
