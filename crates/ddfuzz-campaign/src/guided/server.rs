@@ -195,6 +195,10 @@ impl GuidedEngine<'_> {
                 self.corpus += u64::from(is_new);
                 Reply::Done
             }
+            Request::Reached => {
+                self.code.add(body);
+                Reply::Done
+            }
             Request::Hang { .. } => self.take_suspect(peer, request, body)?,
             Request::Known => Reply::Known(self.groups.known()?),
             Request::Submit {
@@ -396,7 +400,11 @@ impl GuidedEngine<'_> {
             }
         };
         // Workers do not wait for an answer to these.
-        (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
+        let is_told = matches!(
+            request,
+            Request::AddToCorpus | Request::Hang { .. } | Request::Reached
+        );
+        (!is_told).then_some(reply)
     }
 
     /// Handles the end of a connection: takes back the runs granted to the worker, and releases the

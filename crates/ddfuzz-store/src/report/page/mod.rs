@@ -168,6 +168,7 @@ fn head(reader: &Reader) -> Result<CampaignReport, StoreError> {
             true => stats::points(&reader.stats()?),
             false => Vec::new(),
         },
+        code: reader.code()?,
         groups: Vec::new(),
     })
 }
