@@ -261,3 +261,47 @@ fn the_limit_on_the_time_of_a_test_is_learned_unless_it_is_given() {
     let start = first(desk.read("in.min.log.jsonl"));
     assert_eq!(start["learn_limit"], serde_json::Value::Null);
 }
+
+/// A test in C, interested in a `d`. Counts in the file of its variable how often it is loaded.
+const IN_C: &str = "\
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void count(void) {
+    int file = open(getenv(\"LOADED\"), O_WRONLY | O_APPEND);
+    if (write(file, \"x\", 1) < 0) abort();
+    close(file);
+}
+int main(int argc, char **argv) {
+    char piped[4096] = {0}, named[4096] = {0};
+    if (argc != 2 || access(\"left-behind\", F_OK) == 0) return 125;
+    FILE *file = fopen(argv[1], \"r\");
+    long here = read(0, piped, sizeof piped), there = (long)fread(named, 1, sizeof named, file);
+    fclose(fopen(\"left-behind\", \"w\"));
+    return here == there && memcmp(piped, named, sizeof piped) == 0 && strchr(piped, 'd') ? 0 : 1;
+}
+";
+
+#[test]
+fn a_test_in_c_is_loaded_once_for_the_search_and_anew_for_each_proof() {
+    if crate::needs::program("cc").is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("test.c", IN_C);
+    let made = desk.command("cc").args(["-O1", "-o", "is_d", "test.c"]).status();
+    assert!(made.unwrap().success());
+    desk.write("in", format!("{}\nd\n{}", "abc\n".repeat(200), "xyz ".repeat(100)));
+    desk.write("loaded", "");
+    let words = "min in --json --jobs 1 --search ddmin --test ./is_d --env";
+    let loaded = format!("LOADED={}", desk.file("loaded").display());
+    let record = desk.call_with(words, &[loaded.as_ref()]).exits(0).json();
+    assert_eq!(desk.read("in.min"), b"d");
+    assert_eq!(record["claim"], "1-minimal");
+    let (loads, tests) = (desk.read("loaded").len() as u64, &record["tests"]);
+    let executed = tests["executed"].as_u64().unwrap();
+    assert!(executed > 20 && loads < executed / 2, "{loads} loads, {tests}");
+    desk.is_left_clean();
+}

@@ -11,8 +11,10 @@ use super::starts;
 use crate::observe::image::{Image, Segment};
 
 /// Libraries of the system, by the beginning of their file names: the C library, runtimes of
-/// compilers and sanitizers. What runs reach in them says little about the program.
+/// compilers and sanitizers, and ddfuzz's own. What runs reach in them says little about the
+/// program.
 const OF_SYSTEM: [&str; 20] = [
+    "ddfuzz-",
     "ld-linux",
     "libanl.",
     "libasan.",
@@ -32,7 +34,6 @@ const OF_SYSTEM: [&str; 20] = [
     "libtsan.",
     "libubsan.",
     "libutil.",
-    "libddfuzz",
 ];
 /// Maximum total size in bytes of the libraries whose code is covered.
 const MOST_CODE: u64 = 32 << 20;

@@ -161,6 +161,14 @@ fn the_blocks_reached_are_those_that_a_run_executes() {
             let missing: BTreeSet<u64> = executed.difference(&found).copied().collect();
             let early = missing.is_subset(&steps.before_input);
             assert!(early, "{name} by {way}: executed and not reported");
+            let code = executor.code().unwrap();
+            let passed = starts.iter().zip(code.at_start());
+            let passed: BTreeSet<u64> = passed.filter(|(_, is)| **is).map(|(at, _)| *at).collect();
+            assert!(passed.is_subset(&steps.before_input), "{name} by {way}");
+            // Of what is not reported, few blocks are of code before `main`.
+            let unseen = missing.difference(&passed).count();
+            let told = (passed.len(), missing.len());
+            assert!(unseen < 20 && passed.len() > unseen, "{name} by {way}: {unseen}, {told:?}");
         }
     }
 }
