@@ -350,7 +350,10 @@ fn an_unmodified_program_is_cleaned_by_its_blocks() {
         let result = desk.call(&words).exits(0).json();
         assert_eq!(result["edges_before"], result["edges_after"], "{result}");
         assert!(result["edges_before"].as_u64() > Some(5), "{result}");
-        told.push((result["edges_before"].clone(), files(&desk.file(&format!("{out}/corpus")))));
+        told.push((
+            result["edges_before"].clone(),
+            files(&desk.file(&format!("{out}/corpus"))),
+        ));
     }
     assert_eq!(told[0], told[1]);
     assert_eq!(told[0], told[2]);

@@ -291,9 +291,15 @@ fn a_test_in_c_is_loaded_once_for_the_search_and_anew_for_each_proof() {
     }
     let desk = Desk::new();
     desk.write("test.c", IN_C);
-    let made = desk.command("cc").args(["-O1", "-o", "is_d", "test.c"]).status();
+    let made = desk
+        .command("cc")
+        .args(["-O1", "-o", "is_d", "test.c"])
+        .status();
     assert!(made.unwrap().success());
-    desk.write("in", format!("{}\nd\n{}", "abc\n".repeat(200), "xyz ".repeat(100)));
+    desk.write(
+        "in",
+        format!("{}\nd\n{}", "abc\n".repeat(200), "xyz ".repeat(100)),
+    );
     desk.write("loaded", "");
     let words = "min in --json --jobs 1 --search ddmin --test ./is_d --env";
     let loaded = format!("LOADED={}", desk.file("loaded").display());
@@ -302,6 +308,9 @@ fn a_test_in_c_is_loaded_once_for_the_search_and_anew_for_each_proof() {
     assert_eq!(record["claim"], "1-minimal");
     let (loads, tests) = (desk.read("loaded").len() as u64, &record["tests"]);
     let executed = tests["executed"].as_u64().unwrap();
-    assert!(executed > 20 && loads < executed / 2, "{loads} loads, {tests}");
+    assert!(
+        executed > 20 && loads < executed / 2,
+        "{loads} loads, {tests}"
+    );
     desk.is_left_clean();
 }

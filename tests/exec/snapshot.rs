@@ -226,12 +226,18 @@ fn installed_filters_end_and_write_alike_in_any_order() {
         let inputs: Vec<_> = of_all_kinds(number as u64 * 12, extent.inputs).collect();
         let refused = compare(&format!("{name} {args:?}"), &target, &inputs);
         if extent.is_full {
-            eprintln!("{name} {args:?}: {} inputs alike, {refused} refused", inputs.len());
+            eprintln!(
+                "{name} {args:?}: {} inputs alike, {refused} refused",
+                inputs.len()
+            );
         }
         made += u64::from(refused == 0);
     }
     let least = if extent.is_full { 0 } else { 40 };
-    assert!(made >= least, "only {made} filters were run without a refusal");
+    assert!(
+        made >= least,
+        "only {made} filters were run without a refusal"
+    );
 }
 
 fn begin(program: &Compiled, kind: &str, way: Way) -> Box<dyn Executor> {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use crate::{
-    CoverageReporting, CoveredCode, CrashSnapshots, Freshness, Limits, RefusalReason, Run, RunCoverage,
-    Signature, Stuck, Way, Written,
+    CoverageReporting, CoveredCode, CrashSnapshots, Freshness, Limits, RefusalReason, Run,
+    RunCoverage, Signature, Stuck, Way, Written,
 };
 
 /// Runs a started target on one input at a time and reports how each run ended.

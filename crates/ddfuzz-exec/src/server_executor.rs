@@ -19,8 +19,9 @@ use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::server::{Answer, RequestError, Server};
 use crate::{
     CoveredCode, Ended, ExecError, Executor, Freshness, Limits, NotCovered, Run, Signature, Stuck,
-    Target, TimeLimit, Way, crash_snapshots::CrashSnapshots, hang_detector::HangDetector, prepared_target::PreparedTarget,
-    retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
+    Target, TimeLimit, Way, crash_snapshots::CrashSnapshots, hang_detector::HangDetector,
+    prepared_target::PreparedTarget, retry, scratch::Scratch, shared_page::PageLayout,
+    terminal::Console,
 };
 
 /// Runs a target behind a fork server that speaks ddfuzz's own protocol.
@@ -530,7 +531,9 @@ impl Executor for ServerExecutor {
             return Ok(Ok(places));
         }
         if !self.takes_breakpoints() {
-            return Ok(Err("blocks are covered by the ways inject and snapshot only"));
+            return Ok(Err(
+                "blocks are covered by the ways inject and snapshot only",
+            ));
         }
         let libraries = self.server()?.libraries();
         let found = BlockCoverage::of(&self.launch.program, &libraries);
@@ -549,7 +552,9 @@ impl Executor for ServerExecutor {
         }
         self.launch.code = None;
         self.server = None;
-        Ok(Err("its code in memory is not that of its file, or it does not start with breakpoints"))
+        Ok(Err(
+            "its code in memory is not that of its file, or it does not start with breakpoints",
+        ))
     }
 
     fn code(&self) -> Option<CoveredCode> {

@@ -94,7 +94,9 @@ impl CodeCoverage {
             _ => &self.files[..],
         };
         let files = files.iter();
-        files.map(|file| (name_of(&file.file), file.text())).collect()
+        files
+            .map(|file| (name_of(&file.file), file.text()))
+            .collect()
     }
 
     /// Formats what was reached, and names the largest functions that were not: a few lines.
@@ -105,14 +107,21 @@ impl CodeCoverage {
         if !self.never_reached.is_empty() {
             let count = size::counted(self.never_reached.len() as u64, "function");
             let named = self.never_reached.iter().take(MOST_NAMED).map(|function| {
-                format!("{} ({})", function.title(), size::counted(function.blocks, "block"))
+                format!(
+                    "{} ({})",
+                    function.title(),
+                    size::counted(function.blocks, "block")
+                )
             });
             let named: Vec<String> = named.collect();
             let more = match self.never_reached.len() > MOST_NAMED {
                 true => ", …",
                 false => "",
             };
-            lines.push(format!("never reached: {count}: {}{more}", named.join(", ")));
+            lines.push(format!(
+                "never reached: {count}: {}{more}",
+                named.join(", ")
+            ));
         }
         lines.join("\n")
     }

@@ -92,9 +92,15 @@ fn functions_that_no_run_has_reached_are_named() {
     let file = &named["files"][0];
     assert_eq!(file["functions"], 3, "{file}");
     assert_eq!(file["functions_of"], 4, "{file}");
-    assert!(file["blocks"].as_u64() < file["blocks_of"].as_u64(), "{file}");
+    assert!(
+        file["blocks"].as_u64() < file["blocks_of"].as_u64(),
+        "{file}"
+    );
     let text = desk.call("show out").exits(0).out;
-    assert!(text.contains("never reached: 1 function: forbidden ("), "{text}");
+    assert!(
+        text.contains("never reached: 1 function: forbidden ("),
+        "{text}"
+    );
     let report = desk.call("report out --json").exits(0).json();
     assert_eq!(report["code"], named);
     desk.call("report out").exits(0);
@@ -103,7 +109,10 @@ fn functions_that_no_run_has_reached_are_named() {
     // Without symbols the same function has an address.
     let address = &named["never_reached"][0]["address"];
     desk.call("run --runs 0 -o other -- ./named").exits(0);
-    assert_eq!(desk.call("show --json other").exits(0).json()["code"], Value::Null);
+    assert_eq!(
+        desk.call("show --json other").exits(0).json()["code"],
+        Value::Null
+    );
     let stripped = Desk::new();
     program(&stripped, "named", Built::Stripped, NAMED, &[]);
     stripped.call(GUIDED).exits(0);

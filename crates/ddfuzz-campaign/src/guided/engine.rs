@@ -360,7 +360,8 @@ impl<'a> GuidedEngine<'a> {
         };
         let store = self.session.store;
         let written = self.session.with_space(|| lock(store).write_code(&code));
-        self.session.or_stopped(written.map_err(CampaignError::from), ())
+        self.session
+            .or_stopped(written.map_err(CampaignError::from), ())
     }
 
     /// Answers a worker's heartbeat: counts the runs that it reports, and grants new ones.

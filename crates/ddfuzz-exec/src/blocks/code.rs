@@ -181,9 +181,8 @@ impl CoveredCode {
             let symbols = Symbols::read(&module.path);
             for (index, address) in module.functions.iter().enumerate() {
                 let end = module.functions.get(index + 1).copied();
-                let place = |address: u64| {
-                    starts.partition_point(|start| *start < key(number) + address)
-                };
+                let place =
+                    |address: u64| starts.partition_point(|start| *start < key(number) + address);
                 let blocks = place(*address)..place(end.unwrap_or(key(1)));
                 if !blocks.is_empty() && !symbols.is_outside_main(*address) {
                     all.push(CodeFunction {

@@ -11,8 +11,8 @@ mod starts;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
-pub use code::{CodeFunction, CoveredCode};
 pub(crate) use code::libraries_in;
+pub use code::{CodeFunction, CoveredCode};
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
 use crate::observations::{CoverageReporting, RunCoverage};
 use crate::shared_page::keep_length;
-use code::CodeModule;
 use crate::{Ended, Run};
+use code::CodeModule;
 
 /// Size of a page of memory in bytes.
 const PAGE: u64 = 4096;
@@ -170,7 +170,8 @@ impl BlockCoverage {
         }
         let mut placed = vec![false; self.modules.len()];
         for (number, segment) in self.segments.iter().enumerate() {
-            placed[segment.module] |= self.word((SEGMENTS + SEGMENT * number + PLACED) as u64)? == 1;
+            placed[segment.module] |=
+                self.word((SEGMENTS + SEGMENT * number + PLACED) as u64)? == 1;
         }
         if placed.contains(&false) {
             let mut placed = placed.into_iter();
@@ -288,11 +289,14 @@ impl BlockCoverage {
     /// Returns the index of the segment that a block is in, and its offset there.
     fn place(&self, block: usize) -> Option<(usize, usize)> {
         let start = self.starts[block];
-        self.segments.iter().enumerate().find_map(|(number, segment)| {
-            let begin = code::key(segment.module) + segment.address;
-            let offset = usize::try_from(start.checked_sub(begin)?).ok()?;
-            (offset < segment.bytes.len()).then_some((number, offset))
-        })
+        self.segments
+            .iter()
+            .enumerate()
+            .find_map(|(number, segment)| {
+                let begin = code::key(segment.module) + segment.address;
+                let offset = usize::try_from(start.checked_sub(begin)?).ok()?;
+                (offset < segment.bytes.len()).then_some((number, offset))
+            })
     }
 
     /// Reads which blocks the runs of a request have hit, whose first run has the number `first`.

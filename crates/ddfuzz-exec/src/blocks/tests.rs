@@ -168,7 +168,10 @@ fn the_blocks_reached_are_those_that_a_run_executes() {
             // Of what is not reported, few blocks are of code before `main`.
             let unseen = missing.difference(&passed).count();
             let told = (passed.len(), missing.len());
-            assert!(unseen < 20 && passed.len() > unseen, "{name} by {way}: {unseen}, {told:?}");
+            assert!(
+                unseen < 20 && passed.len() > unseen,
+                "{name} by {way}: {unseen}, {told:?}"
+            );
         }
     }
 }
