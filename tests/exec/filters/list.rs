@@ -124,7 +124,7 @@ pub const MORE_FILTERS: &[(&str, &[&str])] = &[
     ("lz4", &["-c"]),
     ("lz4", &["-dc"]),
     ("lzmainfo", &["/dev/stdin"]),
-    ("make", &["-n", "-f", "-"]),
+    ("make", &["-n", "-f", "/dev/stdin"]),
     ("more", &[]),
     ("msgcat", &["-"]),
     ("msgfmt", &["-o", "-", "-"]),
