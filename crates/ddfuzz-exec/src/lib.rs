@@ -72,6 +72,5 @@ pub use terminal::sample_text;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{
-    Freshness, Started, Way, debug_text, start, start_covered, start_quick_test, start_shell,
-    start_test,
+    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_test,
 };

@@ -417,21 +417,6 @@ pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, Ex
     Ok(Box::new(test))
 }
 
-/// Starts an interestingness test as [`start_test`] does, for runs on which no proof rests: a
-/// dynamically linked program is loaded once, and each run is a fork of it at `main`. Fails as
-/// [`start_test`] does.
-pub fn start_quick_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
-    let (prepared, file) = PreparedTarget::for_test(target, name)?;
-    if not_injectable(&prepared).is_some() {
-        return start_test(target, name); // a script, for example
-    }
-    let (role, inject) = (Role::Program, Some(Inject::Fork));
-    match ServerExecutor::for_test(target, prepared, Some(file), Way::Inject, role, inject) {
-        Err(ExecError::WayUnfit { .. }) => start_test(target, name),
-        started => Ok(Box::new(started?)),
-    }
-}
-
 /// Starts a shell command that runs again and again in the directory `target.cwd`, with the input on
 /// stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may write
 /// in that directory, too, which has to stay the same directory. `output`: the file for its stdout

@@ -2,7 +2,7 @@
 //! change.
 
 use ddfuzz_delta::Outcome;
-use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_quick_test, start_test};
+use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_test};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,8 +20,7 @@ const CANNOT_TELL: i32 = 125;
 /// - UNRESOLVED: the test exited with 125, or exceeded a limit.
 /// - PASS: the test exited with another status, or by a signal.
 ///
-/// Each run has a process and an empty directory of its own; of a dynamically linked program it is a
-/// fork at `main`, but in proofs. The file of the test must not change
+/// Each run has a process and an empty directory of its own. The file of the test must not change
 /// while the oracle exists, because outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
@@ -29,8 +28,7 @@ pub struct TestOracle {
     target: Target,
     name: OsString,
     executor: Box<dyn Executor>,
-    /// Executor with longer time limits for proofs, which executes the test anew for each run;
-    /// started at its first use.
+    /// Executor with longer time limits for proofs, started at its first use.
     patient: Option<Box<dyn Executor>>,
     last: Option<Ended>,
     /// Whether the user set the time limit, so that it is not learned.
@@ -44,7 +42,7 @@ impl TestOracle {
     /// # Errors
     /// If the test cannot be started.
     pub fn new(script: Script, target: Target, name: OsString) -> Result<TestOracle, OracleError> {
-        let executor = start_quick_test(&target, &name)?;
+        let executor = start_test(&target, &name)?;
         Ok(TestOracle {
             script,
             target,
