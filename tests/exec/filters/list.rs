@@ -153,7 +153,6 @@ pub const MORE_FILTERS: &[(&str, &[&str])] = &[
     ("xxd", &[]),
     ("xxd", &["-r"]),
     ("zdump", &["/dev/stdin"]),
-    ("zip", &["-q", "-", "-"]),
     ("zstd", &["-c"]),
     ("zstd", &["-dc"]),
 ];
