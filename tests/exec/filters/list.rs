@@ -131,7 +131,6 @@ pub const MORE_FILTERS: &[(&str, &[&str])] = &[
     ("msgunfmt", &["-"]),
     ("neqn", &[]),
     ("nm", &["/dev/stdin"]),
-    ("nroff", &[]),
     ("objdump", &["-x", "/dev/stdin"]),
     ("openssl", &["base64", "-d"]),
     ("patch", &["--dry-run", "-p0"]),
