@@ -187,14 +187,7 @@ impl GuidedEngine<'_> {
             | Request::Worker { .. }
             | Request::Note(_)
             | Request::Failed(_) => Reply::Done,
-            Request::AddToCorpus => {
-                // Another worker may have sent the same input.
-                let mut store = lock(self.session.store);
-                let is_new = !store.reader().has_in_corpus(body);
-                store.add_to_corpus(body)?;
-                self.corpus += u64::from(is_new);
-                Reply::Done
-            }
+            Request::AddToCorpus => self.keep_input(body)?,
             Request::Reached => {
                 self.code.add(body);
                 Reply::Done
@@ -239,6 +232,15 @@ impl GuidedEngine<'_> {
             }
             writing => self.write(writing, body)?,
         })
+    }
+
+    /// Stores an input in the corpus, unless another worker has sent the same.
+    fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
+        let mut store = lock(self.session.store);
+        let is_new = !store.reader().has_in_corpus(input);
+        store.add_to_corpus(input)?;
+        self.corpus += u64::from(is_new);
+        Ok(Reply::Done)
     }
 
     /// Counts runs that were stopped as hangs with these signatures; if their group is not known
