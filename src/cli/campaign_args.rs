@@ -304,14 +304,15 @@ impl GeneratorArg {
     pub fn settle(self, started: &mut Started) -> Result<Generator, Failure> {
         let places = match self {
             GeneratorArg::Guided => started.executor.cover_blocks()?,
-            GeneratorArg::Auto | GeneratorArg::Classic => started.executor.places(),
+            GeneratorArg::Auto | GeneratorArg::Classic => started.executor.places().ok_or(""),
         };
         match (self, places) {
-            (GeneratorArg::Classic, _) | (GeneratorArg::Auto, None) => Ok(Generator::Classic),
-            (GeneratorArg::Auto | GeneratorArg::Guided, Some(_)) => Ok(Generator::Guided),
-            (GeneratorArg::Guided, None) => {
+            (GeneratorArg::Classic, _) | (GeneratorArg::Auto, Err(_)) => Ok(Generator::Classic),
+            (GeneratorArg::Auto | GeneratorArg::Guided, Ok(_)) => Ok(Generator::Guided),
+            (GeneratorArg::Guided, Err(why)) => {
                 let message = format!(
-                    "--generator guided needs coverage, but run by {} the target reports none",
+                    "--generator guided needs coverage, but run by {} the target reports none: \
+                     {why}",
                     started.executor.way()
                 );
                 Err(Failure::new(Exit::Baseline, "no-coverage", message).hint(

@@ -10,7 +10,7 @@ use super::{Exit, Failure, Output, ui};
 use crate::report::ci::Findings;
 use crate::report::study::{UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
-use crate::store::{Kind, Reader, StoreError};
+use crate::store::{CodeCoverage, Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -32,6 +32,9 @@ struct Shown {
     groups: Vec<RunGroup>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     utilities: Vec<UtilityResult>,
+    /// Which code of an unmodified program the campaign has reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<CodeCoverage>,
 }
 
 pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
@@ -44,13 +47,18 @@ pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
         return Err(Studied::none(&args.out));
     }
     let mut views = all_views(&reader, &studied)?;
-    let text = args.text(&mut views, &studied)?;
+    let mut text = args.text(&mut views, &studied)?;
+    let code = reader.code()?.filter(|_| args.group.is_none());
+    if let Some(code) = &code {
+        text = format!("{}\n{}", text.trim_end(), code.text());
+    }
     args.write(&reader, &views, &studied)?;
     output.result(
         &text,
         &Shown {
             groups: views.iter().map(RunGroup::from).collect(),
             utilities: studied.rows.iter().map(UtilityResult::from).collect(),
+            code,
         },
     );
     let careless = |view: &&GroupView| (view.minimized.as_ref()).is_some_and(|it| it.any_input);

@@ -294,11 +294,100 @@ fn a_target_without_coverage_keeps_one_input_of_each_behaviour() {
         desk.write(&format!("in/{name}"), text);
     }
     let words = ["--", "/usr/bin/wc", "-l"].map(OsStr::new);
-    let said = desk.call_with("clean in -o out --json", &words).exits(0);
-    assert!(said.err.contains("reports no coverage"), "{said:?}");
+    let said = desk.call_with("clean in -o out --json --exec command", &words);
+    let said = said.exits(0);
+    let why = "reports no coverage (blocks are covered by the ways inject and snapshot only)";
+    assert!(said.err.contains(why), "{said:?}");
     let result = said.json();
     assert_eq!(result["edges_before"], Value::Null);
     assert_eq!(result["after"]["files"], 2, "{result}");
+    desk.is_left_clean();
+}
+
+/// Blocks for some letters, each of which may stand in any place.
+const LETTERS: &str = "\
+#include <unistd.h>
+volatile int place;
+int main(void) {
+    char text[64];
+    long length = read(0, text, sizeof text);
+    for (long at = 0; at < length; at++) {
+        if (text[at] == 'a') place = 1;
+        if (text[at] == 'b') place = 2;
+        if (text[at] == 'c') { place = 3; if (at > 0 && text[at - 1] == 'b') place = 4; }
+    }
+    return 0;
+}
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn an_unmodified_program_is_cleaned_by_its_blocks() {
+    if crate::needs::program("cc").is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("letters.c", LETTERS);
+    let words = ["-O1", "-s", "-o", "letters", "letters.c"];
+    let made = desk.command("cc").args(words).status();
+    assert!(made.unwrap().success());
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for (name, text) in [
+        ("a", "a"),
+        ("more", "xxaxx"),
+        ("b", "b"),
+        ("ab", "abzzz"),
+        ("bc", "zbcz"),
+        ("other", "zz"),
+        ("c", "cz"),
+    ] {
+        desk.write(&format!("in/{name}"), text);
+    }
+    let mut told = Vec::new();
+    for (way, jobs) in [("inject", 1), ("snapshot", 2), ("snapshot", 1)] {
+        let out = format!("{way}-{jobs}");
+        let words = format!("clean in -o {out} --exec {way} --jobs {jobs} --json -- ./letters");
+        let result = desk.call(&words).exits(0).json();
+        assert_eq!(result["edges_before"], result["edges_after"], "{result}");
+        assert!(result["edges_before"].as_u64() > Some(5), "{result}");
+        told.push((
+            result["edges_before"].clone(),
+            files(&desk.file(&format!("{out}/corpus"))),
+        ));
+    }
+    assert_eq!(told[0], told[1]);
+    assert_eq!(told[0], told[2]);
+    let kept: BTreeSet<&[u8]> = told[0].1.values().map(|text| &text[..]).collect();
+    assert_eq!(kept, BTreeSet::from([&b"a"[..], b"zbcz"]));
+    let text = desk.call("clean in -o text -- ./letters").exits(0).out;
+    assert!(text.contains(" blocks before, "), "{text}");
+    let words = "clean in -o trimmed --trim worth --json -- ./letters";
+    let result = desk.call(words).exits(0).json();
+    assert_eq!(result["trimmed_bytes"], 2, "{result}");
+    let kept = files(&desk.file("trimmed/corpus"));
+    assert!(kept.values().any(|text| text == b"bc"), "{kept:?}");
+    desk.is_left_clean();
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_that_starts_others_is_cleaned_by_its_blocks() {
+    if crate::needs::program("dash").is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for (name, text) in [
+        ("child", "/bin/true\n"),
+        ("same", "/bin/true \n"),
+        ("none", "case 1 in 1) echo $((1+2));; esac\n"),
+    ] {
+        desk.write(&format!("in/{name}"), text);
+    }
+    let words = "clean in -o out --json -- dash";
+    let result = desk.call(words).exits(0).json();
+    assert_eq!(result["edges_before"], result["edges_after"], "{result}");
+    assert!(result["edges_before"].as_u64() > Some(100), "{result}");
     desk.is_left_clean();
 }
 

@@ -67,6 +67,7 @@ pub fn settings<'a>(target: &'a Target, jobs: usize, stop: &'a AtomicBool) -> Me
         max_len: 1 << 20,
         learn_limit: true,
         freshness: ddfuzz::exec::Freshness::Shared,
+        blocks: false,
         runners: None,
         stop,
     }

@@ -7,6 +7,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <fcntl.h>
+#include <link.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,7 +29,7 @@ enum { HANDLER_STACK_SIZE = 64 << 10, BREAKPOINT = 0xcc };
 
 static struct block_table *table; /* NULL: there are no breakpoints */
 static uint64_t table_size;
-static uintptr_t base;       /* load address of the program */
+static uintptr_t bases[MOST_CODE_SEGMENTS]; /* load address of the file of each segment */
 static uint64_t current_run; /* in a fork that runs the program */
 
 static uint8_t *at_offset(uint64_t offset)
@@ -41,8 +42,8 @@ static int is_inside(uint64_t offset, uint64_t length)
     return offset <= table_size && length <= table_size - offset;
 }
 
-/* Whether the program's code in memory is that of its file. Relocated code is not. */
-static int is_as_in_file(const struct code_segment *segment)
+/* Whether code in memory is that of its file. Relocated code is not. */
+static int is_as_in_file(const struct code_segment *segment, uintptr_t base)
 {
     const uint8_t *memory = (const uint8_t *)(base + segment->address);
     const uint8_t *original = at_offset(segment->original);
@@ -79,21 +80,55 @@ static int map_stack(void)
            == (void *)HANDLER_STACK;
 }
 
-/* All segments are checked before the first is replaced. */
+/* The load address of a library that is sought by its file. */
+struct sought {
+    const struct code_segment *segment;
+    uintptr_t base;
+};
+
+static int is_sought(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct sought *sought = data;
+    struct stat facts;
+    (void)size;
+    if (!info->dlpi_name[0] || stat(info->dlpi_name, &facts) < 0
+        || facts.st_dev != sought->segment->device || facts.st_ino != sought->segment->inode)
+        return 0;
+    sought->base = info->dlpi_addr;
+    return 1;
+}
+
+/* Finds where a segment is loaded; returns 0 if it is not, or other code is there. */
+static int find_base(const struct code_segment *segment, uintptr_t *base)
+{
+    struct sought sought = {segment, 0};
+    if (!segment->inode)
+        sought.base = program_base();
+    else if (!dl_iterate_phdr(is_sought, &sought))
+        return 0;
+    *base = sought.base;
+    return is_as_in_file(segment, sought.base);
+}
+
+/* The program's own segments are checked before the first is replaced. */
 static int replace_code(void)
 {
     const int flags = MAP_PRIVATE | MAP_FIXED;
     if (table->segment_count > MOST_CODE_SEGMENTS
         || !is_inside(table->hits_at, table->most_hits * sizeof(struct block_hit)))
         return 0;
-    for (uint64_t i = 0; i < table->segment_count; i++)
-        if (!is_as_in_file(&table->segments[i]))
+    for (uint64_t i = 0; i < table->segment_count; i++) {
+        struct code_segment *segment = &table->segments[i];
+        segment->placed = (uint64_t)find_base(segment, &bases[i]);
+        if (!segment->placed && !segment->inode)
             return 0;
+    }
     for (uint64_t i = 0; i < table->segment_count; i++) {
         const struct code_segment *segment = &table->segments[i];
-        void *at = (void *)(base + segment->address);
-        if (mmap(at, segment->length, PROT_READ | PROT_EXEC, flags, FD_CODE, (off_t)segment->code)
-            != at)
+        void *at = (void *)(bases[i] + segment->address);
+        if (segment->placed
+            && mmap(at, segment->length, PROT_READ | PROT_EXEC, flags, FD_CODE, (off_t)segment->code)
+                   != at)
             _exit(127); /* the program's code may be gone */
     }
     return 1;
@@ -103,7 +138,6 @@ void blocks_arm(void)
 {
     if (fcntl(FD_CODE, F_GETFD) < 0)
         return;
-    base = program_base();
     if (map_table()) {
         if (map_stack() && replace_code()) {
             table->armed = 1;
@@ -132,11 +166,10 @@ static void note(uint64_t run, uint64_t address)
 int blocks_hit(ucontext_t *context, uint64_t run)
 {
     greg_t *at = &context->uc_mcontext.gregs[REG_RIP];
-    uint64_t address = (uint64_t)*at - 1 - base;
     for (uint64_t i = 0; table && i < table->segment_count; i++) {
         const struct code_segment *segment = &table->segments[i];
-        uint64_t offset = address - segment->address;
-        if (offset >= segment->length)
+        uint64_t address = (uint64_t)*at - 1 - bases[i], offset = address - segment->address;
+        if (!segment->placed || offset >= segment->length)
             continue;
         if (!(at_offset(segment->sites)[offset / 8] >> offset % 8 & 1))
             return 0;
@@ -144,7 +177,7 @@ int blocks_hit(ucontext_t *context, uint64_t run)
         uint8_t *code = at_offset(segment->code) + offset;
         uint8_t original = at_offset(segment->original)[offset];
         if (__atomic_exchange_n(code, original, __ATOMIC_ACQ_REL) == BREAKPOINT)
-            note(run, address);
+            note(run, address + segment->key);
         *at -= 1;
         return 1;
     }

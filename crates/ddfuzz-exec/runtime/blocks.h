@@ -1,10 +1,10 @@
 /* Coverage of unmodified programs by breakpoints that are hit once.
  *
- * ddfuzz writes `int3` at the beginning of basic blocks into a copy of the program's code, a memory
- * file (src/blocks/). At the fork point, that copy takes the place of the program's code in the
- * server and so in all that it forks. A process that hits a breakpoint notes it, puts the original
- * byte back into the file, and executes the instruction: no process hits that breakpoint again
- * until ddfuzz sets it again.
+ * ddfuzz writes `int3` at the beginning of basic blocks into a copy of the code of the program and
+ * of its libraries, a memory file (src/blocks/). Before `main`, that copy takes the place of their
+ * code in the server and so in all that it forks. A process that hits a breakpoint notes it, puts
+ * the original byte back into the file, and executes the instruction: no process hits that
+ * breakpoint again until ddfuzz sets it again.
  *
  * Invariants:
  *   - a byte of the code is the program's own or, at the beginning of a block, `int3`
@@ -18,11 +18,14 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-enum { MOST_CODE_SEGMENTS = 8 };
+enum { MOST_CODE_SEGMENTS = 64 };
 
-/* A segment of the program's code. Addresses are those of the program's file; offsets are those of
- * the memory file. All but the bytes that are filled are multiples of the page size. */
+/* A segment of code. Addresses are those of the file of the program or library; offsets are those
+ * of the memory file. All but the bytes that are filled are multiples of the page size. */
 struct code_segment {
+    uint64_t device, inode; /* of a library's file; 0 for the program */
+    uint64_t key;           /* added to an address to tell apart the files */
+    volatile uint64_t placed; /* set in the server: processes run the code of the memory file */
     uint64_t address, length;
     uint64_t filled_from, filled_to; /* which of its bytes are in the program's file */
     uint64_t code;     /* offset of the code with breakpoints */
@@ -31,8 +34,8 @@ struct code_segment {
 };
 
 struct block_hit {
-    uint64_t run;     /* number of the run, as in a request */
-    uint64_t address; /* in the program's file */
+    uint64_t run;     /* number of the run, as in a request; 0: the server, before the fork point */
+    uint64_t address; /* in the file of the program or library, plus its key */
 };
 
 /* The beginning of the memory file. */
@@ -44,8 +47,8 @@ struct block_table {
     struct code_segment segments[MOST_CODE_SEGMENTS];
 };
 
-/* In the server, once, at the fork point: puts the code of the memory file FD_CODE in the place of
- * the program's, if ddfuzz has passed such a file, and closes it. */
+/* In the server, once, before `main`: puts the code of the memory file FD_CODE in the place of the
+ * program's and its libraries', if ddfuzz has passed such a file, and closes it. */
 void blocks_arm(void);
 
 /* In a fork that runs the program on, for the run of this number: takes the hits of breakpoints.

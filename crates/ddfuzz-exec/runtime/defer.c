@@ -18,6 +18,7 @@
  *   - what is in no line of the table is the fork point */
 #define _GNU_SOURCE
 #include "defer.h"
+#include "blocks.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <dlfcn.h>
@@ -581,6 +582,8 @@ static int reads_time(const siginfo_t *info, const ucontext_t *context)
 static void on_other(int signal, siginfo_t *info, void *context)
 {
     int point = signal == SIGVTALRM ? FORK_AT_TIMER : FORK_AT_FAULT;
+    if (signal == SIGTRAP && info->si_code == SI_KERNEL && blocks_hit(context, 0))
+        return;
     selector = ALLOW;
     fork_here(context, reads_time(info, context) ? FORK_AT_CLOCK : point);
 }

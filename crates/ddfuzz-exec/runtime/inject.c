@@ -242,7 +242,6 @@ static void serve_at(int call)
 {
     static const struct entry_point none;
     take_over_children();
-    blocks_arm();
     serve_hello(TROUBLE_NONE, call);
     serve_children(&none, defer_new_child);
 }
@@ -346,7 +345,6 @@ static void serve_restored(int call)
     int error, served = 0;
     const ucontext_t *context = defer_context(&error);
     take_over_children();
-    blocks_arm();
     enum unfit unfit = call == FORK_AT_FAULT ? UNFIT_POINT : restore_prepare(context, error);
     for (;; served = 1) {
         struct runner_message message;
@@ -409,6 +407,7 @@ static int serve(int argc, char **argv, char **envp)
     if (loop)
         loop_prepare(&entry);
     wait_wrappers_prepare();
+    blocks_arm();
     if ((defer || restore) && inputs && defer_fork(inputs, restore ? serve_restored : serve_at))
         return program_main(argc, argv, envp);
     if (restore) {
@@ -416,7 +415,6 @@ static int serve(int argc, char **argv, char **envp)
         _exit(0);
     }
     take_over_children();
-    blocks_arm();
     serve_hello(TROUBLE_NONE, FORK_AT_MAIN);
     if (loop)
         serve_loop(&entry);

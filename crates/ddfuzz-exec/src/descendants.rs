@@ -10,8 +10,8 @@ use std::{sync::mpsc, thread::JoinHandle};
 use crate::traceable::{Traceable, Traced};
 use crate::tracing::{process_of, resume, seize_tree, wait};
 use crate::{
-    CoverageReporting, Ended, ExecError, Executor, Freshness, RefusalReason, Run, RunCoverage,
-    Target, TimeLimit, Way, Written, proc_tree::lives,
+    CoverageReporting, CoveredCode, Ended, ExecError, Executor, Freshness, NotCovered,
+    RefusalReason, Run, RunCoverage, Target, TimeLimit, Way, Written, proc_tree::lives,
 };
 
 /// Number of first runs that are traced if the program can start processes. Without tracing, the
@@ -52,6 +52,8 @@ pub(crate) struct TreeExecutor {
     mode: TraceMode,
     /// Whether runs report what they write; they are not traced then.
     reports: bool,
+    /// Which runs report the blocks that they reach, if the program's are covered.
+    reporting: CoverageReporting,
     /// Whether the last call has made a traced run, which reports no coverage.
     was_traced: bool,
 }
@@ -70,6 +72,7 @@ impl TreeExecutor {
             traced: None,
             mode,
             reports: false,
+            reporting: CoverageReporting::Nothing,
             was_traced: false,
         }
     }
@@ -90,6 +93,11 @@ impl TreeExecutor {
             }
         }
         Ok(None)
+    }
+
+    /// Whether runs report the blocks that they reach.
+    fn covers(&self) -> bool {
+        self.reporting != CoverageReporting::Nothing && self.bare.places().is_some()
     }
 
     fn traceable(&mut self) -> Result<&Traceable, ExecError> {
@@ -128,6 +136,11 @@ impl Executor for TreeExecutor {
                 self.was_traced = true;
                 if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
                     self.traced = None; // what could not be killed at once may hold its input
+                }
+                if followed.run.ended.is_exit() && self.covers() {
+                    // Processes that are traced have no breakpoints.
+                    self.bare.run(input)?;
+                    self.was_traced = false;
                 }
                 return Ok(followed.run);
             }
@@ -191,11 +204,16 @@ impl Executor for TreeExecutor {
         self.bare.places()
     }
 
-    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+    fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
         self.bare.cover_blocks()
     }
 
+    fn code(&self) -> Option<CoveredCode> {
+        self.bare.code()
+    }
+
     fn report_coverage(&mut self, reporting: CoverageReporting) {
+        self.reporting = reporting;
         self.bare.report_coverage(reporting);
     }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use crate::{
-    CoverageReporting, CrashSnapshots, Freshness, Limits, RefusalReason, Run, RunCoverage,
-    Signature, Stuck, Way, Written,
+    CoverageReporting, CoveredCode, CrashSnapshots, Freshness, Limits, RefusalReason, Run,
+    RunCoverage, Signature, Stuck, Way, Written,
 };
 
 /// Runs a started target on one input at a time and reports how each run ended.
@@ -57,11 +57,15 @@ pub trait Executor: Send {
 
     /// Lets later runs report which basic blocks of an unmodified program they reach, each block as a
     /// coverage counter of value 1 (docs/decisions/0191). Only the ways `inject` and `snapshot`
-    /// support this, on x86-64. Returns the number of blocks; `None` where there is nothing to
-    /// report. Does nothing to a target that has coverage counters itself. Fails when the target
+    /// support this, on x86-64. Returns the number of blocks, or why runs do not report any. Does nothing to a target that has coverage counters itself. Fails when the target
     /// cannot be started again.
-    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
-        Ok(self.places())
+    fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
+        Ok(self.places().ok_or("it has no coverage counters"))
+    }
+
+    /// Returns what the blocks are that runs report; `None` where they report none.
+    fn code(&self) -> Option<CoveredCode> {
+        None
     }
 
     /// Selects which later runs report their coverage to [`covered`](Executor::covered): none, all,
@@ -150,6 +154,9 @@ pub trait Executor: Send {
         Stuck::default()
     }
 }
+
+/// Why the blocks of a program cannot be covered, as the rest of a sentence about it.
+pub type NotCovered = &'static str;
 
 /// Why a target could not be started or served.
 #[derive(Debug, thiserror::Error)]

@@ -49,11 +49,12 @@ pub mod tracing;
 mod watch;
 mod ways;
 
+pub use blocks::{CodeFunction, CoveredCode};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
 pub use elf::{facts as program_facts, is_libfuzzer, read as read_program};
 pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
-pub use executor::{ExecError, Executor, Mock, TimeLimit};
+pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
 pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;

@@ -7,6 +7,7 @@ use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::time::{Duration, Instant};
 use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
 
+use crate::blocks;
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
 use crate::protocol::{
@@ -219,6 +220,12 @@ impl Server {
         self.seq += 1;
         self.first = self.seq;
         self.request(self.seq, length, flags)
+    }
+
+    /// Returns the libraries that the server has loaded; none where the system does not tell.
+    pub(crate) fn libraries(&self) -> Vec<PathBuf> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid));
+        maps.map_or(Vec::new(), |maps| blocks::libraries_in(&maps))
     }
 
     /// Returns the number of the first run of the last request.

@@ -18,9 +18,10 @@ use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
 use crate::server::{Answer, RequestError, Server};
 use crate::{
-    Ended, ExecError, Executor, Freshness, Limits, Run, Signature, Stuck, Target, TimeLimit, Way,
-    crash_snapshots::CrashSnapshots, hang_detector::HangDetector, prepared_target::PreparedTarget,
-    retry, scratch::Scratch, shared_page::PageLayout, terminal::Console,
+    CoveredCode, Ended, ExecError, Executor, Freshness, Limits, NotCovered, Run, Signature, Stuck,
+    Target, TimeLimit, Way, crash_snapshots::CrashSnapshots, hang_detector::HangDetector,
+    prepared_target::PreparedTarget, retry, scratch::Scratch, shared_page::PageLayout,
+    terminal::Console,
 };
 
 /// Runs a target behind a fork server that speaks ddfuzz's own protocol.
@@ -194,6 +195,9 @@ impl ServerExecutor {
                     Server::start(&self.launch, self.input_channel.file(), stderr, page)?;
                 let entered = self.scratch.enter(started.take_scratch());
                 entered.map_err(|source| self.launch.directory_error(source))?;
+                if let Some(blocks) = &mut self.blocks {
+                    blocks.server_started();
+                }
                 Ok(empty.insert(started))
             }
         }
@@ -438,6 +442,28 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
+    /// Starts a server that runs the shared code of `blocks`. Returns true if it does; else, or with
+    /// fewer files, `blocks` are others or none.
+    fn share_code(&mut self, blocks: &mut Option<BlockCoverage>) -> Result<bool, ExecError> {
+        let Some(sharing) = blocks else {
+            return Ok(false);
+        };
+        let file = sharing.file();
+        self.launch.code = Some(file.map_err(|source| self.launch.sharing_error(source))?);
+        self.server = None;
+        if self.server().is_err() {
+            *blocks = None;
+            return Ok(false);
+        }
+        let started = sharing.after_first_start();
+        match started.map_err(|source| self.launch.sharing_error(source))? {
+            Ok(true) => return Ok(true),
+            Ok(false) => *blocks = None,
+            Err(fewer) => *blocks = Some(fewer),
+        }
+        Ok(false)
+    }
+
     /// Whether the next call makes one run only, so that its coverage is known.
     fn covers_one(&self) -> bool {
         let every = self.observations.reporting == CoverageReporting::Every;
@@ -500,26 +526,39 @@ impl Executor for ServerExecutor {
         }
     }
 
-    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
-        if self.places().is_some() || !self.takes_breakpoints() {
-            return Ok(self.places());
+    fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
+        if let Some(places) = self.places() {
+            return Ok(Ok(places));
         }
-        let sharing = ExecError::system("sharing the code of a target");
-        let Some(blocks) = BlockCoverage::of(&self.launch.program).map_err(sharing)? else {
-            return Ok(None);
-        };
-        let file = blocks.file();
-        self.launch.code = Some(file.map_err(|source| self.launch.sharing_error(source))?);
+        if !self.takes_breakpoints() {
+            return Ok(Err(
+                "blocks are covered by the ways inject and snapshot only",
+            ));
+        }
+        let libraries = self.server()?.libraries();
+        let found = BlockCoverage::of(&self.launch.program, &libraries);
+        let mut blocks = found.map_err(ExecError::system("sharing the code of a target"))?;
+        if blocks.is_none() {
+            return Ok(Err(match cfg!(target_arch = "x86_64") {
+                true => "its functions are not known: it has neither unwind tables nor symbols",
+                false => "breakpoints are set on x86-64 only",
+            }));
+        }
+        while blocks.is_some() {
+            if self.share_code(&mut blocks)? {
+                self.blocks = blocks;
+                return Ok(self.places().ok_or("it has no blocks"));
+            }
+        }
+        self.launch.code = None;
         self.server = None;
-        self.server()?;
-        let in_use = blocks.is_in_use();
-        if in_use.map_err(|source| self.launch.sharing_error(source))? {
-            self.blocks = Some(blocks);
-        } else {
-            self.launch.code = None;
-            self.server = None;
-        }
-        Ok(self.places())
+        Ok(Err(
+            "its code in memory is not that of its file, or it does not start with breakpoints",
+        ))
+    }
+
+    fn code(&self) -> Option<CoveredCode> {
+        self.blocks.as_ref().map(BlockCoverage::code)
     }
 
     fn report_coverage(&mut self, reporting: CoverageReporting) {

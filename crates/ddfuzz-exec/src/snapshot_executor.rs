@@ -14,8 +14,8 @@ use crate::program_trust::{EndReason, ProgramTrust};
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
 use crate::{
-    CoverageReporting, Ended, ExecError, Executor, Freshness, Run, RunCoverage, Target, TimeLimit,
-    Way, ways,
+    CoverageReporting, CoveredCode, Ended, ExecError, Executor, Freshness, NotCovered, Run,
+    RunCoverage, Target, TimeLimit, Way, ways,
 };
 
 /// Number of runs from one check to the next.
@@ -91,7 +91,7 @@ impl SnapshotExecutor {
                     forking.limit_time(time);
                 }
                 if self.covers_blocks {
-                    forking.cover_blocks()?;
+                    let _ = forking.cover_blocks()?; // they are covered already, by the runner
                     forking.report_coverage(self.reporting);
                 }
                 Ok(empty.insert(forking))
@@ -232,13 +232,17 @@ impl Executor for SnapshotExecutor {
         self.runner.places()
     }
 
-    fn cover_blocks(&mut self) -> Result<Option<usize>, ExecError> {
+    fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
         let places = self.runner.cover_blocks()?;
-        self.covers_blocks = places.is_some();
+        self.covers_blocks = places.is_ok();
         if let Some(forking) = self.forking.as_mut().filter(|_| self.covers_blocks) {
-            forking.cover_blocks()?;
+            let _ = forking.cover_blocks()?; // as above
         }
         Ok(places)
+    }
+
+    fn code(&self) -> Option<CoveredCode> {
+        self.runner.code()
     }
 
     fn report_coverage(&mut self, reporting: CoverageReporting) {

@@ -17,6 +17,8 @@ pub(super) const LOCK: &str = ".lock";
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 pub(super) const STATE: &str = "state.json";
 pub(super) const STATS: &str = "stats.jsonl";
+/// File name of the record of the code that a campaign has reached.
+pub(super) const CODE: &str = "code.json";
 pub(super) const TRIAGED: &str = "triage.jsonl";
 pub(super) const CORPUS: &str = "corpus";
 /// Folder in the output directory for the bundled programs that `reproduce.sh` scripts run.

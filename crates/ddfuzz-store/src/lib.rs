@@ -15,6 +15,7 @@
 //! corpus/HASH                           inputs with new coverage
 //! bin/HASH/NAME                         bundled programs, for reproduce.sh
 //! state.json stats.jsonl                checkpoint and statistics of the campaign
+//! code.json                             code of an unmodified program that the campaign has reached
 //! triage.jsonl                          journal of `ddfuzz triage`, one line for each input
 //! studies/CAMPAIGN.json                 result of a study of many utilities
 //! ```
@@ -32,6 +33,7 @@
 //! completes its entry.
 
 mod campaign;
+mod code;
 mod error;
 mod filing;
 pub mod foreign;
@@ -48,6 +50,7 @@ mod triage_journal;
 mod writer;
 
 pub use campaign::{Build, Campaign, CampaignFile, SettingsFile, Status, VERSION};
+pub use code::{CodeCoverage, FileCoverage, UnreachedFunction};
 pub use error::StoreError;
 pub use filing::Filed;
 pub use group::{Entry, Group, GroupRecord, Minimized, Proved};

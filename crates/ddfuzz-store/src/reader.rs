@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::campaign::{self, DirectoryState};
+use crate::code::CodeCoverage;
 use crate::group::{self, GroupIndex};
 use crate::{
     CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Minimized, StoreError, hash_of, json,
@@ -191,6 +192,14 @@ impl Reader {
     /// none.
     pub fn stats(&self) -> Result<Vec<u8>, StoreError> {
         Ok(json::bytes(&self.root.join(layout::STATS))?.unwrap_or_default())
+    }
+
+    /// Reads which code of an unmodified program the directory's campaign has reached (`code.json`);
+    /// `None` if nothing is recorded. Fails if the file cannot be read or is damaged.
+    pub fn code(&self) -> Result<Option<CodeCoverage>, StoreError> {
+        let current = self.campaigns()?.current.map(|campaign| campaign.id);
+        let code = json::read::<CodeCoverage>(&self.root.join(layout::CODE))?;
+        Ok(code.filter(|code| Some(&code.campaign) == current.as_ref()))
     }
 
     /// Returns whether the campaign's corpus contains this input.

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::Serialize;
 
 use crate::campaign::{self, DirectoryState};
+use crate::code::CodeCoverage;
 use crate::group::{self, GroupIndex};
 use crate::reader::State;
 use crate::{
@@ -191,6 +192,11 @@ impl Store {
         let answer = stats.append(&text);
         self.stats = Some(stats);
         Ok(answer.map(drop)?)
+    }
+
+    /// Writes which code of an unmodified program the campaign has reached (`code.json`).
+    pub fn write_code(&mut self, code: &CodeCoverage) -> Result<(), StoreError> {
+        json::write(&self.reader.root().join(layout::CODE), code)
     }
 
     /// Adds an input to the campaign's corpus and returns the path of its file.

@@ -52,6 +52,6 @@ pub use observable::{Conditions, Unobservable};
 pub use reported_object::Object;
 pub use site::{Site, short_function, short_source};
 pub use stopped::{StoppedClassifier, StoppedCrash};
-pub use symbols::{Place, Symbolizer};
+pub use symbols::{Place, Symbolizer, demangle};
 pub use tracee::{Start, Tracee, Untraced};
 pub use triager::{Quick, Settings, Triager, Verdict};

@@ -1,7 +1,10 @@
 //! Guided campaigns on unmodified, stripped programs.
 
+use serde_json::Value;
+
 use super::targets::{Built, assert_whole, call, corpus, minimal, program};
 use crate::ddfuzz::Desk;
+use crate::needs;
 
 /// A bug behind two bytes, each in a block of its own.
 const NESTED: &str = "\
@@ -41,4 +44,125 @@ fn a_stripped_program_is_guided_by_its_blocks() {
         assert_whole(&out);
         desk.is_left_clean();
     }
+}
+
+/// A function for each of two bytes, one that nothing calls, and one that runs before any input.
+const NAMED: &str = "\
+#include <unistd.h>
+volatile int place;
+void prepared(void) { place = 3; }
+void common(void) { place = 1; }
+void forbidden(void) { for (int at = 0; at < place; at++) if (place == 2) place = 1; }
+int main(int argc, char **argv) {
+    char text[64] = {0};
+    prepared();
+    if (read(0, text, sizeof text) < 1) return 1;
+    common();
+    if (argc > 1) forbidden();
+    return 0;
+}
+";
+
+/// What `show --json` says of the code that a campaign has reached.
+fn code(desk: &Desk) -> Value {
+    desk.call("show --json out").exits(0).json()["code"].clone()
+}
+
+/// The names of the functions that were never reached, else their addresses.
+fn never_reached(code: &Value) -> Vec<&str> {
+    let never = code["never_reached"].as_array().unwrap().iter();
+    never
+        .filter_map(|one| one["name"].as_str().or(one["address"].as_str()))
+        .collect()
+}
+
+const GUIDED: &str =
+    "run --json --seed 1 --max-len 4 --runs 300 --jobs 1 --generator guided -o out -- ./named";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn functions_that_no_run_has_reached_are_named() {
+    let desk = Desk::new();
+    if program(&desk, "named", Built::Plain, NAMED, &[]).is_none() {
+        return;
+    }
+    desk.call(GUIDED).exits(0);
+    let named = code(&desk);
+    assert_eq!(never_reached(&named), ["forbidden"], "{named}");
+    let file = &named["files"][0];
+    assert_eq!(file["functions"], 3, "{file}");
+    assert_eq!(file["functions_of"], 4, "{file}");
+    assert!(
+        file["blocks"].as_u64() < file["blocks_of"].as_u64(),
+        "{file}"
+    );
+    let text = desk.call("show out").exits(0).out;
+    assert!(
+        text.contains("never reached: 1 function: forbidden ("),
+        "{text}"
+    );
+    let report = desk.call("report out --json").exits(0).json();
+    assert_eq!(report["code"], named);
+    desk.call("report out").exits(0);
+    let page = String::from_utf8(desk.read("out/report.html")).unwrap();
+    assert!(page.contains("3 of 4 functions") && page.contains("forbidden"));
+    // Without symbols the same function has an address.
+    let address = &named["never_reached"][0]["address"];
+    desk.call("run --runs 0 -o other -- ./named").exits(0);
+    assert_eq!(
+        desk.call("show --json other").exits(0).json()["code"],
+        Value::Null
+    );
+    let stripped = Desk::new();
+    program(&stripped, "named", Built::Stripped, NAMED, &[]);
+    stripped.call(GUIDED).exits(0);
+    assert_eq!(never_reached(&code(&stripped)), [address.as_str().unwrap()]);
+    desk.is_left_clean();
+}
+
+/// A library that a program brings along, and a program that calls one of its functions.
+const LIBRARY: &str = "\
+volatile int place;
+int used(int letter) { if (letter == 'x') { place = 1; return 2; } return 0; }
+int unused(int letter) { return letter == 'y'; }
+";
+const USER: &str = "\
+#include <unistd.h>
+int used(int letter);
+int main(void) { char text[4] = {0}; if (read(0, text, 4) < 0) return 1; return used(text[0]); }
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn libraries_that_a_program_brings_along_are_covered() {
+    if needs::program("cc").is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("own.c", LIBRARY);
+    desk.write("user.c", USER);
+    for words in [
+        "-O1 -shared -fPIC -o libown.so own.c",
+        "-O1 -o user user.c -L. -lown -Wl,-rpath,$ORIGIN",
+    ] {
+        let made = desk.command("cc").args(words.split(' ')).status();
+        assert!(made.unwrap().success());
+    }
+    for way in ["inject", "snapshot"] {
+        let words = format!(
+            "run --json --seed 1 --max-len 2 --runs 3000 --jobs 1 --generator guided --exec {way} \
+             -o out -- ./user"
+        );
+        desk.call(&words).exits(0);
+        let code = code(&desk);
+        let files = code["files"].as_array().unwrap();
+        assert_eq!(files.len(), 2, "{code}");
+        assert!(files[1]["file"].as_str().unwrap().ends_with("libown.so"));
+        assert_eq!(never_reached(&code), ["unused"], "{code}");
+        // The letter that only the library asks for was found.
+        let kept = corpus(&desk.file("out"));
+        assert!(kept.values().any(|text| text.starts_with(b"x")), "{kept:?}");
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
+    desk.is_left_clean();
 }

@@ -88,15 +88,30 @@ fn duplicates_are_counted_and_not_stored() {
 
 #[test]
 fn magic_bytes_are_found_by_what_the_target_compares() {
-    for built in [Built::Harness, Built::Afl] {
+    for (built, way) in [
+        (Built::Harness, "harness"),
+        (Built::Afl, "forkserver"),
+        (Built::Stripped, "snapshot"),
+        (Built::Stripped, "inject"),
+    ] {
+        if built == Built::Stripped && !cfg!(target_arch = "x86_64") {
+            continue;
+        }
         let desk = Desk::new();
-        if gates(&desk, "gates", built, &["-DFEW", "-DNONE", "-DWORD"]).is_none() {
+        let mut macros = vec!["-DFEW", "-DNONE", "-DWORD"];
+        if built == Built::Stripped {
+            macros.extend(["-DPROGRAM", "-DLLVMFuzzerTestOneInput=take"]);
+        }
+        if gates(&desk, "gates", built, &macros).is_none() {
             return;
         }
         // The words of the program are taken away, so that only comparisons tell of it.
-        let words = "run --json --seed 1 --max-len 32 --runs 400000 --no-auto-dict -o out";
+        let words = format!(
+            "run --json --seed 1 --max-len 32 --runs 400000 --no-auto-dict --generator guided \
+             --exec {way} -o out"
+        );
         let until = ["--until", "first", "--", "./gates"];
-        let result = call(&desk, words, &until).exits(1).json();
+        let result = call(&desk, &words, &until).exits(1).json();
         let found: BTreeSet<Vec<u8>> = minimal(&result).into_iter().collect();
         assert!(found.contains(&b"MAGIC-01"[..]), "{built:?}: {result}");
     }

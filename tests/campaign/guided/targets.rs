@@ -22,6 +22,8 @@ pub enum Built {
     Sanitized,
     /// By any C compiler, without instrumentation and symbols.
     Stripped,
+    /// By any C compiler, without instrumentation.
+    Plain,
 }
 
 impl Built {
@@ -34,6 +36,7 @@ impl Built {
             Built::Harness => ("clang", &["-fsanitize=fuzzer"]),
             Built::Sanitized => ("clang", &["-fsanitize=fuzzer,address"]),
             Built::Stripped => ("cc", &["-s"]),
+            Built::Plain => ("cc", &[]),
         }
     }
 }

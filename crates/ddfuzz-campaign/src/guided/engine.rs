@@ -14,6 +14,7 @@ use super::{
     broker_link::{self, BrokerLink},
     hang_examiner::HangExaminer,
     messages::{Heartbeat, JudgedHang, Order},
+    reached_code::ReachedCode,
     server::{Peer, Role, WorkerServer},
 };
 use crate::campaign_state::CampaignState;
@@ -97,6 +98,8 @@ pub(super) struct GuidedEngine<'a> {
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
+    /// Code of an unmodified program that runs have reached.
+    pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
     /// Receives notes for the user.
@@ -143,6 +146,7 @@ impl<'a> GuidedEngine<'a> {
             workers: Workers::default(),
             minimized: Duration::ZERO,
             best: Heartbeat::default(),
+            code: ReachedCode::default(),
             failed: None,
             notes,
             note,
@@ -262,6 +266,9 @@ impl<'a> GuidedEngine<'a> {
             self.saved = Instant::now();
             self.session.append_stats(&self.progress())?;
         }
+        if self.code.is_due() {
+            self.save_code()?;
+        }
         let edges = server.peers.iter().map(|peer| peer.heartbeat);
         if let Some(best) = edges.max_by_key(|heartbeat| heartbeat.edges)
             && best.edges >= self.best.edges
@@ -333,10 +340,29 @@ impl<'a> GuidedEngine<'a> {
         self.rebuilt = false;
         // The new build has other edges.
         self.best = Heartbeat::default();
+        self.code = ReachedCode::default();
         self.outstanding = 0;
         self.paused += since.elapsed();
         self.ended = None;
         Ok(!self.is_over())
+    }
+
+    /// Records which code of an unmodified program was reached, if there is anything new.
+    fn save_code(&mut self) -> Result<(), CampaignError> {
+        let Minimizing { target, way, .. } = &self.settings.minimizing;
+        let recorded = self.code.record(target, *way, self.groups.campaign());
+        let code = match recorded {
+            Ok(Some(code)) => code,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.tell(format!("which code was reached is not recorded: {error}"));
+                return Ok(());
+            }
+        };
+        let store = self.session.store;
+        let written = self.session.with_space(|| lock(store).write_code(&code));
+        self.session
+            .or_stopped(written.map_err(CampaignError::from), ())
     }
 
     /// Answers a worker's heartbeat: counts the runs that it reports, and grants new ones.
@@ -467,6 +493,7 @@ impl GuidedEngine<'_> {
             return Err(error);
         }
         let fuzzed = self.fuzzed();
+        self.save_code()?;
         self.examine_rest()?;
         self.save_state(false)?;
         if self.settings.when != When::Off {

@@ -59,6 +59,8 @@ pub(super) struct TargetExecutor {
     pub(super) hangs: KnownHangs,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
+    /// For each block of an unmodified program, whether the main process knows that it was reached.
+    pub(super) reported_blocks: Option<Vec<bool>>,
 }
 
 impl TargetExecutor {
@@ -73,6 +75,7 @@ impl TargetExecutor {
     ) -> Result<TargetExecutor, ExecError> {
         let mut executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
         let places = executor.cover_blocks()?.unwrap_or(1);
+        let reported_blocks = executor.code().map(|_| vec![false; places]);
         let map = StdMapObserver::owned(EDGES, vec![0; places]);
         let map = HitcountsMapObserver::new(map).track_indices();
         let handle = map.handle();
@@ -88,6 +91,7 @@ impl TargetExecutor {
             timeouts: AdaptiveTimeout::new(target.limits),
             hangs: KnownHangs::new(before),
             heartbeat,
+            reported_blocks,
         })
     }
 

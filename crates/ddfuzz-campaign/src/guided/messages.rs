@@ -64,6 +64,9 @@ pub(super) enum Request {
     },
     /// Stores an input in the corpus of the output directory.
     AddToCorpus,
+    /// Reports blocks of an unmodified program that the worker's runs have reached. The body has
+    /// their numbers.
+    Reached,
     /// Submits an input whose run took too long, to be examined whether it hangs.
     Hang {
         /// Number that the worker gives this submission.

@@ -14,6 +14,7 @@ mod hangs;
 mod messages;
 mod monitors;
 mod process;
+mod reached_code;
 mod server;
 mod structure;
 mod worker;

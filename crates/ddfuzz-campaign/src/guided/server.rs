@@ -188,12 +188,9 @@ impl GuidedEngine<'_> {
             | Request::Worker { .. }
             | Request::Note(_)
             | Request::Failed(_) => Reply::Done,
-            Request::AddToCorpus => {
-                // Another worker may have sent the same input.
-                let mut store = lock(self.session.store);
-                let is_new = !store.reader().has_in_corpus(body);
-                store.add_to_corpus(body)?;
-                self.corpus += u64::from(is_new);
+            Request::AddToCorpus => self.keep_input(body)?,
+            Request::Reached => {
+                self.code.add(body);
                 Reply::Done
             }
             Request::Hang { .. } => self.take_suspect(peer, request, body)?,
@@ -236,6 +233,15 @@ impl GuidedEngine<'_> {
             }
             writing => self.write(writing, body)?,
         })
+    }
+
+    /// Stores an input in the corpus, unless another worker has sent the same.
+    fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
+        let mut store = lock(self.session.store);
+        let is_new = !store.reader().has_in_corpus(input);
+        store.add_to_corpus(input)?;
+        self.corpus += u64::from(is_new);
+        Ok(Reply::Done)
     }
 
     /// Counts runs that were stopped as hangs with these signatures; if their group is not known
@@ -397,7 +403,11 @@ impl GuidedEngine<'_> {
             }
         };
         // Workers do not wait for an answer to these.
-        (!matches!(request, Request::AddToCorpus | Request::Hang { .. })).then_some(reply)
+        let is_told = matches!(
+            request,
+            Request::AddToCorpus | Request::Hang { .. } | Request::Reached
+        );
+        (!is_told).then_some(reply)
     }
 
     /// Handles the end of a connection: takes back the runs granted to the worker, and releases the

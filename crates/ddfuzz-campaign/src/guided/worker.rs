@@ -32,6 +32,7 @@ use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::process::{UnlinkedShMem, exit};
+use super::reached_code;
 use super::structure::StructureMutator;
 use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
@@ -217,6 +218,7 @@ where
         if looked.elapsed() >= LOOK {
             looked = Instant::now();
             executor.heartbeat.status = status(state, executor);
+            report_reached(state, executor)?;
             executor.hangs.learn_window(executor.timeouts.learned.cpu);
             manager.maybe_report_progress(state, REPORT)?;
         }
@@ -237,6 +239,7 @@ where
         main_process.ask_done(&request, &[]).map_err(fail)?;
     }
     executor.heartbeat.status = status(evaluator.state, executor);
+    report_reached(evaluator.state, executor)?;
     executor.heartbeat.send_heartbeat().map_err(fail)?;
     evaluator.manager.send_exiting()
 }
@@ -369,6 +372,27 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
         unstable: unstable.map_or(0, |unstable| unstable.unstable_entries().len() as u64),
         ..executor.heartbeat.status
     }
+}
+
+/// Sends the main process the blocks of an unmodified program that runs have reached since the last
+/// call.
+fn report_reached(state: &State, executor: &mut TargetExecutor) -> Result<(), Error> {
+    let metadata = state.named_metadata_map();
+    let history = metadata.get::<MapFeedbackMetadata<u8>>(EDGES);
+    let Some((reported, history)) = executor.reported_blocks.as_mut().zip(history) else {
+        return Ok(());
+    };
+    let places = history.history_map.iter().zip(reported).enumerate();
+    let new = places.filter(|(_, (count, reported))| **count != 0 && !**reported);
+    let message = reached_code::to_bytes(new.map(|(block, (_, reported))| {
+        *reported = true;
+        block
+    }));
+    if message.is_empty() {
+        return Ok(());
+    }
+    let main_process = &executor.heartbeat.main_process;
+    main_process.tell(&Request::Reached, &message).map_err(fail)
 }
 
 /// A LibAFL feedback that has each new input of the corpus stored, as `corpus/HASH` of the output

@@ -37,10 +37,12 @@ impl Engine<'_> {
         screen: &mut dyn Screen<CleanPhase>,
         totals: &mut CleanTotals,
     ) -> Result<(), CleanError> {
-        screen.note(
-            "the target reports no coverage: of the inputs with the same behaviour the smallest is \
-             kept, and no file is trimmed",
-        );
+        let why = contents.not_covered.map(|why| format!(" ({why})"));
+        screen.note(&format!(
+            "the target reports no coverage{}: of the inputs with the same behaviour the smallest \
+             is kept, and no file is trimmed",
+            why.unwrap_or_default()
+        ));
         let (mut healthy, recovered) = self.sort_out(contents, screen, totals)?;
         healthy.extend(recovered);
         healthy.sort_unstable();

@@ -39,6 +39,8 @@ struct Engine<'a> {
     paths: CleanPaths,
     /// Whether several runs may share a process.
     freshness: Freshness,
+    /// Whether the blocks that runs of an unmodified program reach are its coverage.
+    blocks: bool,
     /// Pool of started targets, used by all steps.
     runners: &'a Runners,
     stop: &'a AtomicBool,
@@ -66,30 +68,46 @@ pub fn clean(
         cleaning,
         paths: CleanPaths::of(&root),
         freshness: Freshness::Shared,
+        blocks: true,
         runners: &runners,
         stop,
     };
     loop {
-        if let Some(result) = engine.attempt(screen)? {
-            return Ok(result);
+        match engine.attempt(screen)? {
+            Attempt::Done(result) => return Ok(*result),
+            Attempt::DependsOnEarlierRuns => {
+                screen.note(
+                    "what an input reaches depends on the inputs that ran before it in the same \
+                     process: each input is run in a separate process, which takes longer",
+                );
+                engine.freshness = Freshness::Fresh;
+            }
+            Attempt::LacksCoverage => {
+                screen.note(
+                    "some runs end differently with breakpoints in the program's code, so its \
+                     coverage is not known",
+                );
+                engine.blocks = false;
+            }
         }
-        screen.note(
-            "what an input reaches depends on the inputs that ran before it in the same process: \
-             each input is run in a separate process, which takes longer",
-        );
         runners.clear();
-        engine.freshness = Freshness::Fresh;
     }
 }
 
+/// What came of performing all steps of a cleanup.
+enum Attempt {
+    Done(Box<CleanResult>),
+    /// What an input reaches depends on earlier runs in the same process, so that the cleanup must
+    /// be repeated with a process for each run.
+    DependsOnEarlierRuns,
+    /// Runs of an unmodified program did not report the blocks that they reach, so that the cleanup
+    /// must be repeated without coverage.
+    LacksCoverage,
+}
+
 impl Engine<'_> {
-    /// Performs all steps of the cleanup once. Returns `None` if what an input reaches depends on
-    /// earlier runs in the same process, so that the cleanup must be repeated with a process for
-    /// each run.
-    fn attempt(
-        &self,
-        screen: &mut dyn Screen<CleanPhase>,
-    ) -> Result<Option<CleanResult>, CleanError> {
+    /// Performs all steps of the cleanup once.
+    fn attempt(&self, screen: &mut dyn Screen<CleanPhase>) -> Result<Attempt, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
         let mut kept = KeptSet {
@@ -116,11 +134,17 @@ impl Engine<'_> {
         if contents.is_empty() {
             return Err(CleanError::unread());
         }
+        if self.runners.have_differed() {
+            return Ok(Attempt::DependsOnEarlierRuns);
+        }
+        if self.lacks_coverage(&contents)? {
+            return Ok(Attempt::LacksCoverage);
+        }
         let reserve = match contents.places {
             Some(_) => {
                 let healthy = self.cover(&mut contents, &mut kept, screen, &mut totals)?;
                 let Some(healthy) = healthy else {
-                    return Ok(None);
+                    return Ok(Attempt::DependsOnEarlierRuns);
                 };
                 Some(Reserve::new(&contents, healthy))
             }
@@ -129,8 +153,24 @@ impl Engine<'_> {
                 None
             }
         };
-        self.finish(kept, reserve.as_ref(), screen, totals)
-            .map(Some)
+        let result = self.finish(kept, reserve.as_ref(), screen, totals)?;
+        Ok(Attempt::Done(Box::new(result)))
+    }
+
+    /// Whether a run of an unmodified program ended by itself and did not report the blocks that it
+    /// reached.
+    fn lacks_coverage(&self, contents: &Contents) -> Result<bool, CleanError> {
+        let by_blocks = matches!(self.cleaning.way, Way::Inject | Way::Snapshot);
+        if !by_blocks || contents.places.is_none() {
+            return Ok(false);
+        }
+        for number in (0..contents.len()).filter(|number| !contents.is_suspicious(*number)) {
+            let seen = contents.seen(number)?;
+            if seen.ended.is_exit() && seen.features.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn settings(&self) -> MeasureSettings<'_> {
@@ -142,6 +182,7 @@ impl Engine<'_> {
             max_len: cleaning.max_len,
             learn_limit: cleaning.learn_limit,
             freshness: self.freshness,
+            blocks: self.blocks,
             runners: Some(self.runners),
             stop: self.stop,
         }

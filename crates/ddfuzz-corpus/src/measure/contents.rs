@@ -12,7 +12,7 @@ use super::gather::NotRead;
 use super::{FileCounts, MeasureProgress, gather};
 use crate::journal::{Journal, JournalState, Observation, RecordPosition};
 use crate::{ContentId, Feature};
-use ddfuzz_exec::Freshness;
+use ddfuzz_exec::{Freshness, NotCovered};
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::Unread;
 
@@ -35,6 +35,8 @@ pub struct Contents {
     pub opened: JournalState,
     /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
     pub places: Option<usize>,
+    /// Why the target reports no coverage, where that is known.
+    pub not_covered: Option<NotCovered>,
     /// Whether the runs shared processes.
     pub freshness: Freshness,
     /// Whether measuring was stopped: files and contents may be missing then.

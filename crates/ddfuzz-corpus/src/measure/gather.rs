@@ -13,7 +13,7 @@ use super::{MeasureError, MeasureProgress, MeasureSettings, journal_of};
 use crate::ContentId;
 use crate::journal::{self, Journal, JournalIdentity, RecordPosition};
 use crate::listing::Listing;
-use ddfuzz_exec::Freshness;
+use ddfuzz_exec::{Freshness, NotCovered};
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
@@ -24,6 +24,7 @@ pub struct Gathered {
     index: ContentIndex,
     out: PathBuf,
     places: Option<usize>,
+    not_covered: Option<NotCovered>,
     freshness: Freshness,
 }
 
@@ -43,6 +44,7 @@ pub fn gather(
     let suspicion = CrashSuspicion::of(settings)?;
     let runner = Runners::take(settings, suspicion)?;
     let (places, freshness) = (runner.places(), runner.freshness());
+    let not_covered = runner.not_covered();
     Runners::give_back(settings, runner);
     let spool = PathSpool::create(out).map_err(FileError::at("make a file in", out))?;
     let shared = Shared {
@@ -73,6 +75,7 @@ pub fn gather(
         index,
         out: out.to_owned(),
         places,
+        not_covered,
         freshness,
     })
 }
@@ -131,6 +134,7 @@ impl Gathered {
             progress,
             opened,
             places,
+            not_covered: self.not_covered,
             freshness,
             interrupted: settings.stopped(),
         })

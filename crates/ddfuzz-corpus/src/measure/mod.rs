@@ -69,6 +69,8 @@ pub struct MeasureSettings<'a> {
     /// Whether runs may share a process, if the way of execution can. In a separate process a run
     /// does not depend on earlier runs.
     pub freshness: Freshness,
+    /// Whether the blocks that runs of an unmodified program reach are its coverage.
+    pub blocks: bool,
     /// Pool of started targets that workers take from; if `None`, each worker starts one.
     pub runners: Option<&'a Runners>,
     /// When it turns true, current runs end and no further ones start.

@@ -2,14 +2,15 @@
 //! killed alone in a new process.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::MeasureSettings;
 use crate::Features;
 use crate::journal::Observation;
 use ddfuzz_exec::{
-    CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit,
-    start, start_covered,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, NotCovered, RefusalReason,
+    Run, Target, TimeLimit, start, start_covered,
 };
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
@@ -48,7 +49,11 @@ impl CrashSuspicion {
 
 /// Pool of started targets that are idle, since a start costs as much as many runs.
 #[derive(Default)]
-pub struct Runners(Mutex<Vec<Runner>>);
+pub struct Runners {
+    idle: Mutex<Vec<Runner>>,
+    /// Whether a process that runs many inputs was found to run them otherwise than a new one does.
+    differed: AtomicBool,
+}
 
 impl Runners {
     /// Takes an idle target from the pool whose runs share processes as `settings` request, or
@@ -58,7 +63,7 @@ impl Runners {
         suspicion: CrashSuspicion,
     ) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
-            let mut idle = lock(&runners.0);
+            let mut idle = lock(&runners.idle);
             let fits = |runner: &Runner| runner.asked == settings.freshness;
             let at = idle.iter().position(fits)?;
             Some(idle.swap_remove(at))
@@ -69,19 +74,31 @@ impl Runners {
     /// Puts a target that is idle again back into the pool, if there is one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
-            lock(&runners.0).push(runner);
+            let mut refusals = runner.executor.refusals().into_iter();
+            if refusals.any(|(reason, _)| reason == RefusalReason::Differs) {
+                runners.differed.store(true, Ordering::Relaxed);
+            }
+            lock(&runners.idle).push(runner);
         }
     }
 
     /// Stops all idle targets of the pool, and empties it.
     pub fn clear(&self) {
-        lock(&self.0).clear();
+        lock(&self.idle).clear();
+        self.differed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a process that runs many inputs was found to run them otherwise than a new one does.
+    pub fn have_differed(&self) -> bool {
+        self.differed.load(Ordering::Relaxed)
     }
 }
 
 /// A started target with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
+    /// Why runs report no coverage, if that was asked.
+    not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
     many: usize,
@@ -96,7 +113,7 @@ impl Runner {
         suspicion: CrashSuspicion,
     ) -> Result<Runner, ExecError> {
         let Target { limits, .. } = settings.target;
-        let executor = match settings.freshness {
+        let mut executor = match settings.freshness {
             Freshness::Fresh => start_covered(settings.target, settings.way)?,
             Freshness::Shared => {
                 let started = start(settings.target, Some(settings.way), Freshness::Shared)?;
@@ -105,8 +122,13 @@ impl Runner {
                 executor
             }
         };
+        let not_covered = match settings.blocks {
+            true => executor.cover_blocks()?.err(),
+            false => None,
+        };
         Ok(Runner {
             executor,
+            not_covered,
             timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
             suspicion,
             many: MANY,
@@ -118,6 +140,11 @@ impl Runner {
     /// coverage.
     pub(super) fn places(&self) -> Option<usize> {
         self.executor.places()
+    }
+
+    /// Returns why runs of the target report no coverage.
+    pub(super) fn not_covered(&self) -> Option<NotCovered> {
+        self.not_covered
     }
 
     /// Returns whether several runs of the target share a process, or each has a separate one.

@@ -158,12 +158,13 @@ impl CoverageOracle {
         let mut patient = target.clone();
         let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
         patient.limits = time.within(target.limits);
-        let fresh = start_covered(&patient, way)?;
-        if fresh.places().is_none_or(|places| places == 0) {
+        let mut fresh = start_covered(&patient, way)?;
+        if fresh.cover_blocks()?.is_err() || fresh.places().is_none_or(|places| places == 0) {
             return Err(TrimError::NoCoverage { way });
         }
         let mut quick = start(target, Some(way), Freshness::Shared)?.executor;
         quick.report_coverage(CoverageReporting::Every);
+        let _ = quick.cover_blocks()?; // `fresh` has shown that they can be covered
         Ok(CoverageOracle {
             prefilter: Prefilter::for_runs(quick.freshness()),
             quick,

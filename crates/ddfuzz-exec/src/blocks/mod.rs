@@ -1,32 +1,41 @@
 //! Coverage of unmodified programs: which basic blocks a run reaches, by breakpoints that are hit
 //! once (x86-64).
 //!
-//! ddfuzz shares a copy of the program's code with the target's server (`runtime/blocks.h`), and
+//! ddfuzz shares a copy of the code with the target's server (`runtime/blocks.h`), and
 //! writes breakpoints into it between runs. To learn what a run reaches that no run before has, the
 //! breakpoints at known blocks stay out, so that such runs cost nothing more. To learn all blocks
 //! of a run, all breakpoints are set before it.
 
+mod code;
 mod starts;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
+pub(crate) use code::libraries_in;
+pub use code::{CodeFunction, CoveredCode};
+
 use std::collections::HashSet;
-use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, path::Path};
+use std::path::{Path, PathBuf};
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
 use crate::observations::{CoverageReporting, RunCoverage};
-use crate::observe::image::Image;
 use crate::shared_page::keep_length;
 use crate::{Ended, Run};
+use code::CodeModule;
 
 /// Size of a page of memory in bytes.
 const PAGE: u64 = 4096;
 /// Offsets and sizes of `struct block_table`, in bytes.
 const HIT_COUNT: u64 = 8;
 const SEGMENTS: usize = 40;
-const SEGMENT: usize = 56;
+const SEGMENT: usize = 88;
+/// Offset of `placed` in a segment.
+const PLACED: usize = 24;
 const HIT: usize = 16;
+/// Size of `struct block_table` in bytes.
+const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
 /// Maximum number of segments of code, `MOST_CODE_SEGMENTS` of the same file.
-const MOST_SEGMENTS: usize = 8;
+const MOST_SEGMENTS: usize = 64;
 /// Number of runs without an interruption that ended differently because of breakpoints, after
 /// which none are set any more.
 const MOST_CONFLICTS: u32 = 16;
@@ -34,6 +43,10 @@ const MOST_CONFLICTS: u32 = 16;
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
 /// its bytes with and without breakpoints.
 struct CodeSegment {
+    /// Index of the module that it is of.
+    module: usize,
+    /// Device and inode of a library's file; zeros for the program.
+    file: (u64, u64),
     /// Address before loading, a multiple of the page size.
     address: u64,
     /// Length in bytes, a multiple of the page size.
@@ -59,6 +72,8 @@ struct CodeSegment {
 enum Armed {
     Nothing,
     Unreached,
+    /// All but those that were hit since they were set.
+    All,
     /// Not known: runs may have hit some.
     Some,
 }
@@ -66,11 +81,17 @@ enum Armed {
 /// The shared code of a program, and what its runs have reached.
 pub(crate) struct BlockCoverage {
     file: File,
+    modules: Vec<Arc<CodeModule>>,
     segments: Vec<CodeSegment>,
-    /// Addresses before loading of the blocks, ascending. A block is known by its index.
+    /// Addresses before loading of the blocks, each with its module's key, ascending. A block is
+    /// known by its index.
     starts: Vec<u64>,
     reached: Vec<bool>,
+    /// Whether a server passes the block before its fork point.
+    at_start: Vec<bool>,
     armed: Armed,
+    /// Blocks whose breakpoints were hit while all were set.
+    hit: Vec<usize>,
     hits_at: u64,
     /// Blocks that runs of the current call have hit: index of the run within the call, and of the
     /// block.
@@ -85,41 +106,49 @@ pub(crate) struct BlockCoverage {
 }
 
 impl BlockCoverage {
-    /// Finds the blocks of the program at `path`; `None` if none is found, if they lie in more than
-    /// 8 segments, or if the processor is not x86-64. Fails when memory cannot be had.
-    pub(crate) fn of(path: &Path) -> io::Result<Option<BlockCoverage>> {
-        let Some(image) = cfg!(target_arch = "x86_64")
-            .then(|| Image::read(path))
-            .flatten()
-        else {
-            return Ok(None);
-        };
-        let starts = starts::block_starts(&image);
-        let mut at = PAGE;
-        let hits_at = at;
-        at += (starts.len() * HIT) as u64;
+    /// Finds the blocks of the program at `path` and of its libraries among the files `loaded`;
+    /// `None` if it has none that are known. Fails when memory cannot be had.
+    pub(crate) fn of(path: &Path, loaded: &[PathBuf]) -> io::Result<Option<BlockCoverage>> {
+        BlockCoverage::of_modules(code::modules(path, loaded))
+    }
+
+    fn of_modules(modules: Vec<Arc<CodeModule>>) -> io::Result<Option<BlockCoverage>> {
+        let starts = code::starts_of(&modules);
+        let hits_at = TABLE.next_multiple_of(PAGE);
+        let mut at = hits_at + (starts.len() * HIT) as u64;
         let mut segments = Vec::new();
-        for segment in image.segments.into_iter().filter(|it| it.executable) {
-            let range = segment.address..segment.address + segment.bytes.len() as u64;
-            let here = within(&starts, &range);
-            if !here.is_empty() {
-                let shared = CodeSegment::new(segment.address, &segment.bytes, here, at);
-                at = shared.sites + shared.length / 8;
-                segments.push(shared);
+        for (number, module) in modules.iter().enumerate() {
+            for segment in &module.segments {
+                let begin = code::key(number) + segment.address;
+                let here = within(&starts, &(begin..begin + segment.bytes.len() as u64));
+                if !here.is_empty() {
+                    let file = match number {
+                        0 => (0, 0),
+                        _ => (module.device, module.inode),
+                    };
+                    let of = (number, file);
+                    let shared = CodeSegment::new(of, segment.address, &segment.bytes, here, at);
+                    at = shared.sites + shared.length / 8;
+                    segments.push(shared);
+                }
             }
         }
-        if segments.is_empty() || segments.len() > MOST_SEGMENTS {
+        segments.truncate(MOST_SEGMENTS);
+        if segments.first().is_none_or(|first| first.module != 0) {
             return Ok(None);
         }
         let file = File::from(crate::input::memory_file(c"ddfuzz-code")?);
         file.set_len(at.next_multiple_of(PAGE))?;
         keep_length(&file)?;
-        let blocks = BlockCoverage {
+        let mut blocks = BlockCoverage {
             file,
+            modules,
             segments,
             reached: vec![false; starts.len()],
+            at_start: vec![false; starts.len()],
             starts,
-            armed: Armed::Nothing,
+            armed: Armed::Some,
+            hit: Vec::new(),
             hits_at,
             pending: Vec::new(),
             first_run: 0,
@@ -128,7 +157,52 @@ impl BlockCoverage {
             doubted: None,
         };
         blocks.write_table()?;
+        // So that what the server passes before its fork point is known.
+        blocks.arm(Armed::All)?;
         Ok(Some(blocks))
+    }
+
+    /// Reads, once a first server of the target has started, which blocks it has passed before its
+    /// fork point, and returns whether the server runs the shared code. Where it does so only for
+    /// some files, `Err` has the coverage of these alone, for another server.
+    pub(crate) fn after_first_start(&mut self) -> io::Result<Result<bool, BlockCoverage>> {
+        if self.word(0)? != 1 {
+            return Ok(Ok(false));
+        }
+        let mut placed = vec![false; self.modules.len()];
+        for (number, segment) in self.segments.iter().enumerate() {
+            placed[segment.module] |=
+                self.word((SEGMENTS + SEGMENT * number + PLACED) as u64)? == 1;
+        }
+        if placed.contains(&false) {
+            let mut placed = placed.into_iter();
+            self.modules.retain(|_| placed.next() == Some(true));
+            let modules = std::mem::take(&mut self.modules);
+            if let Some(other) = BlockCoverage::of_modules(modules)? {
+                return Ok(Err(other));
+            }
+            return Ok(Ok(false));
+        }
+        for (run, block) in self.take_hits()? {
+            if run == 0 {
+                self.at_start[block] = true;
+                self.reach(block);
+            }
+        }
+        Ok(Ok(true))
+    }
+
+    /// Returns what the blocks are.
+    pub(crate) fn code(&self) -> CoveredCode {
+        CoveredCode {
+            modules: self.modules.clone(),
+            at_start: self.at_start.clone(),
+        }
+    }
+
+    /// Begins a call to another server: it may have taken breakpoints out before its fork point.
+    pub(crate) fn server_started(&mut self) {
+        self.armed = Armed::Some;
     }
 
     fn write_table(&self) -> io::Result<()> {
@@ -144,7 +218,6 @@ impl BlockCoverage {
         for segment in &self.segments {
             header.extend(segment.words().iter().flat_map(|word| word.to_ne_bytes()));
             self.file.write_all_at(&segment.bytes, segment.original)?;
-            self.file.write_all_at(&segment.bytes, segment.code)?;
             self.file.write_all_at(&segment.sites(), segment.sites)?;
         }
         debug_assert_eq!(header.len(), SEGMENTS + SEGMENT * self.segments.len());
@@ -154,11 +227,6 @@ impl BlockCoverage {
     /// Returns the file that a server of the target inherits.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
-    }
-
-    /// Whether a server of the target runs the shared code.
-    pub(crate) fn is_in_use(&self) -> io::Result<bool> {
-        Ok(self.word(0)? == 1)
     }
 
     /// Returns the number of blocks.
@@ -190,44 +258,81 @@ impl BlockCoverage {
             _ if self.is_paused || self.is_given_up() => Armed::Nothing,
             CoverageReporting::Nothing => Armed::Nothing,
             CoverageReporting::Novel => Armed::Unreached,
-            CoverageReporting::Every => Armed::Some,
+            CoverageReporting::Every => Armed::All,
         };
-        if wanted != self.armed || wanted == Armed::Some {
-            for segment in &self.segments {
-                let code = match wanted {
-                    Armed::Nothing => &segment.bytes,
-                    Armed::Unreached => &segment.unreached,
-                    Armed::Some => &segment.armed,
-                };
-                self.file.write_all_at(code, segment.code)?;
+        self.arm(wanted)
+    }
+
+    /// Writes the code with these breakpoints.
+    fn arm(&mut self, wanted: Armed) -> io::Result<()> {
+        let hit = std::mem::take(&mut self.hit);
+        if wanted == self.armed {
+            for block in hit {
+                if let Some((segment, at)) = self.place(block) {
+                    let at = self.segments[segment].code + at as u64;
+                    self.file.write_all_at(&[starts::BREAKPOINT], at)?;
+                }
             }
-            self.armed = wanted;
+            return Ok(());
         }
+        for segment in &self.segments {
+            let code = match wanted {
+                Armed::Nothing => &segment.bytes,
+                Armed::Unreached => &segment.unreached,
+                Armed::All | Armed::Some => &segment.armed,
+            };
+            self.file.write_all_at(code, segment.code)?;
+        }
+        self.armed = wanted;
         Ok(())
+    }
+
+    /// Returns the index of the segment that a block is in, and its offset there.
+    fn place(&self, block: usize) -> Option<(usize, usize)> {
+        let start = self.starts[block];
+        self.segments
+            .iter()
+            .enumerate()
+            .find_map(|(number, segment)| {
+                let begin = code::key(segment.module) + segment.address;
+                let offset = usize::try_from(start.checked_sub(begin)?).ok()?;
+                (offset < segment.bytes.len()).then_some((number, offset))
+            })
     }
 
     /// Reads which blocks the runs of a request have hit, whose first run has the number `first`.
     pub(crate) fn end_request(&mut self, first: u64) -> io::Result<()> {
-        let count = self.word(HIT_COUNT)?;
-        if count == 0 {
-            return Ok(());
-        }
-        self.file.write_all_at(&[0; 8], HIT_COUNT)?;
-        self.armed = Armed::Some;
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let mut hits = vec![0; count.min(self.starts.len()) * HIT];
-        self.file.read_exact_at(&mut hits, self.hits_at)?;
-        for hit in hits.chunks_exact(HIT) {
-            let (run, address) = hit.split_at(8);
-            let run = word_of(run).checked_sub(first);
-            let run = run.and_then(|run| usize::try_from(run).ok());
-            let block = self.starts.binary_search(&word_of(address));
-            // A target can write nonsense here.
-            if let (Some(run), Ok(block)) = (run, block) {
+        for (run, block) in self.take_hits()? {
+            let run = run.checked_sub(first);
+            if let Some(run) = run.and_then(|run| usize::try_from(run).ok()) {
                 self.pending.push((self.first_run + run, block));
             }
         }
         Ok(())
+    }
+
+    /// Reads and clears the hits that processes have noted: number of the run, and block.
+    fn take_hits(&mut self) -> io::Result<Vec<(u64, usize)>> {
+        let count = self.word(HIT_COUNT)?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        self.file.write_all_at(&[0; 8], HIT_COUNT)?;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let mut hits = vec![0; count.min(self.starts.len()) * HIT];
+        self.file.read_exact_at(&mut hits, self.hits_at)?;
+        let known = hits.chunks_exact(HIT).filter_map(|hit| {
+            let (run, address) = hit.split_at(8);
+            let block = self.starts.binary_search(&word_of(address)).ok()?;
+            Some((word_of(run), block))
+        });
+        let known: Vec<(u64, usize)> = known.collect();
+        // A target can write nonsense here.
+        match self.armed == Armed::All && known.len() == count {
+            true => self.hit.extend(known.iter().map(|(_, block)| *block)),
+            false => self.armed = Armed::Some,
+        }
+        Ok(known)
     }
 
     /// Whether breakpoints may have changed how the run number `run` of the call has ended, and it was
@@ -296,20 +401,23 @@ impl BlockCoverage {
         if std::mem::replace(&mut self.reached[block], true) {
             return;
         }
-        let start = self.starts[block];
-        for segment in &mut self.segments {
-            let offset = start.checked_sub(segment.address);
-            let offset = offset.and_then(|offset| usize::try_from(offset).ok());
-            if let Some(at) = offset.filter(|at| *at < segment.bytes.len()) {
-                segment.unreached[at] = segment.bytes[at];
-            }
+        if let Some((segment, at)) = self.place(block) {
+            let segment = &mut self.segments[segment];
+            segment.unreached[at] = segment.bytes[at];
         }
     }
 }
 
 impl CodeSegment {
-    /// Lays out a segment from the offset `at` of the memory file. `starts`: the blocks in it.
-    fn new(address: u64, content: &[u8], starts: &[u64], at: u64) -> CodeSegment {
+    /// Lays out a segment of a module and file from the offset `at` of the memory file. `starts`: the
+    /// blocks in it.
+    fn new(
+        (module, file): (usize, (u64, u64)),
+        address: u64,
+        content: &[u8],
+        starts: &[u64],
+        at: u64,
+    ) -> CodeSegment {
         let begin = address / PAGE * PAGE;
         let before = usize::try_from(address - begin).unwrap_or(0);
         let length = (before as u64 + content.len() as u64).next_multiple_of(PAGE);
@@ -317,10 +425,13 @@ impl CodeSegment {
         bytes.extend_from_slice(content);
         let mut armed = bytes.clone();
         for start in starts {
-            armed[usize::try_from(start - begin).unwrap_or(0)] = starts::BREAKPOINT;
+            let offset = start - code::key(module) - begin;
+            armed[usize::try_from(offset).unwrap_or(0)] = starts::BREAKPOINT;
         }
         let code = at.next_multiple_of(PAGE);
         CodeSegment {
+            module,
+            file,
             address: begin,
             length,
             filled: before as u64..bytes.len() as u64,
@@ -335,6 +446,10 @@ impl CodeSegment {
 
     fn words(&self) -> [u64; SEGMENT / 8] {
         [
+            self.file.0,
+            self.file.1,
+            code::key(self.module),
+            0,
             self.address,
             self.length,
             self.filled.start,

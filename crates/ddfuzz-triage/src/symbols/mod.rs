@@ -402,6 +402,6 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
 }
 
 /// Demangles a symbol of any language.
-fn demangle(symbol: &str) -> String {
+pub fn demangle(symbol: &str) -> String {
     addr2line::demangle_auto(symbol.into(), None::<DwLang>).into_owned()
 }

@@ -21,7 +21,8 @@ pub struct CleanResult {
     pub before: Amount,
     /// Number and total size of the kept files, as written.
     pub after: Amount,
-    /// Number of edges that the corpus covers in every run; null if the target reports no coverage.
+    /// Number of edges that the corpus covers in every run; of an unmodified program, of blocks; null
+    /// if the target reports no coverage.
     pub edges_before: Option<u64>,
     /// Number of edges that the kept files cover in every run, measured after writing them; null if
     /// the target reports no coverage.
@@ -102,6 +103,13 @@ pub struct CleanResult {
     pub old: Option<OsText>,
     /// Wall time of the cleanup, in ms.
     pub wall_ms: u64,
+}
+
+impl CleanResult {
+    /// Whether coverage is counted in blocks of an unmodified program, not in edges.
+    fn has_blocks(&self) -> bool {
+        matches!(self.exec, Some(Way::Inject | Way::Snapshot))
+    }
 }
 
 /// Number of files and bytes that one step of a corpus cleanup removed.
@@ -426,8 +434,13 @@ fn reached(result: &CleanResult) -> Option<String> {
         ),
         _ => String::new(),
     };
+    // Each block is one feature.
+    let (unit, features) = match result.has_blocks() {
+        true => ("blocks", String::new()),
+        false => ("edges", features),
+    };
     Some(format!(
-        "coverage: {} edges before, {} after{features}",
+        "coverage: {} {unit} before, {} after{features}",
         size::grouped(before),
         size::grouped(after)
     ))

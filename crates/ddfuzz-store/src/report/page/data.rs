@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::StatsPoint;
-use crate::Campaign;
+use crate::{Campaign, CodeCoverage};
 use ddfuzz_exec::TargetRecord;
 use ddfuzz_model::files::printable;
 use ddfuzz_model::files::shell::quoted;
@@ -26,6 +26,9 @@ pub struct CampaignReport {
     /// Course of the directory's own campaign: at most 301 points, oldest first; empty for a study
     /// of many utilities.
     pub stats: Vec<StatsPoint>,
+    /// Which code of an unmodified program the directory's own campaign has reached; null where that
+    /// is not recorded.
+    pub code: Option<CodeCoverage>,
     /// All groups: crashes, flaky crashes, hangs, out of memory; each kind by severity, then by
     /// number of runs.
     pub groups: Vec<GroupReport>,

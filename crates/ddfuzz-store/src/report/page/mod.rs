@@ -168,6 +168,7 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
             true => stats::points(&reader.stats()?),
             false => Vec::new(),
         },
+        code: reader.code()?,
         groups: Vec::new(),
     })
 }

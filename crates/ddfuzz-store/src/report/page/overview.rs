@@ -9,6 +9,7 @@ use super::group::severity;
 use super::load::LoadedGroup;
 use super::stats::StatsPoint;
 use super::{CampaignReport, stats};
+use crate::code::{CodeCoverage, name_of};
 use crate::report::html::text;
 use crate::report::size;
 use crate::report::text::{cut, hex_line};
@@ -18,6 +19,8 @@ const CELL: (usize, usize) = (110, 70);
 /// Number of groups from which the columns of their table have fixed widths, so that a browser lays
 /// out only what is in sight.
 const BIG: usize = 500;
+/// Maximum number of functions that were never reached that the page lists.
+const MOST_FUNCTIONS: usize = 500;
 /// Maximum number of campaigns that the page lists.
 const MOST_CAMPAIGNS: usize = 50;
 
@@ -135,7 +138,8 @@ fn facts(report: &CampaignReport, groups: &[GroupSummary]) -> Markup {
     html! {
         dl {
             @if let Some(own) = report.campaigns.first() { (origin(own)) }
-            @if let Some(last) = report.stats.last() { (counts(last, groups)) }
+            @if let Some(last) = report.stats.last() { (counts(last, groups, report.code.is_some())) }
+            @if let Some(code) = &report.code { (reached(code)) }
             dt { "directory" } dd { code { (text(&report.out)) } }
         }
         @if report.campaigns.len() > 1 {
@@ -149,7 +153,7 @@ fn facts(report: &CampaignReport, groups: &[GroupSummary]) -> Markup {
     }
 }
 
-fn counts(last: &StatsPoint, groups: &[GroupSummary]) -> Markup {
+fn counts(last: &StatsPoint, groups: &[GroupSummary], has_blocks: bool) -> Markup {
     // The last line of the statistics may be older than the last result.
     let open = groups.iter().filter(|group| group.status == "-").count() as u64;
     let open = open.min(last.minimizing);
@@ -163,7 +167,7 @@ fn counts(last: &StatsPoint, groups: &[GroupSummary]) -> Markup {
                 ", out of memory: " (size::grouped(last.ooms))
             }
         }
-        @if let (Some(edges), Some(of)) = (last.edges, last.edges_of) {
+        @if let (Some(edges), Some(of), false) = (last.edges, last.edges_of, has_blocks) {
             dt { "coverage" } dd {
                 (size::grouped(edges)) " of " (size::grouped(of)) " edges, by "
                 (size::counted(last.corpus, "input"))
@@ -172,6 +176,37 @@ fn counts(last: &StatsPoint, groups: &[GroupSummary]) -> Markup {
         dt { "minimizer" } dd {
             (format!("{:.1} % of the workers' time", last.minimizer_share * 100.0))
             @if open > 0 { "; still to minimize: " (size::counted(open, "group")) }
+        }
+    }
+}
+
+/// Shows how much of the program's code was reached, and all functions that were not.
+fn reached(code: &CodeCoverage) -> Markup {
+    let never = &code.never_reached;
+    html! {
+        dt { "code reached" } dd {
+            (code.summary())
+            @for (file, counts) in code.by_file() { br; (text(&file)) ": " (counts) }
+            @if !never.is_empty() {
+                details {
+                    summary { "never reached: " (size::counted(never.len() as u64, "function")) }
+                    table {
+                        thead { tr { th { "function" } th { "file" } th { "blocks" } } }
+                        tbody {
+                            @for function in never.iter().take(MOST_FUNCTIONS) {
+                                tr {
+                                    td class="any" { code { (text(&cut(&function.title(), CELL.0))) } }
+                                    td { (text(&name_of(&function.file))) }
+                                    td class="n" { (size::grouped(function.blocks)) }
+                                } "\n"
+                            }
+                        }
+                    }
+                    @if never.len() > MOST_FUNCTIONS {
+                        p { "The others are in " code { "code.json" } "." }
+                    }
+                }
+            }
         }
     }
 }

@@ -1,0 +1,289 @@
+//! The code of a program and of the libraries that it brings along: its files, blocks and functions.
+
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::starts;
+use crate::observe::image::{Image, Segment};
+
+/// Libraries of the system, by the beginning of their file names: the C library, runtimes of
+/// compilers and sanitizers, and ddfuzz's own. What runs reach in them says little about the
+/// program.
+const OF_SYSTEM: [&str; 20] = [
+    "ddfuzz-",
+    "ld-linux",
+    "libanl.",
+    "libasan.",
+    "libc++",
+    "libc.",
+    "libdl.",
+    "libgcc_s.",
+    "liblsan.",
+    "libm.",
+    "libmvec.",
+    "libnsl.",
+    "libnss_",
+    "libpthread.",
+    "libresolv.",
+    "librt.",
+    "libstdc++.",
+    "libtsan.",
+    "libubsan.",
+    "libutil.",
+];
+/// Maximum total size in bytes of the libraries whose code is covered.
+const MOST_CODE: u64 = 32 << 20;
+/// A module's number is this many bits above its addresses, in addresses that tell modules apart.
+const MODULE_SHIFT: u32 = 48;
+
+/// The code of one file, of the program or of a library.
+pub(super) struct CodeModule {
+    pub(super) path: PathBuf,
+    pub(super) device: u64,
+    pub(super) inode: u64,
+    /// Segments with code.
+    pub(super) segments: Vec<Segment>,
+    /// Addresses before loading of the starts of blocks, ascending.
+    starts: Vec<u64>,
+    /// Addresses before loading of the starts of functions, ascending.
+    functions: Vec<u64>,
+}
+
+impl CodeModule {
+    /// Reads the blocks and functions in the file at `path`, each version of a file once; `None` if
+    /// it has none that are known.
+    pub(super) fn read(path: &Path) -> Option<Arc<CodeModule>> {
+        type Version = (PathBuf, u64, u64, i64, i64);
+        static KNOWN: Mutex<Option<HashMap<Version, Option<Arc<CodeModule>>>>> = Mutex::new(None);
+        let facts = path.metadata().ok()?;
+        let time = (facts.ctime(), facts.ctime_nsec());
+        let version = (path.to_owned(), facts.ino(), facts.len(), time.0, time.1);
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = || CodeModule::analyse(path, (facts.dev(), facts.ino())).map(Arc::new);
+        let known = known.get_or_insert_default();
+        known.entry(version).or_insert_with(read).clone()
+    }
+
+    fn analyse(path: &Path, (device, inode): (u64, u64)) -> Option<CodeModule> {
+        let image = Image::read(path).filter(|_| cfg!(target_arch = "x86_64"))?;
+        let starts = starts::block_starts(&image);
+        let is_small = |segment: &Segment| segment.address >> MODULE_SHIFT == 0;
+        if starts.is_empty() || !image.segments.iter().all(is_small) {
+            return None;
+        }
+        let functions = image.functions.iter().map(|(start, _)| start).collect();
+        let mut segments = image.segments;
+        segments.retain(|segment| segment.executable);
+        Some(CodeModule {
+            path: path.to_owned(),
+            device,
+            inode,
+            segments,
+            starts,
+            functions,
+        })
+    }
+
+    fn size(&self) -> u64 {
+        let sizes = self.segments.iter().map(|it| it.bytes.len() as u64);
+        sizes.sum()
+    }
+}
+
+/// Returns the number that is added to the addresses of a module, so that those of all modules
+/// differ.
+pub(super) fn key(module: usize) -> u64 {
+    (module as u64) << MODULE_SHIFT
+}
+
+/// Reads the code of the program at `path`, and of those libraries among `loaded`, the files that a
+/// process of it has mapped, that belong to the program rather than to the system.
+pub(super) fn modules(path: &Path, loaded: &[PathBuf]) -> Vec<Arc<CodeModule>> {
+    let Some(program) = CodeModule::read(path) else {
+        return Vec::new();
+    };
+    let mut room = MOST_CODE;
+    let own = loaded.iter().filter(|library| !is_of_system(library));
+    let libraries = own.filter_map(|library| CodeModule::read(library));
+    let others = libraries.filter(|library| library.inode != program.inode);
+    let fitting = others.filter(|library| {
+        let fits = library.size() <= room;
+        room -= if fits { library.size() } else { 0 };
+        fits
+    });
+    let fitting: Vec<_> = fitting.collect();
+    std::iter::once(program).chain(fitting).collect()
+}
+
+fn is_of_system(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    OF_SYSTEM.iter().any(|known| name.starts_with(known))
+}
+
+/// Returns the files of libraries that are mapped with code, in the text of `/proc/PID/maps`.
+pub(crate) fn libraries_in(maps: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for line in maps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let is_code = words.nth(1).is_some_and(|rights| rights.contains('x'));
+        let Some(path) = words.nth(3).filter(|path| is_code && path.contains(".so")) else {
+            continue;
+        };
+        if !found.iter().any(|known| known == Path::new(path)) {
+            found.push(path.into());
+        }
+    }
+    found
+}
+
+/// The code of an unmodified program whose blocks are covered, for reports.
+pub struct CoveredCode {
+    pub(super) modules: Vec<Arc<CodeModule>>,
+    /// Whether the program passes a block before the point where its runs begin, for each block.
+    pub(super) at_start: Vec<bool>,
+}
+
+/// A function of covered code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeFunction {
+    /// Index of the file that it is in.
+    pub module: usize,
+    /// Its address in that file, before loading.
+    pub address: u64,
+    /// Its symbol, of the symbol table or the dynamic one; `None` if it has none.
+    pub name: Option<String>,
+    /// The numbers of its blocks.
+    pub blocks: Range<usize>,
+}
+
+impl CoveredCode {
+    /// Returns the files with covered code, the program first.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.modules.iter().map(|module| &*module.path)
+    }
+
+    /// Returns whether the program passes a block before the point where its runs begin, for each
+    /// block. Runs do not report such a block.
+    pub fn at_start(&self) -> &[bool] {
+        &self.at_start
+    }
+
+    /// Returns the functions by file and address, without those that run before or after `main`
+    /// only, such as the program's entry point, and without stubs of the linker.
+    pub fn functions(&self) -> Vec<CodeFunction> {
+        let starts = starts_of(&self.modules);
+        let mut all = Vec::new();
+        for (number, module) in self.modules.iter().enumerate() {
+            let symbols = Symbols::read(&module.path);
+            for (index, address) in module.functions.iter().enumerate() {
+                let end = module.functions.get(index + 1).copied();
+                let place =
+                    |address: u64| starts.partition_point(|start| *start < key(number) + address);
+                let blocks = place(*address)..place(end.unwrap_or(key(1)));
+                if !blocks.is_empty() && !symbols.is_outside_main(*address) {
+                    all.push(CodeFunction {
+                        module: number,
+                        address: *address,
+                        name: symbols.names.get(address).cloned(),
+                        blocks,
+                    });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Returns the starts of the blocks of all modules, each with its module's [`key`].
+pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
+    let modules = modules.iter().enumerate();
+    let starts = modules.map(|(number, module)| {
+        let starts = module.starts.iter();
+        starts.map(move |start| key(number) + start)
+    });
+    starts.flatten().collect()
+}
+
+/// Sections with code of linkers and compilers around `main`.
+const AROUND_MAIN: [&str; 5] = [".plt", ".plt.got", ".plt.sec", ".init", ".fini"];
+/// Functions around `main`, by the beginning of their names.
+const RUN_BEFORE: [&str; 6] = [
+    "_GLOBAL__sub_I_",
+    "__do_global_",
+    "deregister_tm_clones",
+    "frame_dummy",
+    "register_tm_clones",
+    "__libc_csu_",
+];
+
+/// What the symbols and sections of a file say about its functions.
+#[derive(Default)]
+struct Symbols {
+    entry: u64,
+    names: BTreeMap<u64, String>,
+    around: Vec<Range<u64>>,
+}
+
+impl Symbols {
+    fn read(path: &Path) -> Symbols {
+        let data = crate::elf::read(path).unwrap_or_default();
+        let Ok(file) = object::File::parse(data.as_slice()) else {
+            return Symbols::default();
+        };
+        let mut symbols = Symbols {
+            entry: file.entry(),
+            ..Symbols::default()
+        };
+        let sections = file.sections().filter(|section| {
+            let name = section.name();
+            name.is_ok_and(|name| AROUND_MAIN.contains(&name))
+        });
+        let ranges = sections.map(|it| it.address()..it.address().saturating_add(it.size()));
+        symbols.around = ranges.collect();
+        for symbol in file.symbols().chain(file.dynamic_symbols()) {
+            let Some(name) = symbol.name().ok().filter(|name| !name.is_empty()) else {
+                continue;
+            };
+            if symbol.kind() != SymbolKind::Text || symbol.address() == 0 {
+                continue;
+            }
+            // Of several names the shortest, so that the order of symbols does not matter.
+            let known = symbols.names.entry(symbol.address()).or_default();
+            if known.is_empty() || (name.len(), name) < (known.len(), known.as_str()) {
+                *known = name.to_owned();
+            }
+        }
+        symbols
+    }
+
+    fn is_outside_main(&self, address: u64) -> bool {
+        let name = self.names.get(&address);
+        let is_before = |name: &String| RUN_BEFORE.iter().any(|known| name.starts_with(known));
+        address == self.entry
+            || self.around.iter().any(|range| range.contains(&address))
+            || name.is_some_and(is_before)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_those_mapped_with_code_each_once() {
+        let maps = "5500-5600 r-xp 00000000 08:01 17 /usr/bin/jq\n\
+                    7000-7100 r--p 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
+                    7100-7200 r-xp 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
+                    7200-7300 r-xp 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
+                    7300-7400 r-xp 00000000 08:01 19 /usr/lib/libc.so.6\n\
+                    7400-7500 r-xp 00000000 00:00 0 [vdso]\n";
+        let found = libraries_in(maps);
+        let expected = ["/usr/lib/libjq.so.1.0.4", "/usr/lib/libc.so.6"];
+        assert_eq!(found, expected.map(PathBuf::from));
+        assert!(!is_of_system(&found[0]) && is_of_system(&found[1]));
+    }
+}
