@@ -216,7 +216,7 @@ fn without_coverage_one_of_each_behaviour_is_kept_and_it_is_said() {
         desk.write(&format!("in/{at}"), format!("{at}\n"));
     }
     desk.write("in/two", b"a b\n");
-    let words = format!("clean in -o out -- {}", program.display());
+    let words = format!("clean in -o out --exec command -- {}", program.display());
     let said = desk.call(&words).exits(0);
     assert!(said.err.contains("reports no coverage"), "{said:?}");
     assert_eq!(files(&desk.file("out/corpus")).len(), 2);

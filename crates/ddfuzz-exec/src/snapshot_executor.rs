@@ -214,6 +214,9 @@ impl Executor for SnapshotExecutor {
             self.runner.begin_call();
             let (run, written) = self.runner.run_captured(first, self.is_ended)?;
             self.written = Some(written);
+            if let Some(reason) = self.runner.refused().filter(|_| !self.is_ended) {
+                *self.refusals.entry(reason).or_default() += 1;
+            }
             return self.runner.end_call(&[first], vec![run]);
         }
         self.follow_trust()?;

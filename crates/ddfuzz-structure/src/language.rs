@@ -16,9 +16,6 @@ const FEWEST_KINDS_OF_JSON: usize = 3;
 /// Fewest named nodes in a text that shows a language.
 const FEWEST_NODES: usize = 12;
 
-/// Least number of named nodes for each error after the first, in a text that is in a language.
-const NODES_PER_ERROR: usize = 200;
-
 /// A language whose grammar is known.
 pub struct KnownLanguage {
     /// Name of the grammar on command lines and in logs.
@@ -39,6 +36,24 @@ enum Evidence {
     Name,
     /// The text alone.
     Text,
+}
+
+impl Evidence {
+    /// Least number of bytes of a text for each byte of it that is an error.
+    fn bytes_per_error(self) -> usize {
+        match self {
+            Evidence::Name => 20,
+            Evidence::Text => 100,
+        }
+    }
+
+    /// Least number of named nodes for each error after the first.
+    fn nodes_per_error(self) -> usize {
+        match self {
+            Evidence::Name => 40,
+            Evidence::Text => 200,
+        }
+    }
 }
 
 /// Where a grammar comes from.
@@ -186,8 +201,8 @@ impl KnownLanguage {
             .find(|known| known.endings.contains(&ending))
     }
 
-    /// Returns the language that the ending of a file's name says, if less than 1 % of the bytes of
-    /// the text are errors in it; short texts need not show it.
+    /// Returns the language that the ending of a file's name says, if less than 5 % of the bytes of
+    /// the text are errors in it (as macros of C are); short texts need not show it.
     pub fn of_file_and_text(name: &[u8], text: &[u8]) -> Option<&'static KnownLanguage> {
         let sample = &text[..text.len().min(SAMPLE)];
         let is_small = text.len() <= LARGEST;
@@ -240,7 +255,7 @@ impl KnownLanguage {
             if node.is_error() {
                 errors += 1;
                 misfit += misfit_of(node, text);
-                return misfit * 100 < text.len();
+                return misfit * evidence.bytes_per_error() < text.len();
             }
             misfit += usize::from(node.is_missing());
             has_keyword |= is_keyword(node);
@@ -258,7 +273,8 @@ impl KnownLanguage {
         };
         let is_various = evidence == Evidence::Name
             || has_keyword && kinds.len() >= fewest && named >= FEWEST_NODES;
-        let has_few_errors = misfit * 100 < text.len() && errors <= 1 + named / NODES_PER_ERROR;
+        let has_few_errors = misfit * evidence.bytes_per_error() < text.len()
+            && errors <= 1 + named / evidence.nodes_per_error();
         (!is_deep && is_various && has_few_errors).then_some(misfit)
     }
 }

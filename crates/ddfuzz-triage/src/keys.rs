@@ -292,7 +292,8 @@ impl std::str::FromStr for Key {
 
     fn from_str(text: &str) -> Result<Key, NotAKey> {
         let wrong = || NotAKey(text.to_owned());
-        if text.len() != 32 || !text.is_ascii() {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 32 || !text.bytes().all(is_digit) {
             return Err(wrong());
         }
         let mut bytes = [0; 16];

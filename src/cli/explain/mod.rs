@@ -4,6 +4,7 @@ mod files;
 mod page;
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -185,7 +186,8 @@ impl ExplainArgs {
         }
         let mut groups = Vec::new();
         for one in &chosen {
-            let explanation = self.explain_group(&reader, one)?;
+            let folder = self.folder_of(one, chosen.len())?;
+            let explanation = self.explain_group(&reader, one, &folder)?;
             groups.push(ExplainedGroup {
                 major: one.major(),
                 explanation,
@@ -203,16 +205,37 @@ impl ExplainArgs {
         Ok(Exit::Done)
     }
 
-    /// Explains the reproducer of a group, and writes the explanation beside it or into the
-    /// directory `--out`.
-    fn explain_group(&self, reader: &Reader, chosen: &ChosenGroup) -> Result<Explanation, Failure> {
+    /// Returns the directory for the explanation of one of so many groups: that of its reproducer, or
+    /// `--out`. If there are several, each has a directory of its own in `--out`, which is made and
+    /// has the group's major key as its name.
+    fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
+        let folder = match &self.out {
+            None => return Ok(chosen.entry().folder.clone()),
+            Some(out) if groups == 1 || !out.is_dir() => return Ok(out.clone()),
+            Some(out) => out.join(chosen.major().to_string()),
+        };
+        match std::fs::create_dir(&folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                Err(Failure::unwritten(&folder, error))
+            }
+            _ => Ok(folder),
+        }
+    }
+
+    /// Explains the reproducer of a group, and writes the explanation into `folder`.
+    fn explain_group(
+        &self,
+        reader: &Reader,
+        chosen: &ChosenGroup,
+        folder: &Path,
+    ) -> Result<Explanation, Failure> {
         let target = match self.target.is_named() {
             true => self.target.target()?,
             false => chosen.target(reader)?,
         };
         let entry = chosen.entry();
         let failing = entry.reproducer_bytes()?;
-        let files = Files::choose(self.out.as_deref().unwrap_or(&entry.folder), self.force)?;
+        let files = Files::choose(folder, self.force)?;
         let mut request = self.request(target, failing, None);
         request.others = passing_of_log(&entry.log());
         let explanation = explain::explain(&request).map_err(failure)?;

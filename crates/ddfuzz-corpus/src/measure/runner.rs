@@ -9,8 +9,8 @@ use super::MeasureSettings;
 use crate::Features;
 use crate::journal::Observation;
 use ddfuzz_exec::{
-    CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, NotCovered, RefusalReason,
-    Run, Target, TimeLimit, start, start_covered,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, NotCovered, Program,
+    RefusalReason, Run, Target, TimeLimit, is_script, start, start_covered,
 };
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
@@ -122,7 +122,9 @@ impl Runner {
                 executor
             }
         };
+        let is_script = matches!(&settings.target.program, Program::Path(path) if is_script(path));
         let not_covered = match settings.blocks {
+            true if is_script => Some("it is a script, whose blocks are those of its interpreter"),
             true => executor.cover_blocks()?.err(),
             false => None,
         };

@@ -161,9 +161,10 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        // A text has no length bytes.
-        let is_plain = contained || by_words && has_no_control(&work.text());
-        let with_runs = plan == Plan::Rewrite && !is_plain;
+        // A text has no length bytes; in a short one, few runs are tried, and brackets go with what
+        // stands in them.
+        let is_plain = by_words && work.len() > SHORT_TEXT && has_no_control(&work.text());
+        let with_runs = plan == Plan::Rewrite && !contained && !is_plain;
         while with_runs && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
@@ -187,6 +188,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         }
     }
 }
+
+/// Size, in bytes, up to which runs are deleted from texts, too.
+const SHORT_TEXT: usize = 32;
 
 /// Checks whether a text has no control characters other than blanks.
 fn has_no_control(text: &[u8]) -> bool {

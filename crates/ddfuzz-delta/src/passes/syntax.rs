@@ -132,7 +132,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     };
     delete_siblings(work, tree, &trial, ROUGH).await;
     if !trial.has_failed(work) {
-        if has_blanks {
+        // Most blanks of a large text are deleted with the nodes around them.
+        if has_blanks && work.len() <= ROUGH {
             delete_blanks(work).await;
         }
         reduce_nodes(work, grammar, &trial).await;
@@ -466,6 +467,7 @@ async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -
 /// largest first.
 fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
     let SyntaxNode { kind, class, .. } = tree.nodes[index];
+    let is_whole = tree.nodes[index].place == tree.nodes[0].place;
     let mut found: Vec<usize> = Vec::new();
     let mut level = vec![index];
     for _ in 0..DEPTH {
@@ -473,15 +475,21 @@ fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
         level = next.take(MOST_BELOW).collect();
         let others = level.iter().filter(|node| {
             let node = &tree.nodes[**node];
-            // Literals stand where expressions do.
-            let is_literal = matches!(node.class, SyntaxClass::Number | SyntaxClass::Text);
-            let fits = !is_literal || class == SyntaxClass::Expression;
+            // Literals stand where expressions do, and some languages have texts of one literal.
+            let fits = !is_literal(node) || is_whole || class == SyntaxClass::Expression;
             node.class != SyntaxClass::Punctuation && node.kind != kind && fits
         });
         found.extend(others);
     }
-    found.sort_by_key(|node| std::cmp::Reverse(tree.nodes[*node].place.len()));
+    found.sort_by_key(|node| {
+        let node = &tree.nodes[*node];
+        (is_whole && !is_literal(node), std::cmp::Reverse(node.place.len()))
+    });
     found
+}
+
+fn is_literal(node: &SyntaxNode) -> bool {
+    matches!(node.class, SyntaxClass::Number | SyntaxClass::Text)
 }
 
 /// Replaces nodes by the shortest text of their kind, and literals by the least ones.
