@@ -1,4 +1,4 @@
-//! Which points of two runs are the same.
+//! Matches the points of two runs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(found.len(), passing.len());
         assert_eq!(found.last(), Some(&(10, 11)));
         assert!(found.contains(&(7, 8)), "{found:?}");
-        // Different statements behind different ones.
+        // Different statements after different ones.
         let found = pairs(&[1, 2, 5, 1, 2, 3, 4], &[1, 2, 6, 6, 1, 2, 2, 3, 4]);
         assert_eq!(found.len(), 6, "{found:?}");
     }

@@ -20,9 +20,9 @@ pub enum Change {
         failing: ObjectId,
         /// Index of the leaf in the failing object.
         leaf: usize,
-        /// First byte in the object.
+        /// Offset of the first byte in the object.
         start: u64,
-        /// First byte behind.
+        /// Offset after the last byte in the object.
         end: u64,
     },
     /// Sets a pointer between objects that both states have.
@@ -73,8 +73,8 @@ pub struct Delta {
     pub passing: String,
     /// Value in the failing state.
     pub failing: String,
-    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it in
-    /// the failing state, or 0 where there is none.
+    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it
+    /// in the failing state, or 0 where there is none.
     pub size: u64,
     /// Where the value, or that pointer, is stored in the failing state.
     pub failing_place: Place,
@@ -111,14 +111,14 @@ pub enum Spot {
     New(usize, u64),
 }
 
-/// What a plan writes.
+/// The content of one write of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// Writes these bytes.
     Bytes(Vec<u8>),
-    /// The bits of these bytes that are set in the mask.
+    /// Writes those bits of the first bytes that are set in the second, the mask; the others stay.
     Masked(Vec<u8>, Vec<u8>),
-    /// The address of a place.
+    /// Writes the address of a place, 8 bytes.
     Address(Spot),
 }
 
@@ -141,7 +141,7 @@ pub struct Plan {
     pub writes: Vec<Write>,
 }
 
-/// Where a pointer is to lead.
+/// The value that a plan gives a pointer.
 enum Lead {
     Keep,
     Raw(u64),
@@ -471,7 +471,7 @@ impl Applied<'_> {
         }
     }
 
-    /// Where a pointer of the failing state leads in the state that is made.
+    /// Returns the value that a pointer of the failing state has in the mixed state.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -499,7 +499,8 @@ impl Applied<'_> {
         }
     }
 
-    /// The first created block in the chain that begins at a pointer of the failing state.
+    /// Returns the first block that the plan creates on the list to which a pointer of the failing
+    /// state leads; `None` if it creates none of them.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -507,7 +508,8 @@ impl Applied<'_> {
         }
     }
 
-    /// What follows a pointer of the passing state behind the deleted blocks.
+    /// Follows a pointer of the passing state past the deleted blocks of a list, and returns what
+    /// comes after them.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -556,7 +558,7 @@ impl Applied<'_> {
     }
 }
 
-/// What a pointer of the passing state leads to behind blocks that are deleted.
+/// What a pointer of the passing state leads to once deleted blocks are skipped.
 enum Behind {
     /// No deleted block: the pointer stays as it is.
     Unchanged,
@@ -587,7 +589,7 @@ fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
 }
 
 /// Returns the next element of a list: the pointer in a block that has the path of the pointer that
-/// leads to it, else the first one to a block of the same type.
+/// leads to it, else the first one to a block of the same type; `None` if it has neither.
 fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
     let object = &graph.objects[id];
     let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);
@@ -610,7 +612,7 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Runs of bytes that differ.
+/// Returns the ranges of bytes that differ; both slices have the same length.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

@@ -47,13 +47,14 @@ pub struct States {
     pub passing: Graph,
     /// State of the failing run.
     pub failing: Graph,
-    /// Number of variables on the stack with a known value, and of those in scope.
+    /// Number of variables on the stack whose value is known, and number of those in scope.
     pub visible: (usize, usize),
-    /// Whether tests at the point were of use.
+    /// Whether the tests at the point could find a cause: all differences together made the passing
+    /// run fail.
     pub is_used: bool,
     /// Number of tests at the point.
     pub tests: usize,
-    /// The variable that was found to matter there.
+    /// The variable that causes the failure there; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point.
     known: HashMap<ConfigId, Outcome>,
@@ -103,7 +104,7 @@ impl Runs {
         Ok(stand)
     }
 
-    /// Tests a subset of the differences at a point.
+    /// Tests a subset of the differences at a point; an outcome that is known is not tested again.
     fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
         if let Some(known) = at.known.get(&config.id()) {
             return Ok(*known);
@@ -122,7 +123,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the cause at a point, other than one variable if that is given.
+    /// Looks for the variable that causes the failure at a point, other than one variable if that
+    /// is given.
     fn examine(
         &mut self,
         point: usize,
@@ -234,8 +236,8 @@ impl Runs {
         })
     }
 
-    /// The variables that differ at a point and are tested alone first: those that did not differ at
-    /// the last examined point before, then the others; of many, none.
+    /// The variables that differ at a point and are tested alone first: those that did not differ
+    /// at the last examined point before, then the others; of many, none.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -258,8 +260,8 @@ impl Runs {
         fresh
     }
 
-    /// Differences as far as they are needed: those of variables, if they make the run fail, else
-    /// those of undescribed registers and words, too.
+    /// Returns the differences to search in: those of variables, if they make the run fail, else
+    /// also those of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -275,8 +277,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Makes the tests at a point on which a word of confidence for a variable rests. Whether the
-    /// variable follows from another one is not among them.
+    /// Runs the tests at a point from which the confidence in a variable is derived, apart from the
+    /// one whether the variable follows from the link before it ([`follows`](Runs::follows)).
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -351,8 +353,8 @@ impl Runs {
         Ok(evidence)
     }
 
-    /// The chain property: with one variable set at its point, another one has its failing value at
-    /// a later point.
+    /// Tests whether a variable follows from an earlier one: with that one set to its failing value
+    /// at its point, the other one gets its failing value at the later point.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -422,7 +424,8 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the difference that is about a variable at a point.
+    /// Returns the difference that is about a variable at a point; `None` where the point was not
+    /// examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
@@ -458,7 +461,7 @@ impl Runs {
         crate::drawing::draw(types, &states.passing, &states.failing, &all)
     }
 
-    /// Finds who wrote the failing value of a link's variable: in the failing run between the last
+    /// Finds what wrote the failing value of a link's variable: in the failing run between the last
     /// point at which another variable was relevant and the link's point, else since its beginning.
     ///
     /// # Errors
@@ -489,8 +492,8 @@ impl Runs {
         }
     }
 
-    /// The point of the failing run behind which a link's variable was written, with the number of
-    /// times that the statement of the link's point was reached up to it.
+    /// Returns the point of the failing run after which a link's variable was written, with the
+    /// number of times that the statement of the link's point was reached up to it.
     fn since(&self, link: &Link) -> Option<(Point, u64)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -499,7 +502,7 @@ impl Runs {
         Some((from.in_failing, reached))
     }
 
-    /// Finds who wrote the failing value of a variable in a register, or of a register that no
+    /// Finds what wrote the failing value of a variable in a register, or of a register that no
     /// variable describes.
     fn writer_of_register(
         &mut self,
@@ -532,7 +535,8 @@ impl Runs {
         Ok(self.statement_before(link, delta))
     }
 
-    /// The frame of the variable at an address of the failing run; `None` where it is no local one.
+    /// Returns the frame of the variable at an address of the failing run, counted from the
+    /// outermost one; `None` where the variable is not local.
     fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
         let failing = &self.states.get(&point)?.failing;
         let (object, _) = failing.containing(address)?;
@@ -542,9 +546,9 @@ impl Runs {
         }
     }
 
-    /// The statement that the failing run executed just before a link's point, if the point before
-    /// was examined and had another cause. A statement of another function is none: the register
-    /// may have got its value after the return from there.
+    /// Returns the statement that the failing run executed just before a link's point, if the point
+    /// before was examined and had another cause. A statement of another function is none: the
+    /// register may have got its value after the return from there.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let before = self.matched[link.before?];
         let to = self.matched[link.cause.point];
@@ -556,7 +560,7 @@ impl Runs {
     }
 }
 
-/// All differences that are about one variable.
+/// Returns the indices of all differences that are about one variable.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     let found = deltas
         .iter()

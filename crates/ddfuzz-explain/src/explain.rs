@@ -22,7 +22,7 @@ use crate::report::{
 };
 use crate::story::look_first;
 
-/// What is to be explained.
+/// A failure to explain, and how.
 pub struct Request {
     /// The target of the passing run.
     pub passing_target: Target,
@@ -34,7 +34,8 @@ pub struct Request {
     pub passing: Option<Vec<u8>>,
     /// Inputs that may pass, from a minimization log: the best one is taken.
     pub others: Vec<Vec<u8>>,
-    /// What a wrong output matches; `None` where the failure is a crash.
+    /// A pattern that the output matches only in the failing run; `None` where the failure is a
+    /// crash or an exit status.
     pub wrong: Option<Regex>,
     /// What a critical slice has to reproduce; `None` where none is wanted.
     pub slice: Option<SliceGoal>,
@@ -53,7 +54,7 @@ pub enum SliceGoal {
     Lines(Regex),
 }
 
-/// Error: there is nothing to explain.
+/// Error: the runs cannot be made, or do not fail and pass as an explanation needs.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The target cannot be run.
@@ -364,7 +365,7 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    /// Checks whether an exit status is a failure: the user says so, or it is that of a Rust panic.
     fn is_failure(&self, status: i32) -> bool {
         let asked = self.request.failing_target.crash_exit;
         asked == Some(status) || status == ddfuzz_exec::RUST_PANIC
@@ -388,7 +389,7 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Refuses failures without a chain: stack overflows.
+    /// Refuses stack overflows, which have no cause–effect chain.
     fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
         let Some(crash) = &failing.crash else {
             return Ok(());

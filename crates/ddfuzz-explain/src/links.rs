@@ -1,4 +1,5 @@
-//! Which links of a chain are told: those of the program's own variables, with what they become.
+//! Selects the links of a chain that reports show: those of the program's own variables, with the
+//! values that they get later.
 
 use crate::chain::{Cause, Link};
 use crate::experiments::Runs;
@@ -7,8 +8,8 @@ use crate::report::{LinkRecord, WriterRecord};
 /// Name of the type of registers and words that no variable describes.
 const RAW: &str = "machine word";
 
-/// Leaves out what says little: buffers of the C library beside the program's own variables, registers
-/// without a statement, and what was told already.
+/// Removes links that say little: buffers of the C library if the program's own variables are in
+/// the chain, registers without a statement, and repetitions.
 pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     let is_buffer = |(_, link): &(usize, LinkRecord)| {
         link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
@@ -40,7 +41,7 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
             is_kept
         });
     }
-    // One value that callers and called functions have under one name is told once.
+    // One value that callers and called functions have under one name is shown once.
     chain.dedup_by(|(_, later), (_, link)| {
         let told = |link: &LinkRecord| {
             let values = (link.failing.clone(), link.passing.clone());
@@ -59,8 +60,8 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Adds a link for each variable that has got other values while it carried the failure: with those
-/// that it has at the last point at which it does.
+/// Adds a second link for each variable whose values have changed while it carried the failure,
+/// with those at the last point at which it carries it.
 pub fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
     let values = |point, link: &Link| {
         let delta = runs.delta(point, &link.cause.variable)?;

@@ -10,7 +10,7 @@ const MOST_RUNS: usize = 160;
 /// Largest number of runs in the search for the largest passing part of the input.
 const MOST_OF_PARTS: usize = 48;
 
-/// Whether a run passes: it does not fail, and ends by itself without a crash.
+/// Checks whether a run passes: it does not fail, and ends by itself without a crash.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
@@ -93,8 +93,8 @@ fn largest_part(
     Ok(Some(part).filter(|part| !part.is_empty()))
 }
 
-/// Inputs close to one: with another byte of the input, or a similar one, in one place, spread over
-/// the whole input; then without one byte; then without one line.
+/// Returns inputs close to one: with another byte of the input, or a similar one, in one place,
+/// spread over the whole input; then without one byte; then without one line.
 fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
@@ -145,7 +145,7 @@ fn spread(length: usize) -> Vec<usize> {
     }
 }
 
-/// Another byte of the same kind.
+/// Returns another byte of the same kind: a digit for a digit, a letter for a letter.
 fn similar(byte: u8) -> u8 {
     match byte {
         b'0' => b'1',

@@ -93,7 +93,7 @@ pub struct InputRecord {
 /// A range of the failing input that the passing one has otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InputDifference {
-    /// First byte in the failing input, and first byte behind.
+    /// Offset of the first byte in the failing input, and the offset after the last.
     pub at: [u64; 2],
     /// The bytes of the failing input.
     pub removed: Base64,
@@ -119,11 +119,11 @@ pub struct LinkRecord {
     pub failing: String,
     /// Value in the passing run.
     pub passing: String,
-    /// How surely it is known.
+    /// How well tests support the link.
     #[serde(serialize_with = "word")]
     #[schemars(with = "String")]
     pub confidence: Confidence,
-    /// Who wrote the value.
+    /// What wrote the value; null where that is not known.
     pub writer: Option<WriterRecord>,
     /// The statement at which it was tested.
     pub point: PointRecord,
@@ -133,7 +133,7 @@ fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(confidence.word())
 }
 
-/// Who wrote a value.
+/// What wrote a value.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub enum WriterRecord {
     /// A statement of the program.
@@ -178,7 +178,7 @@ pub struct ExaminedRecord {
     pub differences: usize,
     /// Number of tests there.
     pub tests: usize,
-    /// The variable that matters for the failure there; null where none was found.
+    /// The variable that causes the failure there; null where none was found.
     pub cause: Option<String>,
 }
 
@@ -193,7 +193,7 @@ pub struct PointsRecord {
     pub matching: usize,
     /// Points at which states were compared.
     pub used: usize,
-    /// Points that were no good for tests.
+    /// Points at which even all differences together did not make the passing run fail.
     pub skipped: usize,
 }
 

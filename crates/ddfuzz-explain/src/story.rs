@@ -1,4 +1,4 @@
-//! The story of an explanation: twelve lines of text.
+//! An explanation as text, at most twelve lines.
 
 use crate::chain::Confidence;
 use crate::report::{Explanation, LinkRecord, WriterRecord};
@@ -245,7 +245,8 @@ fn chain(it: &Explanation) -> Vec<String> {
     aligned(&rows, skipped)
 }
 
-/// Writes rows with aligned columns, and numbers them; `skipped` are left out behind the second.
+/// Writes rows with aligned columns, and numbers them; `skipped` is the number of rows that are
+/// left out after the second.
 fn aligned(rows: &[[String; 4]], skipped: usize) -> Vec<String> {
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());

@@ -155,9 +155,9 @@ pub enum Saved {
     Live(u64),
     /// In memory, at this address.
     Memory(u64),
-    /// Nowhere, but this is its value.
+    /// Not stored, but this is its value.
     Value(u64),
-    /// It was overwritten.
+    /// Unknown: the register was overwritten.
     Lost,
 }
 

@@ -15,9 +15,9 @@ use super::{
 use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
 
-/// How often a statement is counted in a trace before it is given up as a part of a busy loop.
+/// How often a trace records a statement before it ignores it as a part of a busy loop.
 const MOST_HITS: u64 = 400;
-/// How many times as long as another one a run may take that stops often.
+/// Factor by which a run with many stops may take longer than the time limit of the target.
 const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 const MOST_POINTS: usize = 100_000;
@@ -35,7 +35,7 @@ pub struct Run {
     hits: HashMap<u64, u64>,
 }
 
-/// What a run does when it is resumed.
+/// How a run that was resumed has stopped.
 #[allow(
     clippy::large_enum_variant,
     reason = "it is made and used up at each stop, mostly as the largest variant"
@@ -213,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// Whether a trap comes from an instruction of the program itself.
+    /// Checks whether a trap comes from an instruction of the program itself.
     fn is_own_trap(&self, process: &mut Process) -> bool {
         let Ok(info) = nix::sys::ptrace::getsiginfo(process.pid) else {
             return false;
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     /// Runs to the end and records the points that the run goes through. A statement that is
-    /// reached too often is given up from then on.
+    /// reached more than 400 times is not recorded from then on.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -35,7 +35,7 @@ pub enum Goal {
 pub enum Sliced {
     /// A slice, with the events of the run.
     Found(CallTree, Slice),
-    /// There are too many events: so many.
+    /// There are too many events; the number of them.
     TooMany(usize),
     /// Executing all events one by one does not reproduce it.
     NotReproduced,
@@ -113,7 +113,7 @@ impl Engine {
         })
     }
 
-    /// Entries of all functions with debug information.
+    /// Returns the entry addresses of all functions with debug information.
     fn entries(&self) -> BTreeSet<u64> {
         let statements: HashSet<u64> = self.statements.iter().copied().collect();
         let starts = self
@@ -124,7 +124,7 @@ impl Engine {
         starts.filter(|start| !statements.contains(start)).collect()
     }
 
-    /// Whether a statement returns from its function.
+    /// Checks whether a statement returns from its function.
     fn is_return(&self, pc: u64) -> bool {
         let place = self.place(pc).map(|(file, line)| (file.to_owned(), line));
         let text = place.and_then(|(file, line)| crate::places::source_line(&file, line));
@@ -162,8 +162,8 @@ impl Engine {
         }
     }
 
-    /// Whether a stop is in the middle of the statement of the stop before: another part of the same
-    /// line, such as the condition of a loop behind the jump to it.
+    /// Whether a stop is in the middle of the statement of the stop before: another part of the
+    /// same line, such as the condition of a loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)

@@ -1,5 +1,5 @@
-//! Who wrote a variable: hardware watchpoints in the failing run, and a comparison at each system
-//! call, since writes of the kernel trigger none.
+//! Finds what wrote a variable: hardware watchpoints in the failing run, and a comparison at each
+//! system call, since writes of the kernel trigger none.
 
 use ddfuzz_triage::memory::Memory;
 use ddfuzz_triage::messages::is_std_file;
@@ -9,12 +9,12 @@ use super::process::Stop;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of writes that are looked at.
+/// Largest number of writes at which a run is stopped.
 const MOST_WRITES: usize = 50_000;
 /// Largest number of bytes that four watchpoints cover.
 const WATCHED: u64 = 32;
 
-/// What wrote a variable.
+/// The origin of a write to a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// Address in the program's code: of the instruction that wrote, or of the call from which the
@@ -37,7 +37,7 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// Who wrote.
+/// What made a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// A statement of the program.
@@ -160,8 +160,8 @@ impl Engine {
     }
 
     /// Whether what is watched belongs to the variable's own frame now. Called functions save the
-    /// registers that hold their callers' variables in their own frames, and earlier calls had their
-    /// frames at the same place: such writes are none of the variable.
+    /// registers that hold their callers' variables in their own frames, and earlier calls had
+    /// their frames at the same place: such writes are none of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -188,7 +188,7 @@ impl Engine {
         let frames = self.frames(process)?;
         let bias = self.bias;
         let is_own = |code: u64| self.info.function(code.wrapping_sub(bias)).is_some();
-        // The processor stops behind the instruction that has written.
+        // The processor stops after the instruction that has written.
         let code = |index: usize, code: u64| if index == 0 { code - 1 } else { code };
         let mut own = frames
             .iter()
