@@ -29,7 +29,7 @@ pub enum Codec {
     /// Deflate with the header and the checksum of zlib (RFC 1950).
     Zlib,
     /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
-    /// behind its length, and an empty block.
+    /// after its length, and an empty block.
     Gif,
 }
 
@@ -44,7 +44,8 @@ pub struct Packed {
     pub bytes: Arc<[u8]>,
     /// The compressed bytes.
     pub packed: Arc<[u8]>,
-    /// The compressed bytes as nodes, which take the place of the content if it has to stay as it is.
+    /// The compressed bytes as nodes, which take the place of the content if it has to stay as it
+    /// is.
     pub closed: Vec<Node>,
 }
 
@@ -80,8 +81,8 @@ impl Codec {
         Some((content, usize::try_from(used).ok()?))
     }
 
-    /// Compresses `content` by this method, or stores it without compression if that is shorter and the
-    /// method allows it.
+    /// Compresses `content` by this method, or stores it without compression if that is shorter and
+    /// the method allows it.
     pub fn pack(self, content: &[u8]) -> Vec<u8> {
         let level = match content.len() {
             0..=QUICKLY => Compression::best(),

@@ -1,5 +1,5 @@
-//! Puts the text of a tree together: first the sizes, then the bytes, then the numbers that depend on
-//! sizes and positions, and at last checksums, the inner ones first.
+//! Puts the text of a tree together: first the sizes, then the bytes, then the numbers that depend
+//! on sizes and positions, and at last checksums, the inner ones first.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -60,7 +60,7 @@ impl<'a> Renderer<'a> {
     fn measure(&mut self, group: &Group) -> usize {
         let mut size = 0;
         let mut count = 0;
-        // Sizes of numbers and paddings may depend on groups behind them.
+        // Sizes of numbers and paddings may depend on groups after them.
         for node in &group.nodes {
             match node {
                 Node::Fixed(bytes) | Node::Payload(bytes) => size += bytes.len(),
@@ -149,8 +149,8 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes the numbers that depend on the place of groups (lengths of groups around them, indices
-    /// and offsets), and then the checksums.
+    /// Writes the numbers that depend on the place of groups (lengths of groups around them,
+    /// indices and offsets), and then the checksums.
     fn settle_numbers(&mut self) {
         let mut checks = Vec::new();
         for (number, place) in std::mem::take(&mut self.numbers) {

@@ -17,7 +17,7 @@ const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of tar, in bytes.
 const TAR_BLOCK: usize = 512;
 
-/// Reads a stream of zlib.
+/// Reads a stream of zlib. `None` if the text is not of this format.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let content = Codec::Zlib.unpack(text)?;
     let packed = reader.packed(Codec::Zlib, &content, text);
@@ -26,7 +26,7 @@ pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads gzip: members, each of which has a head with optional fields, deflated bytes, their
-/// checksum, and their size.
+/// checksum, and their size. `None` if the text is not of this format.
 pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -46,7 +46,8 @@ pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Reads a member of gzip; returns it with its size in bytes.
+/// Reads a member of gzip; returns it with its size in bytes. `None` if the text does not begin
+/// with one.
 fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..10)
@@ -110,7 +111,8 @@ struct MemberLabels {
     content: Label,
 }
 
-/// Reads ZIP: members with a head and deflated or stored bytes, and a directory of them.
+/// Reads ZIP: members with a head and deflated or stored bytes, and a directory of them. `None` if
+/// the text is not of this format.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
@@ -320,6 +322,7 @@ fn little(text: &[u8], at: usize, width: usize) -> Option<usize> {
 }
 
 /// Reads tar: files, each with a head of 512 bytes and content that is filled up to 512 bytes.
+/// `None` if the text is not of this format.
 pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -339,7 +342,8 @@ pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Reads a file of tar; returns it with its size in bytes.
+/// Reads a file of tar; returns it with its size in bytes. `None` if the text does not begin with
+/// one.
 fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..TAR_BLOCK)

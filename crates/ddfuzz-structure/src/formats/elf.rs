@@ -16,13 +16,13 @@ const NO_BYTES: u64 = 8;
 /// Maximum number of entries of a table that become parts.
 const MOST_ENTRIES: usize = 1 << 12;
 
-/// Where the fields of a file stand, which depends on the width of its addresses: offset and width of
-/// each, in bytes.
+/// Where the fields of a file stand, which depends on the width of its addresses: offset and width
+/// of each, in bytes.
 struct Layout {
     /// Size of the head of the file.
     head: usize,
-    /// In the head: offsets of the tables of segments and of sections, their numbers of entries, and
-    /// the index of the section with the names of sections.
+    /// In the head: offsets of the tables of segments and of sections, their numbers of entries,
+    /// and the index of the section with the names of sections.
     segments: (usize, usize),
     sections: (usize, usize),
     segment_count: usize,
@@ -101,8 +101,8 @@ struct Elf<'a> {
     regions: BTreeMap<usize, Region>,
 }
 
-/// A number in an entry: its offset and width in bytes, and what it states; `bias` is by how much it is
-/// greater.
+/// A number in an entry: its offset and width in bytes, and what it states; `bias` is by how much
+/// it is greater.
 struct Stated {
     at: usize,
     width: usize,
@@ -122,7 +122,7 @@ impl Stated {
     }
 }
 
-/// Reads ELF.
+/// Reads ELF. `None` if the text is not of this format.
 pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let layout = match text.get(4)? {
         1 => &NARROW,
@@ -164,7 +164,7 @@ impl Elf<'_> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
-    /// Checks whether a place lies behind the head of the file and no region has any byte of it.
+    /// Checks whether a place lies after the head of the file and no region has any byte of it.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.layout.head
@@ -191,7 +191,8 @@ impl Elf<'_> {
         nodes
     }
 
-    /// Returns the place of a table that the head of the file refers to: `None` if it is not in the file.
+    /// Returns the place of a table that the head of the file refers to: `None` if it is not in the
+    /// file.
     fn table(
         &self,
         at: (usize, usize),
@@ -341,8 +342,8 @@ impl Elf<'_> {
         Some(Meaning::Index(section.part))
     }
 
-    /// Returns what the name at the beginning of the entry at `at` states, whose string stands in the
-    /// section with the index `strings`.
+    /// Returns what the name at the beginning of the entry at `at` states, whose string stands in
+    /// the section with the index `strings`.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.size(at, 4)?)?;

@@ -1,4 +1,4 @@
-//! Fonts: tables behind a directory of their places, lengths and checksums.
+//! Fonts: tables after a directory of their places, lengths and checksums.
 
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
@@ -13,12 +13,12 @@ struct Table<'a> {
     entry: &'a [u8],
     at: usize,
     size: usize,
-    /// Labels of the table with its padding, and of its bytes; `None` if the table is not in the file,
-    /// or overlaps another one.
+    /// Labels of the table with its padding, and of its bytes; `None` if the table is not in the
+    /// file, or overlaps another one.
     labels: Option<(u32, u32)>,
 }
 
-/// Reads TrueType and OpenType.
+/// Reads TrueType and OpenType. `None` if the text is not of this format.
 pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let count = usize::from(u16::from_be_bytes(*text.get(4..)?.first_chunk()?));
     let start = HEAD + count * ENTRY;

@@ -13,7 +13,8 @@ fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     nodes
 }
 
-/// Reads GIF: extensions and pictures, each with blocks that begin with their length.
+/// Reads GIF: extensions and pictures, each with blocks that begin with their length. `None` if the
+/// text is not of this format.
 pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..13)?;
     let table = color_table(head[10]);
@@ -40,8 +41,8 @@ fn color_table(flags: u8) -> usize {
     }
 }
 
-/// Makes a byte of flags, what stands between it and the color table that it states the size of, and
-/// the table: all of it and its upper halves are parts.
+/// Makes a byte of flags, what stands between it and the color table that it states the size of,
+/// and the table: all of it and its upper halves are parts.
 fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> Vec<Node> {
     let table = reader.label();
     let encoding = Encoding::Colors(flags & !0x87);
@@ -62,7 +63,8 @@ fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> 
     nodes
 }
 
-/// Reads a block of GIF; returns its nodes and its size.
+/// Reads a block of GIF; returns its nodes and its size. `None` if the text does not begin with
+/// one.
 fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     match *text.first()? {
         0x3b => Some((vec![Node::fixed(&text[..1])], 1)),
@@ -76,7 +78,8 @@ fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     }
 }
 
-/// Reads a picture of GIF: its place and size, its colors, and its compressed values.
+/// Reads a picture of GIF: its place and size, its colors, and its compressed values. `None` if the
+/// text does not begin with one.
 fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let flags = *text.get(9)?;
     let head = 10 + color_table(flags);
@@ -100,7 +103,7 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((nodes, end))
 }
 
-/// Reads blocks of GIF, each behind its length, up to an empty one; returns the offset after it.
+/// Reads blocks of GIF, each after its length, up to an empty one; returns the offset after it.
 fn gif_data(
     reader: &mut Reader,
     text: &[u8],
@@ -129,7 +132,7 @@ fn gif_data(
 }
 
 /// Reads JPEG: segments of a marker, a length that counts itself, and data; bytes of the picture
-/// follow the start of a scan.
+/// follow the start of a scan. `None` if the text is not of this format.
 pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..2)?)];
     let mut at = 2;
@@ -144,7 +147,8 @@ pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a segment of JPEG; returns its nodes and its size.
+/// Reads a segment of JPEG; returns its nodes and its size. `None` if the text does not begin with
+/// one.
 fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let marker = *text.get(1).filter(|_| text[0] == 0xff)?;
     if matches!(marker, 0xd0..=0xd9 | 0x01) {
@@ -178,7 +182,8 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Reads FLAC: blocks of metadata, each with a length, and frames.
+/// Reads FLAC: blocks of metadata, each with a length, and frames. `None` if the text is not of
+/// this format.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
     let mut at = 4;
@@ -210,8 +215,9 @@ pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a frame of FLAC: a head with a checksum, samples, and a checksum of all; returns it with its
-/// size. The frame ends where its checksum agrees and the text ends or another frame begins.
+/// Reads a frame of FLAC: a head with a checksum, samples, and a checksum of all; returns it with
+/// its size. The frame ends where its checksum agrees and the text ends or another frame begins.
+/// `None` if the text does not begin with one.
 fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = flac_head(text)?;
     let is_end = |end: &usize| {
@@ -246,8 +252,8 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
 /// Maximum number of places at which a frame of FLAC may end that are tried.
 const MOST_ENDS: usize = 16;
 
-/// Returns the size of the head of a frame of FLAC without its checksum; `None` if there is none, or
-/// the checksum is wrong.
+/// Returns the size of the head of a frame of FLAC without its checksum; `None` if there is none,
+/// or the checksum is wrong.
 fn flac_head(text: &[u8]) -> Option<usize> {
     let head = text
         .first_chunk::<5>()
@@ -272,7 +278,8 @@ fn flac_head(text: &[u8]) -> Option<usize> {
     (Sum::FlacHead.of(&text[..size]) == sum).then_some(size)
 }
 
-/// Reads Ogg: pages of segments, whose sizes precede them, with a checksum.
+/// Reads Ogg: pages of segments, whose sizes precede them, with a checksum. `None` if the text is
+/// not of this format.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -286,7 +293,7 @@ pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a page of Ogg; returns it with its size.
+/// Reads a page of Ogg; returns it with its size. `None` if the text does not begin with one.
 fn ogg_page(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text.get(..27).filter(|head| head.starts_with(b"OggS"))?;
     let count = usize::from(head[26]);

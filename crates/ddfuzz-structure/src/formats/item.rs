@@ -22,7 +22,7 @@ fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> us
     at + item.1
 }
 
-/// Reads ASN.1 DER: one item with a tag and a length.
+/// Reads ASN.1 DER: one item with a tag and a length. `None` if the text is not of this format.
 pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = der_item(reader, text)?;
     (size == text.len() && size > 4).then_some(nodes)
@@ -77,6 +77,7 @@ fn raw(bytes: &[u8]) -> Vec<Node> {
 }
 
 /// Reads protobuf: fields, each with a number and a type; fields that can be read as messages are.
+/// `None` if the text is not of this format.
 pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let nodes = message(reader, text)?;
     (count(&nodes) >= FEWEST).then_some(nodes)
@@ -142,7 +143,7 @@ fn count(nodes: &[Node]) -> usize {
     counts.sum()
 }
 
-/// Reads CBOR: one item, which is an array or a map.
+/// Reads CBOR: one item, which is an array or a map. `None` if the text is not of this format.
 pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = cbor_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
@@ -247,7 +248,8 @@ fn items(
     Some((vec![head, Group::new(label, nodes).into()], at))
 }
 
-/// Reads MessagePack: one item, which is an array or a map.
+/// Reads MessagePack: one item, which is an array or a map. `None` if the text is not of this
+/// format.
 pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = message_pack_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)

@@ -196,7 +196,7 @@ impl Known {
 }
 
 /// Makes nodes of the bytes from offset `from` on: regions in ascending order, and payloads of the
-/// bytes between them and behind the last. `None` if a region begins before the one before it ends.
+/// bytes between them and after the last. `None` if a region begins before the one before it ends.
 fn with_gaps(
     text: &[u8],
     mut from: usize,

@@ -42,7 +42,7 @@ struct Entry {
     values: Range<usize>,
 }
 
-/// Reads TIFF.
+/// Reads TIFF. `None` if the text is not of this format.
 pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut tiff = Tiff {
         text,
@@ -104,8 +104,8 @@ impl Tiff<'_> {
         Some(first)
     }
 
-    /// Reads the directory at `at`, of the first of two labels; returns where the offset of the next
-    /// one, of the second label, stands.
+    /// Reads the directory at `at`, of the first of two labels; returns where the offset of the
+    /// next one, of the second label, stands.
     fn directory(&mut self, reader: &mut Reader, at: usize, labels: [Label; 2]) -> Option<usize> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
@@ -209,8 +209,8 @@ impl Tiff<'_> {
         ]
     }
 
-    /// Makes the values of an entry that are offsets of strips or tiles, and regions of these; `None`
-    /// for another entry.
+    /// Makes the values of an entry that are offsets of strips or tiles, and regions of these;
+    /// `None` for another entry.
     fn values(
         &mut self,
         reader: &mut Reader,
