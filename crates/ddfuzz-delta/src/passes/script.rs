@@ -165,7 +165,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
         let with_runs = plan == Plan::Rewrite && !contained;
-        while with_runs && may_have_runs(&work, by_words) && runs(&mut work).await {
+        while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
@@ -191,7 +191,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
 
 /// Checks whether runs of bytes are worth deleting: a long plain text has no length bytes, and in a
 /// short one few runs are tried.
-fn may_have_runs(work: &CurrentBest, by_words: bool) -> bool {
+fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
     !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
 }
 
