@@ -85,6 +85,7 @@ impl Engine {
         Ok(writer.map(|pc| Writer {
             pc,
             by: By::Program,
+            side: Side::Failing,
         }))
     }
 
