@@ -9,7 +9,8 @@
 //! the first call whose result may differ between runs.
 //!
 //! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
-//! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also these.
+//! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also
+//! these.
 //!
 //! `cargo test` only sees whether each subject still runs, with a few runs, and on a few of the filters,
 //! that measure nothing.
