@@ -1,6 +1,6 @@
-//! The part that the classic, guided, `watch` and study campaigns share while a call runs: the output
-//! directory, progress and groups shown to the user, stopping, waiting for disk space, muted groups,
-//! new groups, and the build of the program.
+//! The part that the classic, guided, `watch` and study campaigns share while a call (invocation of
+//! ddfuzz) runs: the output directory, progress and groups shown to the user, stopping, waiting for
+//! disk space, muted groups, new groups, and the build of the program.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,8 +16,8 @@ use ddfuzz_exec::RefusalReason;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// Time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no finding
-/// is stored.
+/// Time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no
+/// finding is stored.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
 /// The settings that every kind of campaign has.
@@ -200,11 +200,12 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Shows the group of an entry to the user if its minimization has ended; returns true if it
-    /// has.
+    /// Shows the group of an entry to the user if `result`, that of the entry's minimization, is
+    /// `Ok`. Returns true then, and false if the minimization was interrupted.
     ///
     /// # Errors
-    /// The error of the minimization, unless the user's stop explains it.
+    /// The error of the minimization, unless the call was stopped and that may have caused it; or
+    /// the error of reading the group from the output directory.
     pub(crate) fn show_minimized(
         &mut self,
         id: &EntryId,
@@ -295,7 +296,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Waits until a changed program is completely written, and checks all groups with the new build.
+    /// Waits until a changed program is completely written, and checks all groups with the new
+    /// build.
     pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
@@ -326,17 +328,18 @@ pub struct Summary {
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
     /// no completed call has reported before.
     pub new_groups: u64,
-    /// Number of those of the `runs` that crashed in a group known before.
+    /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
+    /// was reported by an earlier completed call.
     pub known_crashes: u64,
     /// Number of runs that crashed, in all calls of the campaign.
     pub crashes: u64,
-    /// Whether the user stopped the call, and not its deadline.
+    /// Whether the user stopped the call before its deadline.
     pub interrupted: bool,
     /// What ended the call.
     pub ended_by: EndedBy,
     /// The condition of `--until` that ended the call; `None` if another cause did.
     pub until: Option<Until>,
-    /// Number of findings that were not stored because the disk was full until the time was over.
+    /// Number of findings that were not stored because the disk was full until the fuzzing ended.
     pub unstored: u64,
     /// Number of runs of this call that the way `snapshot` left to new processes, by the reason.
     pub refusals: Vec<(RefusalReason, u64)>,
