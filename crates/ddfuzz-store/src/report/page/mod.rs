@@ -38,7 +38,8 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Sections of groups are added to a page until they are larger than this together, in bytes.
+/// Total size, in bytes, of the sections of groups in a page, after which no further group is shown
+/// in full.
 const SECTIONS: usize = 4 << 20;
 
 /// Name of a campaign's page in the output directory.
@@ -62,8 +63,8 @@ impl TargetKnowledge for NoKnowledge {
     }
 }
 
-/// Makes the page of an output directory. `folder` is the absolute path of the page's directory,
-/// because links are relative to it.
+/// Makes the page of an output directory, as HTML. `folder` is the absolute path of the directory
+/// that the page will be in, because links are relative to it.
 ///
 /// # Errors
 /// If the output directory cannot be read.
@@ -154,7 +155,8 @@ fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
 
-/// Collects what a report says of a whole campaign, without its groups.
+/// Collects what a report says of an output directory and its campaigns, with an empty list of
+/// groups.
 fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.
@@ -173,7 +175,8 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups, in the order of the report.
+/// Reads the summaries of all groups, in the order of the report; groups without a stored input are
+/// left out.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let campaigns = reader.campaigns()?;
