@@ -234,7 +234,7 @@ impl AflServer {
     }
 
     /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
-    /// runs. Returns what is left.
+    /// runs. Returns whether some are left, as [`ChildProcesses::sweep`] does.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -337,17 +337,19 @@ struct ChildProcesses {
     server: Pid,
     /// The kernel's list of the server's children, kept open so that a look is one system call.
     list: Option<File>,
+    /// Number of calls of [`has_leftovers`](ChildProcesses::has_leftovers).
     looks: u32,
     /// The server's zombies when its children were last looked at.
     dead: Vec<Pid>,
 }
 
-/// Which processes are left after leftover processes of a fork server's runs have been killed.
+/// Whether processes are left after leftover processes of a fork server's runs have been killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// No living process of a run is left.
+    /// No living process was found, or none was looked for now.
     Nothing,
-    /// More processes are left than can be killed one by one.
+    /// The server has more than [`MOST_DEAD`] other children, or some still live after all passes;
+    /// the server must be replaced.
     TooMuch,
 }
 
@@ -361,8 +363,9 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills child processes that runs left behind, and returns what is still left. `own`: the
-    /// process that serves further runs.
+    /// Kills the child processes that earlier runs left behind, and waits up to 50 ms for their
+    /// death. `own`: the process that serves further runs, which is spared; `None` if there is
+    /// none. Returns [`Leftovers::TooMuch`] if the server must be replaced.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
         if !self.has_leftovers(own) {
             return Leftovers::Nothing;
@@ -388,7 +391,8 @@ impl ChildProcesses {
     }
 
     /// Returns true if the kernel's list of the server's children has processes other than `own`
-    /// and the zombies of earlier looks.
+    /// and the zombies of earlier looks. On a kernel without such lists, returns true once in
+    /// [`RUNS_PER_SEARCH`] calls, so that the processes are searched then.
     fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];
