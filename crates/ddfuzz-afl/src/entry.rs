@@ -24,17 +24,20 @@ pub(crate) struct Entry {
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
-    /// Length of the queue entry before trimming, in bytes.
-    whole: usize,
+    /// Length of the queue entry as AFL++ gave it, in bytes; candidates are padded to it.
+    untrimmed_len: usize,
     /// The bytes with which the present search began.
     original: Vec<u8>,
+    /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
     /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
     /// reads its minimum length from this buffer, whatever the length of the candidate is.
     buffer: Vec<u8>,
     /// Length of the candidate in `buffer`, in bytes.
     len: usize,
+    /// Largest number of executions that the trimming may take.
     steps: u32,
+    /// Number of outcomes that AFL++ has reported so far.
     outcomes: u32,
 }
 
@@ -52,7 +55,7 @@ impl Entry {
             search: searches.stage(0, original)?,
             cache: Cache::new(Caching::Text),
             asked: Asked::Whole,
-            whole: original.len(),
+            untrimmed_len: original.len(),
             original: original.to_vec(),
             best: original.to_vec(),
             buffer: original.to_vec(),
@@ -118,8 +121,8 @@ impl Entry {
         }
     }
 
-    /// Writes the next candidate that must be run into the buffer; returns `false` if there is
-    /// none.
+    /// Writes the next candidate that must be run into the buffer; returns `false` if all searches
+    /// have ended. Candidates whose outcome is known are answered without a run.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -156,7 +159,7 @@ impl Entry {
     /// Pads the candidate in the buffer with zeros to the length of the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
-        self.buffer.resize(self.whole, 0);
+        self.buffer.resize(self.untrimmed_len, 0);
     }
 
     /// Returns the outcome of the text in the buffer if it is known without a run; else `None`.

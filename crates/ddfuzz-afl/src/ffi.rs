@@ -92,7 +92,8 @@ pub unsafe extern "C" fn afl_custom_init_trim(
 
 /// Stores the address of the candidate, which is never null, at `out_buf`, and returns its length
 /// in bytes. The candidate is valid until the next call with this `data`. The length is 0, and
-/// AFL++ then skips the candidate, only if [`afl_custom_init_trim`] returned 0 or was not called.
+/// AFL++ then skips the candidate, only if [`afl_custom_init_trim`] returned 0 or was not called,
+/// after an internal error, or if `out_buf` is null; in the last case nothing is stored.
 ///
 /// # Safety
 /// `data` is a result of [`afl_custom_init`]; `out_buf` is null, or a pointer can be written there.
