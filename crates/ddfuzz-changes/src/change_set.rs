@@ -81,9 +81,10 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Returns for each line of the new version of the file the commit that has brought it (`None`
-    /// for a line of the old version; an empty list without hunks), and all commits that touch the
-    /// file.
+    /// Returns for each line of the new version of the file the id of the commit that has brought
+    /// it (`None` for a line of the old version); the list is empty if the file has no hunks. Also
+    /// returns the commits after the old version up to the new one that change the file, newest
+    /// first and without merges. Fails if git cannot read the history.
     fn history(
         &self,
         repository: &Repository,
@@ -175,7 +176,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the kind in results.
+    /// Returns what results call a change of this kind, such as `new file` or `hunk`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Create => "new file",
@@ -194,7 +195,7 @@ impl Kind {
 pub struct Part {
     /// Index of the file in [`ChangeSet::files`].
     pub file: usize,
-    /// What is changed.
+    /// What the change does to the file.
     pub kind: Kind,
 }
 
@@ -233,9 +234,9 @@ impl ChangeSet {
         self.units.is_empty()
     }
 
-    /// Applies the changes `kept` to a tree. The changes of a file that is not as in the old
-    /// version are merged into it. Returns `None` if they conflict, or if a file would be where
-    /// another needs a directory.
+    /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. The changes of
+    /// a file that is not as in the old version are merged into it. Returns `None` if they
+    /// conflict, or if a file would be where another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -273,9 +274,9 @@ impl ChangeSet {
         Ok((!tree.is_contradictory()).then_some(tree))
     }
 
-    /// Returns for each change the commit between two versions that it comes from; `None` if
-    /// several have touched it, or it is not known. The list is empty if there are fewer than two
-    /// commits, or very many files.
+    /// Returns for each change the id of the commit between two versions that it comes from; `None`
+    /// if several have touched it, or it is not known. The list is empty if there are fewer than
+    /// two commits, or if more than 300 files differ.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -372,8 +373,9 @@ impl ChangeSet {
         Ok(facts.with_unread(&unread))
     }
 
-    /// Returns the names of the groups that a change belongs to: the directory, the file, the
-    /// commit where there is a history, and the function.
+    /// Returns the names of the groups that a change belongs to ([`UnitFacts::groups`]): the
+    /// directory, the file, the commit if commits are known (empty if that of this change is not),
+    /// and the function. A change that is no hunk has the name of its kind in place of a function.
     fn groups(
         &self,
         part: Part,
@@ -534,7 +536,7 @@ impl FileChange {
     }
 }
 
-/// Returns the elements of a range, as many of them as there are.
+/// Returns the elements of `lines` in a range; the part of it after the end of `lines` is ignored.
 fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
