@@ -463,7 +463,7 @@ pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entr
 }
 
 /// Lists kind and major key (12 hex digits) of all groups that have a folder in the output
-/// directory, sorted.
+/// directory, sorted. A kind without a folder has no groups.
 pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -472,7 +472,8 @@ pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     Ok(groups)
 }
 
-/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted.
+/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted; an
+/// empty list if the kind has none.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }
