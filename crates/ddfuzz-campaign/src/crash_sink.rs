@@ -65,8 +65,10 @@ pub trait CrashSink: StoreWriter {
     /// [released](CrashSink::release); `None` if there is none.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
-    /// Releases a claimed entry. `ended`: its minimization is complete, and is not continued from its
-    /// log. `spent`: how long the caller has worked on it.
+    /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
+    /// group may be claimed next; otherwise the entry can be claimed again, and its minimization
+    /// continues from its log. `spent`: how long the caller has worked on it; of groups with the
+    /// same priority, one that has taken less time is claimed first.
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 

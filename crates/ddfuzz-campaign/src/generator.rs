@@ -76,7 +76,7 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the input into `buffer`.
+    /// Rebuilds the input of this name: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let mut stream = self.stream();

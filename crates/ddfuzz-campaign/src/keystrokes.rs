@@ -40,7 +40,7 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the keystrokes into `buffer`.
+    /// Rebuilds the input of this name: replaces the content of `buffer` by its keys.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");
