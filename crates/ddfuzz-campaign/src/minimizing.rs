@@ -35,8 +35,8 @@ pub struct Minimizing {
     pub way: Way,
     /// Name of the search that makes the candidates.
     pub search: String,
-    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content of
-    /// each input.
+    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content
+    /// of each input.
     pub structure: Option<String>,
     /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
     /// it although they fit no grammar. `None` if there is none.
@@ -302,12 +302,12 @@ impl Minimizing {
         start
     }
 
-    /// Minimizes the entry `id`, or continues its interrupted minimization. The store is locked only
-    /// for moments.
+    /// Minimizes the entry `id`, or continues its interrupted minimization. The store is locked
+    /// only for moments.
     ///
     /// # Errors
-    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when the
-    /// target cannot be run or a file cannot be written.
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when
+    /// the target cannot be run or a file cannot be written.
     pub fn entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -317,8 +317,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions and
-    /// slips are replaced.
+    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions
+    /// and slips are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -423,9 +423,9 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that stores each other crash that a minimization meets (slip), once for each
-    /// major and minor key. It ignores what the store holds, so that the stored slips do not depend
-    /// on the time. `of`: the program, in a study of many programs.
+    /// Makes the callback that stores each other crash that a minimization meets (slip), once for
+    /// each major and minor key. It ignores what the store holds, so that the stored slips do not
+    /// depend on the time. `of`: the program, in a study of many programs.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -449,11 +449,12 @@ impl Minimizing {
         })
     }
 
-    /// Records for an entry that its crash did not happen again in `tries` runs, with its input as
-    /// the result. Unless the program was rebuilt, the crash is flaky.
+    /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
+    /// is not minimized: its original input is the result, and the crash counts as flaky unless the
+    /// program was rebuilt during the campaign. Writes also the script that reproduces the crash.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When there is no such entry, or a file cannot be read or written.
     pub fn give_up<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

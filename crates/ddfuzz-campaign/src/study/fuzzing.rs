@@ -22,8 +22,8 @@ use ddfuzz_triage::{Crash, Key, Subject};
 const BACKLOG: usize = 1 << 12;
 /// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
-/// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
-/// has the number `p * SPAN + i`.
+/// Difference between the run numbers of successive utilities: run `i` of the utility at position
+/// `p` of the whole list, both from 0, has the number `p * SPAN + i` in the study.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
@@ -58,10 +58,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Runs all workers, and commits the chunks (results of successive runs) that they report in the
-    /// order of their runs. If a time ends the runs, all chunks that were begun are committed, and
-    /// the next call continues after them. Else the chunks after one that was cut short are dropped
-    /// and run again, so that the results stay a function of the seed.
+    /// Runs all workers, and commits the chunks (results of successive runs) that they report in
+    /// the order of their runs. If a time ends the runs, all chunks that were begun are committed,
+    /// and the next call continues after them. Else the chunks after one that was cut short are
+    /// dropped and run again, so that the results stay a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -114,7 +114,8 @@ impl StudyEngine<'_> {
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks before them
-    /// are missing.
+    /// are missing, and counts the missing runs as skipped. Only if a time limit ended the runs:
+    /// otherwise these chunks are dropped, and the next call repeats their runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -197,8 +198,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns what
-/// is known of the utility's hangs after that.
+/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; runs over
+/// their time limit are repeated with a longer one to tell. Returns what is known of the utility's
+/// hangs after that.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -212,7 +214,8 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Checks whether a finding is a run that exceeded its time limit but ends by itself.
+/// Checks whether a finding is a run that exceeded its time limit but ends by itself. True also if
+/// that cannot be tested: `stop` turned true, or the program cannot be started.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
@@ -323,9 +326,10 @@ const MAX_STARTED: usize = 4;
 struct Chunk {
     /// Number of the chunk's first run, counted from the utility's first run.
     first: u64,
-    /// Number of runs that the chunk should have.
+    /// Number of runs that a worker was asked to make for the chunk.
     planned: u64,
-    /// Number of runs made; fewer than planned only if the study was stopped.
+    /// Number of runs made; fewer than planned if the user or a time limit stopped the worker, or
+    /// another worker failed.
     runs: u64,
     findings: Vec<Finding>,
     /// Counts of each run of the chunk.
