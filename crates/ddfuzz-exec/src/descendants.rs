@@ -25,8 +25,8 @@ const RETRY_TIME: Duration = Duration::from_secs(5);
 /// Whether a target's next run is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// The next run is traced, and with it this many runs in all, to see whether they start
-    /// processes.
+    /// The next run and later ones, as many in all as the number says, are traced to learn whether
+    /// they start processes.
     Calibrating(u32),
     /// The next run is not traced.
     Bare,
@@ -52,7 +52,7 @@ pub(crate) struct TreeExecutor {
     mode: TraceMode,
     /// Whether runs report what they write; they are not traced then.
     reports: bool,
-    /// Which runs report the blocks that they reach, if the program's are covered.
+    /// Which runs report their coverage (counters or blocks).
     reporting: CoverageReporting,
     /// Whether the last call has made a traced run, which reports no coverage.
     was_traced: bool,
@@ -77,7 +77,8 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a run whose process tree is traced; `None` if tracing failed, in this run or for ever.
+    /// Makes a run whose process tree is traced. `None` if tracing failed in this run, or the
+    /// system refuses to trace; then no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -95,7 +96,7 @@ impl TreeExecutor {
         Ok(None)
     }
 
-    /// Whether runs report the blocks that they reach.
+    /// Whether runs report their coverage.
     fn covers(&self) -> bool {
         self.reporting != CoverageReporting::Nothing && self.bare.places().is_some()
     }
@@ -245,7 +246,7 @@ struct TracedRun {
     forked: bool,
 }
 
-/// The thread that traces one run, and the channel of its messages.
+/// The thread that traces one run, and the channel on which it sends its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 enum TracerMessage {
@@ -320,8 +321,9 @@ struct TreeOutcome {
 }
 
 impl TreeOutcome {
-    /// Traces a seized process tree: resumes the processes, and delivers their signals, until none
-    /// is left. Processes stop only when they fork, execute a program or get a signal.
+    /// Traces a seized process tree until no process of it is left: resumes stopped processes and
+    /// delivers their signals. They stop only when they fork, execute a program or get a signal.
+    /// Returns what was observed.
     fn follow() -> TreeOutcome {
         let mut seen = TreeOutcome::default();
         // `wait` fails when nothing is left; only this thread reaps what it traces.

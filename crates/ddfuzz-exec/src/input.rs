@@ -79,7 +79,8 @@ impl Input {
         })
     }
 
-    /// Writes `bytes` to where the target's next run reads its input.
+    /// Writes `bytes` to where the target's next run reads its input: to the memory file on stdin
+    /// or to the named files. At a terminal, restores the sample text instead.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
             NamedFiles::None => {}
@@ -285,8 +286,9 @@ impl InputBatch {
         })
     }
 
-    /// Writes as many of `inputs` as one request to the fork server takes, at least one. A first
-    /// input that is larger than the mapped part of the file is written after that part.
+    /// Replaces the inputs in the file by as many of `inputs` as one request to the fork server
+    /// takes, at least one, and sets `places`. A first input that is larger than the mapped part of
+    /// the file is written after that part.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -309,15 +311,19 @@ impl InputBatch {
 /// Length in bytes of the largest input that a runner writes itself.
 const MOST_WRITTEN: usize = 1 << 20;
 
-/// Passes inputs to a runner, a process that runs many inputs: the inputs of a request stand in a
-/// batch, and the runner writes one after the other into the file from which the target reads.
+/// Passes inputs to a runner, a process that runs many inputs one after the other: the inputs of a
+/// request are in one memory file, and the runner copies each into the file from which the target
+/// reads.
 pub(crate) struct RunnerInput {
     input: Input,
     batch: InputBatch,
-    /// Whether ddfuzz writes the next input itself: the only one of its request.
+    /// Whether the next request has a single input that a fork of the server runs, not the runner:
+    /// ddfuzz then writes the input into the target's file itself.
     pub(crate) writes_itself: bool,
-    /// Number of inputs in the last request, and whether ddfuzz has written its only one.
+    /// Number of inputs in the last request.
     count: usize,
+    /// Whether ddfuzz has written the only input of the last request into the target's file, so
+    /// that the runner need not copy it.
     pub(crate) in_place: bool,
 }
 
@@ -332,7 +338,8 @@ impl RunnerInput {
         })
     }
 
-    /// Returns the file into which the runner writes inputs, and the batch.
+    /// Returns the file into which the runner copies inputs (`None` if there is not exactly one),
+    /// and the memory file with the inputs of a request.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
         Ok((self.input.writer()?, self.batch.reader.try_clone()?))
     }
@@ -365,7 +372,8 @@ impl RunnerInput {
         Ok(())
     }
 
-    /// Returns how much of its input the last run has read; `None` after a request for several.
+    /// Returns how many bytes of stdin the last run has read; `None` if the last request had
+    /// several inputs, or the input is not on stdin.
     fn read_so_far(&self) -> Option<u64> {
         match self.count {
             1 => self.input.read_so_far(),

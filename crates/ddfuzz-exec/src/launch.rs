@@ -104,7 +104,8 @@ pub(crate) struct Launch {
 
 /// The files that only a server of [`Inject::Restore`] inherits.
 pub(crate) struct RunnerFiles {
-    /// The file from which the target reads its input, opened for writing.
+    /// The file from which the target reads its input, opened for writing; `None` if there is not
+    /// exactly one.
     pub(crate) writer: Option<File>,
     /// The memory file with the inputs of a request.
     pub(crate) batch: File,
@@ -127,20 +128,20 @@ pub(crate) struct ServerPipes {
 }
 
 impl Launch {
-    /// Makes the error for a target's working directory that cannot be created again.
+    /// Makes the error that the target's working directory cannot be created again.
     pub(crate) fn directory_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("making the directory of {} again", self.program.display());
         ExecError::System { what, source }
     }
 
-    /// Makes the error for a target's terminal that cannot be opened.
+    /// Makes the error that the target's terminal cannot be opened.
     pub(crate) fn terminal_error(&self, source: std::io::Error) -> ExecError {
         let program = self.program.display();
         let what = format!("opening a terminal for {program} (is /dev/pts mounted?)");
         ExecError::System { what, source }
     }
 
-    /// Makes the error for memory that cannot be shared with a target.
+    /// Makes the error that memory cannot be shared with the target.
     pub(crate) fn sharing_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("sharing memory with {}", self.program.display());
         ExecError::System { what, source }

@@ -33,8 +33,8 @@ impl RunObservations {
         self.compares() || self.fresh
     }
 
-    /// Turns the reports of comparisons on or off, for the next fork server of the program at
-    /// `path`.
+    /// Starts or stops reporting comparisons in the runs of the program at `path`, from its next
+    /// fork server on. Fails when no memory file can be created.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
             true => Some(LoopObserver::new(path)?),
@@ -245,7 +245,7 @@ impl RecentInputs {
         (self.died, self.ended, self.lives) = (false, false, false);
     }
 
-    /// Returns all kept inputs except the one that the process ran last.
+    /// Returns the kept inputs that the process ran before its last one, oldest first.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()

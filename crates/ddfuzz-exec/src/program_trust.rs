@@ -27,10 +27,12 @@ const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that refused runs may cost beyond what runs without a fork have saved.
 const CREDIT: Duration = Duration::from_millis(500);
 
-/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
-/// `main`. A longer run is made again by a fork, within the target's own limits: beside such a run
-/// a fork costs nothing.
+/// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
+/// run is made again by a fork, within the target's own limits: compared with such a run, a fork
+/// costs nothing.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
+/// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
+/// run is made again by a fork, too.
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 
 /// Why the process that runs many inputs is not used any more.
@@ -40,9 +42,10 @@ pub(crate) enum EndReason {
     Difference,
     /// More runs were refused, or ran into limits, than the others make up for.
     Refusals,
-    /// Runs take so long that a fork costs nothing beside them.
+    /// Most runs take so long that a fork costs nothing in comparison.
     Slow,
-    /// Two new processes differ already, so nothing can be compared.
+    /// Two new processes ran the same input differently too often, so the runs of one process
+    /// cannot be compared with them.
     Unstable,
 }
 
@@ -58,7 +61,7 @@ impl EndReason {
     }
 }
 
-/// What the runs of one program have shown so far.
+/// What the runs of one program have shown so far about running many inputs in one process.
 #[derive(Debug, Default)]
 struct Record {
     /// Number of runs that were compared and alike.
@@ -99,7 +102,8 @@ impl Record {
     }
 }
 
-/// The record of a program, shared by its executors.
+/// The record of a program, shared by all its executors in this process: it decides whether one
+/// process may run many inputs of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 

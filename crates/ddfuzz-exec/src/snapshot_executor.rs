@@ -41,7 +41,7 @@ pub(crate) struct SnapshotExecutor {
     time: Option<TimeLimit>,
     /// Number of runs since the last check.
     unchecked: u64,
-    /// Number of runs that the runner did not make, by the reason.
+    /// Number of runs that the runner refused and a fork made instead, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Inputs of the runs since the last check and how these ended, oldest first.
     recent: VecDeque<(Vec<u8>, Ended)>,
@@ -191,7 +191,7 @@ impl SnapshotExecutor {
         self.unchecked += runs.len() as u64;
     }
 
-    /// Whether the next run is compared.
+    /// Whether the next run is made both by the runner and by a fork, to compare them.
     fn is_due(&self) -> bool {
         self.unchecked >= CHECK_EVERY
             || self.kept > MOST_KEPT

@@ -48,8 +48,8 @@ pub(super) enum AflStartError {
     Handshake(HandshakeError),
 }
 
-/// The wait status of a run that ended before ddfuzz looked at it for the first time; `None` if the
-/// run goes on.
+/// The wait status of a run that has ended before ddfuzz watches its limits; `None` if the run goes
+/// on.
 type EarlyStatus = Option<i32>;
 
 impl AflServer {
@@ -100,7 +100,8 @@ impl AflServer {
     }
 
     /// Lets the fork server run the target once on the input in place (in shared memory, on stdin
-    /// or in a file). Returns how the run ended and what processes it left.
+    /// or in a file), and kills the processes that the run leaves. Returns how the run ended, and
+    /// whether so many processes are left that the server must be replaced.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
@@ -164,8 +165,8 @@ impl AflServer {
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run from the fork server, and the wait status if the run ends
-    /// within a slice of time (10 ms), or within `early`.
+    /// Reads the process id of the run from the fork server, and the run's wait status if the run
+    /// ends within `early`, or within a slice of time (10 ms) where `early` is `None`.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
@@ -190,8 +191,8 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run that did not end before ddfuzz looked at it for the first time.
-    /// Returns why it was killed (if it was), its wait status and its CPU time.
+    /// Watches the limits of a run that goes on after [`forked`](AflServer::forked), until it ends.
+    /// Returns why ddfuzz killed it (`None` if it did not), its wait status and its CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -244,7 +245,8 @@ impl AflServer {
     }
 
     /// Reads bytes from the fork server into `words` until it is full or a slice of time (10 ms)
-    /// has passed. Returns how many bytes arrived.
+    /// has passed. Returns how many bytes arrived, possibly 0. Fails when the server has closed the
+    /// connection.
     fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();

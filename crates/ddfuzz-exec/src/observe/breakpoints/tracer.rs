@@ -81,8 +81,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Resumes the traced process, and delivers its signals, until it ends or cannot be waited for
-    /// any more.
+    /// Resumes the traced process, delivers its signals and records its comparisons, until it ends
+    /// or cannot be waited for any more.
     pub(crate) fn follow(mut self) {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
