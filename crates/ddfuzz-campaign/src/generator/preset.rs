@@ -42,7 +42,8 @@ pub enum Variant {
     Third,
 }
 
-/// `count` inputs of one kind, with lengths from `shortest` to `longest`.
+/// A part of a preset: `count` inputs of one kind, with lengths from `shortest` to `longest`, in
+/// bytes or, for inputs of lines, in lines.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -166,7 +167,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Draws names of inputs, each once.
+/// Draws names of inputs at random from the preset's seed; no name is returned twice.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,

@@ -32,19 +32,21 @@ use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
 /// Longest time that the main process waits for requests before it serves LibAFL's broker.
 const POLL: Duration = Duration::from_millis(5);
-/// Name of a file that each output directory has.
+/// Name of a file that each output directory has; if it is missing, the directory was removed or
+/// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks for finished examinations of hangs when fuzzing has ended.
+/// Time between two checks whether an examination of a suspected hang is finished, after fuzzing.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Time between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// Time that workers have to end: a run may have to time out first.
+/// Least time that workers have to end after fuzzing, since a run may have to time out first.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that workers have to end when the time of the whole call is over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that workers have to end, in runs that time out: a hang is run this often to be classified.
+/// Workers have at least this many times the wall time limit of a run to end, since classifying a
+/// hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs divided by this number and by the number of workers, so
 /// that all end at about the same time.
