@@ -62,8 +62,8 @@ fn lines(text: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Writes a range of lines as the header of a hunk does: the first line, counted from 1, and the
-/// number of lines.
+/// Writes a range of lines as the header of a hunk does: the first line, counted from 1 (for an
+/// empty range, the line before it), and the number of lines.
 pub fn as_in_header(lines: &Range<usize>) -> [u64; 2] {
     let start = lines.start + usize::from(!lines.is_empty());
     [start as u64, lines.len() as u64]
@@ -115,7 +115,8 @@ impl FileChange {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
     }
 
-    /// Returns the number of sections that a patch of git has for the file: two if its type changes.
+    /// Returns the number of sections that a patch of git has for the file: two if the type of the
+    /// file changes, else one.
     pub fn sections(&self) -> usize {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => 1 + usize::from(old.entry.mode >> 12 != new.entry.mode >> 12),
@@ -199,9 +200,9 @@ pub struct Part {
     pub kind: Kind,
 }
 
-/// All changes between two versions, numbered by file and line. A change is one hunk, or a file that
-/// is created, deleted, renamed or otherwise changed as a whole; several if they exclude each other
-/// in part (a file that becomes a directory).
+/// All changes between two versions, numbered by file and line. A change is usually one part: a
+/// hunk, or a file that is created, deleted, renamed or otherwise changed as a whole. Parts that
+/// can only be applied together are one change, such as when a file becomes a directory.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
     /// The files that differ.
@@ -310,7 +311,8 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Returns what is known of the changes by their texts. `commit_of` has the result of
+    /// Gathers what the texts of the changes tell: their groups, their identifiers, and which
+    /// change probably requires which. `commit_of` has the result of
     /// [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
@@ -590,7 +592,8 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not have.
+/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not
+/// have.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }

@@ -76,12 +76,12 @@ pub enum ChangesError {
         /// The names of the three outcomes.
         outcomes: String,
     },
-    /// A test ended with a status that ends the search.
+    /// A test ended by a signal, or with a status from 128 on, which ends the search.
     #[error("the test ended with {ended}, which ends the search")]
     TestBroken {
         /// How the test ended.
         ended: String,
-        /// The end of what it printed.
+        /// The end of what the test printed.
         output: String,
     },
     /// The result failed in the search. Built again on the first build of the old version alone, it
@@ -90,7 +90,7 @@ pub enum ChangesError {
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// The outcome of that test, in words.
+        /// The outcome of the first of these tests that does not fail, in words.
         outcome: String,
     },
     /// The user has stopped the search.

@@ -27,9 +27,11 @@ pub struct Recipe {
     pub build_time: Duration,
     /// Limit on the CPU time of a test.
     pub test_time: Duration,
-    /// Whether `build_time` is kept. If not, the limit is learned from the builds of both versions.
+    /// Whether `build_time` is the user's and stays. If not, the limit is learned from the builds
+    /// of both versions.
     pub keep_build_time: bool,
-    /// Whether `test_time` is kept. If not, the limit is learned from the tests of both versions.
+    /// Whether `test_time` is the user's and stays. If not, the limit is learned from the tests of
+    /// both versions.
     pub keep_test_time: bool,
     /// Limit on the memory of a build or test, in bytes.
     pub memory: u64,
@@ -91,8 +93,8 @@ pub struct HeldFailure {
     pub major: Key,
     /// The minor key of the crash, which holds for one build only.
     pub minor: Key,
-    /// The stable key of the crash: its class and the names of its functions; `None` if they have no
-    /// names.
+    /// The stable key of the crash: its class and the names of its functions; `None` if they have
+    /// no names.
     pub stable: Option<Key>,
 }
 

@@ -1,5 +1,5 @@
-//! Tests candidates for a search: composes their files, answers what is known, has the rest built and
-//! tested, and writes each test to the minimization log.
+//! Tests candidates for a search: composes their files, answers what is known, has the rest built
+//! and tested, and writes each test to the minimization log.
 //!
 //! A search is a pure function of the two versions and the outcomes. So a log is resumed by feeding
 //! its lines as answers to the same search, and replayed by feeding nothing else.
@@ -36,11 +36,11 @@ struct NumberedSet {
 
 /// Tests candidates for a search, and writes the log.
 pub struct Session<'a> {
-    /// The versions.
+    /// The repository with the versions.
     pub repository: Arc<Repository>,
-    /// The version that passes.
+    /// The id of the commit of the version that passes.
     pub old: String,
-    /// The version that fails.
+    /// The id of the commit of the version that fails.
     pub new: String,
     /// Builds and tests; `None` if a log is only replayed.
     pub workers: Option<Workers>,
@@ -54,7 +54,7 @@ pub struct Session<'a> {
     pub counts: Counts,
     /// Number of executed tests with the outcome UNRESOLVED.
     pub unresolved: u64,
-    /// Number of candidates whose build was not needed, because the same version was known.
+    /// Number of tests that needed no build, because the same version was tested before.
     pub reused: u64,
     /// Number of changes of the smallest set that has failed; `None` before the first.
     best: Option<u64>,
@@ -68,7 +68,7 @@ pub struct Session<'a> {
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,
-    /// The last report, for errors.
+    /// The report of the last build and test that was run, for error messages.
     pub last: Report,
 }
 
@@ -128,8 +128,8 @@ impl<'a> Session<'a> {
         self.budget = budget;
     }
 
-    /// Checks whether a test was not run because the budget was used up; all later ones are not run,
-    /// either.
+    /// Checks whether a test was not run because the budget was used up; all later ones are not
+    /// run, either.
     pub fn is_spent(&self) -> bool {
         self.spent
     }
@@ -212,7 +212,8 @@ impl<'a> Session<'a> {
         self.sets.len() - 1
     }
 
-    /// Returns a set of changes by its index.
+    /// Returns the set of changes with the index `index`, as [`compare`](Session::compare) returned
+    /// it.
     pub fn set(&self, index: usize) -> Arc<ChangeSet> {
         Arc::clone(&self.sets[index].set)
     }
@@ -590,7 +591,8 @@ impl<'a> Session<'a> {
         Ok(report)
     }
 
-    /// Records and counts the outcome of a test that was run, now or before the log was resumed.
+    /// Counts a test that was run, now or before the log was resumed, and remembers its outcome for
+    /// later candidates with the same files, by `key`.
     fn record(&mut self, key: [u8; 32], line: &TestLine) -> Known {
         let changes = line.changes.clone().unwrap_or_default();
         let known = Known {

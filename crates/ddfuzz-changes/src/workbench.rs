@@ -25,9 +25,11 @@ use crate::worktree::Worktree;
 const MOST_OUTPUT: u64 = 4 << 20;
 /// Largest number of lines of an output that messages show.
 const SHOWN_LINES: usize = 12;
-/// Limits on the size of a file, in bytes, and on the number of processes, which builds and tests
-/// do not reach unless something is wrong.
+/// Limit on the size of a file that a build or test writes, in bytes. It is not reached unless
+/// something is wrong.
 const FILE_SIZE: u64 = 1 << 40;
+/// Limit on the number of processes of a build or test. It is not reached unless something is
+/// wrong.
 const PROCESSES: u32 = 4096;
 /// If less space than this is free, in bytes, a failure is blamed on the disk.
 const LEAST_SPACE: u64 = 1 << 20;
@@ -91,9 +93,11 @@ impl Workbench {
         }
     }
 
-    /// Builds and tests a version. It is not built again if it was built last. With `anew`, it is
-    /// always built, on what the build of the first version has left; if there is no copy of that,
-    /// in an empty directory.
+    /// Builds and tests a version. The version is not built again if it was built last. With
+    /// `anew`, it is always built, on what the build of the first version has left; if there is no
+    /// copy of that, in an empty directory.
+    ///
+    /// # Errors
     ///
     /// If files cannot be written, the disk is full, a command cannot be started, or a test ends
     /// with a status or signal that ends the search.

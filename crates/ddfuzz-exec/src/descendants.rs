@@ -1,4 +1,5 @@
-//! Finds crashes of descendants, which count as crashes of the run (docs/src/keys.md; docs/decisions/0034).
+//! Finds crashes of descendants, which count as crashes of the run (docs/src/keys.md;
+//! docs/decisions/0034).
 //!
 //! Runs are not traced until one has started other processes. That run is repeated, and all later
 //! runs are made, with the whole process tree traced.

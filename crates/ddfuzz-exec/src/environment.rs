@@ -1,6 +1,6 @@
-//! Composes the environment of a target (docs/src/calls.md): the inherited variables without ddfuzz's
-//! own, a UTF-8 locale if none is set, a directory for temporary files, the user's variables, and
-//! sanitizer options by which reports become crashes.
+//! Composes the environment of a target (docs/src/calls.md): the inherited variables without
+//! ddfuzz's own, a UTF-8 locale if none is set, a directory for temporary files, the user's
+//! variables, and sanitizer options by which reports become crashes.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr, OsString};

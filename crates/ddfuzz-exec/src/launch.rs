@@ -70,8 +70,8 @@ pub(crate) struct Launch {
     /// takes snapshots is preloaded.
     pub(crate) copied: Option<File>,
     pub(crate) terminal: Option<File>,
-    /// The memory file with the program's code and its breakpoints, if runs report which blocks they
-    /// reach.
+    /// The memory file with the program's code and its breakpoints, if runs report which blocks
+    /// they reach.
     pub(crate) code: Option<File>,
     /// Files that only a server of [`Inject::Restore`] inherits: the input, the batch of inputs,
     /// and the pipes that capture stdout and stderr.

@@ -293,7 +293,8 @@ impl Stat {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
 
-    /// Returns the CPU time of the children that the process has reaped, and of their reaped children.
+    /// Returns the CPU time of the children that the process has reaped, and of their reaped
+    /// children.
     fn reaped(&self) -> Option<Duration> {
         Some(ticks(self.field(16)? + self.field(17)?))
     }

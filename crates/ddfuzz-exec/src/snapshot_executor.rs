@@ -61,8 +61,8 @@ pub(crate) struct SnapshotExecutor {
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record of
-    /// the program, says that none is used.
+    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record
+    /// of the program, says that none is used.
     pub(crate) fn new(
         runner: ServerExecutor,
         target: &Target,

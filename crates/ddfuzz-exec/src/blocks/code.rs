@@ -1,4 +1,5 @@
-//! The code of a program and of the libraries that it brings along: its files, blocks and functions.
+//! The code of a program and of the libraries that it brings along: its files, blocks and
+//! functions.
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, HashMap};

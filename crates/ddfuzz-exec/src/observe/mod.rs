@@ -4,13 +4,11 @@
 //! observed. There are three sources of comparisons, and all that a target offers are combined:
 //!
 //! 1. **Functions.** A library that is preloaded into observed runs only (`runtime/observe.c`)
-//! replaces `memcmp`, `strcmp` and similar functions.
-//!
+//!    replaces `memcmp`, `strcmp` and similar functions.
 //! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library defines them; where the
-//! program defines its own, the library writes a jump over their first instructions.
-//!
+//!    program defines its own, the library writes a jump over their first instructions.
 //! 3. **Instructions** of unmodified programs, on x86-64: breakpoints on each `cmp` of the main
-//! executable. This works for static programs, too.
+//!    executable. This works for static programs, too.
 //!
 //! All limits are counts, never times, so that equal runs of a target have equal observations.
 
@@ -108,7 +106,8 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time that is added to twice the limit of an observed run, because breakpoints make it slower.
+/// CPU time that is added to twice the limit of an observed run, because breakpoints make runs
+/// slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
 /// Wall time that is added to twice the limit of an observed run.
 const MORE_WALL: Duration = Duration::from_secs(5);
