@@ -1,4 +1,4 @@
-//! Versions to test, and what is known of them.
+//! Versions to test (candidates), and the results of their tests.
 
 use ddfuzz_delta::Config;
 use ddfuzz_minimize::ProofRef;

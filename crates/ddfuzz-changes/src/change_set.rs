@@ -1,4 +1,5 @@
-//! The changes between two versions: which there are, and applying some of them.
+//! The numbered changes between two versions of a program, and how some of them are applied to a
+//! version.
 
 use std::collections::{HashMap, hash_map};
 use std::ops::Range;

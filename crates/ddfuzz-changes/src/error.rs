@@ -28,7 +28,7 @@ pub enum ChangesError {
         revision: String,
         /// The folder of the repository.
         folder: PathBuf,
-        /// Whether the history of the repository is cut off.
+        /// Whether the repository is a shallow clone, whose history is cut off.
         shallow: bool,
     },
     /// An object is missing, as in a partial clone.
@@ -42,7 +42,7 @@ pub enum ChangesError {
     Git {
         /// The words of the command.
         what: String,
-        /// What git printed.
+        /// What git printed to stderr.
         message: String,
     },
     /// Both versions have the same files.
@@ -126,7 +126,7 @@ pub enum ChangesError {
     /// A file of a worktree cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Path {
-        /// What was tried.
+        /// The operation that failed, for the message.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -136,7 +136,7 @@ pub enum ChangesError {
     /// A system call failed, or a program (git, cp) or a thread could not be started.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed, for the message.
         what: String,
         /// The error of the system.
         source: io::Error,

@@ -18,7 +18,7 @@ use crate::tree::Tree;
 /// Number of tests of each version before the search, and of the result after it.
 const TIMES: usize = 3;
 
-/// What is searched for.
+/// What a search shall find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// A minimal set of changes that fails on top of the old version.

@@ -5,12 +5,10 @@
 //! - Out: [`Found`], a minimal set of changes that fails on top of the old version, and what is
 //!   proved of it.
 //! - Central type: [`Session`], which tests candidates and writes each test to the minimization
-//!   log;
-//!   [`find`] is the search over it.
+//!   log; [`find`] is the search over it.
 //! - The folder [`search`] is pure: sets of changes in, sets to test out. `change_set.rs`,
 //!   `tree.rs`, `text.rs`, `messages.rs` and `places.rs` touch neither git nor processes, except
-//!   that they ask a
-//!   [`Repository`] for contents.
+//!   that they ask a [`Repository`] for contents.
 //! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`, and then
 //!   `worktree.rs`, `workbench.rs` and `workers.rs`.
 

@@ -1,6 +1,6 @@
 //! Messages of compilers and linkers: which identifiers and places they name as missing or wrong.
 
-/// What the messages of a failed build name.
+/// The identifiers and places that the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildMessages {
     /// Identifiers that the messages name as missing or wrong, each once, in the order of the

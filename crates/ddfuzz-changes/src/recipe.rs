@@ -15,7 +15,7 @@ use crate::tree::Tree;
 pub struct Recipe {
     /// Shell command that builds the program in its directory; `None` if the test does that.
     pub build: Option<String>,
-    /// What is tested after the build.
+    /// How a version is tested after the build.
     pub test: TestKind,
     /// The input, on stdin or as the file `@@`; empty without one.
     pub input: Vec<u8>,

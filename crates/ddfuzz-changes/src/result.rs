@@ -84,7 +84,8 @@ pub struct ChangeRecord {
     /// First line, counted from 1, and number of lines in the old version, as `git diff -U0` writes
     /// them; 0 and 0 if it has no such file.
     pub old: [u64; 2],
-    /// First line and number of lines in the new version, in the same way.
+    /// First line, counted from 1, and number of lines in the new version; 0 and 0 if it has no
+    /// such file.
     pub new: [u64; 2],
     /// The function around the lines, if git names one.
     #[serde(skip_serializing_if = "String::is_empty")]

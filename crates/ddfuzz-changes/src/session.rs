@@ -72,8 +72,8 @@ pub struct Session<'a> {
     pub last: Report,
 }
 
-/// What all tests of a search may take together, without checks, but with the tests before it was
-/// resumed; `None`: as much as they need.
+/// Limits on what all tests of a search may take together. Checks do not count; tests that were
+/// made before the search was resumed do. `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Number of tests that are run.

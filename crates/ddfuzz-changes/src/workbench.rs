@@ -40,12 +40,12 @@ const CANNOT_TELL: i32 = 125;
 /// Lowest status that ends the search, as for `git bisect run`.
 const BROKEN: i32 = 128;
 
-/// What building and testing a version has shown.
+/// The result of building and testing a version.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The outcome of the test; `None` if the version does not build.
     pub outcome: Option<Outcome>,
-    /// What the messages of a failed build name.
+    /// The identifiers and places that the messages of a failed build name.
     pub messages: BuildMessages,
     /// The end of what build or test printed.
     pub output: String,

@@ -36,7 +36,7 @@ enum NamedFiles {
     /// The input split into two files ([`two_files`]).
     Two([NamedFile; 2]),
     /// The input is typed at a terminal; a file, if any, holds the sample text.
-    Elsewhere(Option<NamedFile>),
+    AtTerminal(Option<NamedFile>),
 }
 
 impl Input {
@@ -66,7 +66,7 @@ impl Input {
     /// `path`, if given, the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
-        Input::in_files(NamedFiles::Elsewhere(file))
+        Input::in_files(NamedFiles::AtTerminal(file))
     }
 
     fn in_files(files: NamedFiles) -> io::Result<Input> {
@@ -90,9 +90,9 @@ impl Input {
                 first.write(up_to)?;
                 second.write(behind)?;
             }
-            NamedFiles::Elsewhere(None) => {}
+            NamedFiles::AtTerminal(None) => {}
             // The last run may have changed the sample text.
-            NamedFiles::Elsewhere(Some(file)) => file.write(sample_text())?,
+            NamedFiles::AtTerminal(Some(file)) => file.write(sample_text())?,
         }
         if let Some(writer) = &self.writer {
             put(writer, bytes, self.length)?;
@@ -110,9 +110,9 @@ impl Input {
             NamedFiles::Two([first, second]) => {
                 Input::in_files(NamedFiles::Two([first.recreate()?, second.recreate()?]))?
             }
-            NamedFiles::Elsewhere(file) => {
+            NamedFiles::AtTerminal(file) => {
                 let again = file.as_mut().map(NamedFile::recreate).transpose()?;
-                Input::in_files(NamedFiles::Elsewhere(again))?
+                Input::in_files(NamedFiles::AtTerminal(again))?
             }
         };
         Ok(())
@@ -133,13 +133,13 @@ impl Input {
         let writer = match &self.files {
             NamedFiles::None => self.writer.as_ref(),
             NamedFiles::One(file) => Some(&file.writer),
-            NamedFiles::Two(_) | NamedFiles::Elsewhere(_) => None,
+            NamedFiles::Two(_) | NamedFiles::AtTerminal(_) => None,
         };
         writer.map(File::try_clone).transpose()
     }
 
     fn has_writer(&self) -> bool {
-        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::Elsewhere(_))
+        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::AtTerminal(_))
             && (self.writer.is_some() || matches!(self.files, NamedFiles::One(_)))
     }
 
@@ -166,7 +166,7 @@ impl Input {
     /// Returns device and inode of the target's stdin and of its input files.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
-            NamedFiles::None | NamedFiles::Elsewhere(_) => &[],
+            NamedFiles::None | NamedFiles::AtTerminal(_) => &[],
             NamedFiles::One(file) => std::slice::from_ref(file),
             NamedFiles::Two(files) => files,
         };

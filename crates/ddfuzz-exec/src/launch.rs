@@ -20,8 +20,8 @@ use crate::{
     protocol::fd, sandbox, watch::SLICE,
 };
 
-/// What the launcher process becomes: a fork server that starts the program for each run, or the
-/// program itself.
+/// What the launcher process becomes after it has taken on limits, identity and directory: a fork
+/// server that starts the program for each run, or the program itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A fork server that executes the program anew for each request.
@@ -34,7 +34,8 @@ pub(crate) enum Role {
     Afl,
 }
 
-/// What ddfuzz's preloaded library does in the program.
+/// How runs begin in a program into which ddfuzz's library is preloaded: where in the program, and
+/// by which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
     /// Forks a child for each run when the program reaches `main`.

@@ -194,7 +194,7 @@ pub(crate) struct RecentInputs {
     died: bool,
     /// Whether the process has exited by itself; its last input is in the list.
     ended: bool,
-    /// Whether the process has run an input and is still there.
+    /// Whether the process has run an input and has not ended since.
     lives: bool,
 }
 
@@ -234,7 +234,7 @@ impl RecentInputs {
         self.lives = false;
     }
 
-    /// Whether the process has run an input and is still there.
+    /// Whether the process has run an input and has not ended since.
     pub(crate) fn lives(&self) -> bool {
         self.lives
     }

@@ -8,7 +8,7 @@ use ddfuzz_delta::Config;
 /// Index of an identifier in [`Facts`].
 pub type Name = usize;
 
-/// What the text of one change tells about it.
+/// The groups and the identifiers of one change, as its file and text show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
     /// Names of the groups that the change belongs to, from coarse to fine (directory, file, commit
@@ -19,13 +19,13 @@ pub struct UnitFacts {
     pub adds: Vec<String>,
     /// Identifiers in the lines that the change removes.
     pub removes: Vec<String>,
-    /// Those of the added identifiers that the change seems to define.
+    /// Identifiers in the added lines that the change seems to define.
     pub defines: Vec<String>,
-    /// Those of the removed identifiers whose definition the change seems to remove.
+    /// Identifiers in the removed lines whose definition the change seems to remove.
     pub undefines: Vec<String>,
 }
 
-/// What is known of all changes between two versions.
+/// What is known of all changes between two versions before any of them is tested.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Number of changes between the two versions.
@@ -45,8 +45,8 @@ pub struct Facts {
     unread: Config,
 }
 
-/// If more changes than this mention an identifier, that says nothing about which of them requires
-/// which.
+/// Largest number of changes that may mention an identifier that is to show which of them requires
+/// which: one that more changes mention shows nothing.
 const MOST_USERS: usize = 64;
 /// A group of more changes than this is not ordered by identifiers.
 const MOST_CHAINED: usize = 128;

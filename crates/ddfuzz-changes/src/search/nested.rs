@@ -12,7 +12,8 @@ use super::{Probed, Prober};
 /// Largest number of changes that cannot be removed one by one, because the others do not build
 /// then, of which the removal of each pair is tested.
 const MOST_TIED: usize = 6;
-/// Largest number of changes that are first searched as if a single one of them decided.
+/// Largest number of changes of which the search first assumes that a single one causes the
+/// failure, and halves the set.
 const MOST_HALVED: usize = 40;
 
 /// A minimal set of changes that fails.
@@ -389,8 +390,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Repairs a set that did not build by the identifiers in the messages, or else by their
-    /// places. Returns `None` if neither helps.
+    /// Repairs a set that did not build: adds or removes the changes that mention the identifiers
+    /// in the messages of the build, or else the changes at the places in the messages. Returns
+    /// `None` if that does not change the set.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))

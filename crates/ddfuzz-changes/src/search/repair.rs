@@ -20,7 +20,7 @@ const LEAST_TIED: usize = 3;
 /// Largest number of changes that are remembered as needing each other because they mention the
 /// same identifier.
 const MOST_TIED: usize = 24;
-/// Smallest number of changes at the places of a chain that are remembered as a bundle.
+/// Smallest number of changes moved in an extended chain that are remembered as needing each other.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a candidate that does not build is repaired.

@@ -302,8 +302,8 @@ fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     Some((start, start.checked_add(u64::from(size))?))
 }
 
-/// Returns `base` plus the signed 4-byte offset that the program has at address `at`; `None` if it
-/// has none there.
+/// Returns `base` plus the signed 4-byte offset that the program has at address `at`; `None` if no
+/// segment has four bytes there, or the sum overflows.
 fn relative(image: &Image, base: u64, at: u64) -> Option<u64> {
     let distance = word(image, at)?.cast_signed();
     base.checked_add_signed(i64::from(distance))

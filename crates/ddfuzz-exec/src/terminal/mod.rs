@@ -78,7 +78,8 @@ impl Console {
         Ok(())
     }
 
-    /// Stops the thread that types, after the run has ended, and stores what it recorded.
+    /// Stops the thread that types, after the run has ended, and stores what it recorded: the
+    /// output, and whether it has hung up the terminal.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
