@@ -417,7 +417,8 @@ enum Applied {
 }
 
 impl FileChange {
-    /// Applies the chosen changes of this file to the file in `base`.
+    /// Applies the chosen changes of this file to the file in the tree `base`; returns the
+    /// resulting state of the file, and leaves `base` as it is.
     fn applied(
         &self,
         chosen: &[Kind],

@@ -85,7 +85,7 @@ pub enum ChangesError {
         output: String,
     },
     /// The result failed in the search. Built again on the first build of the old version alone, it
-    /// does not fail in each of three tests.
+    /// does not build, or does not fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]

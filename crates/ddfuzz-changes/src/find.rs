@@ -27,7 +27,7 @@ pub enum Goal {
     Difference,
 }
 
-/// The result of a search.
+/// The result of a search for failure-inducing changes.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The changes that were found, in the order in which they are applied to the old version, or

@@ -372,9 +372,11 @@ impl Repository {
         Ok(lines.into_iter().map(id).collect())
     }
 
-    /// Returns the number of commits after the old version up to the new one, on all lines.
+    /// Returns the number of commits after the old version up to the new one, on all lines of the
+    /// history; 0 if git prints no number.
     ///
     /// # Errors
+    ///
     /// If git cannot read the history.
     pub fn commit_count(&self, (old, new): (&str, &str)) -> Result<u64, ChangesError> {
         let range = format!("{old}..{new}");

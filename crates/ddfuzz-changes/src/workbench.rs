@@ -393,7 +393,8 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts the executor of the command `line`; `name` names its output.
+    /// Starts the executor of the shell command `line`, with its output in the file beside the
+    /// worktree that has the ending `name`. For `build`, compiler caches are used.
     fn start(
         line: &str,
         worktree: &Worktree,

@@ -88,7 +88,7 @@ impl Worktree {
         &self.root
     }
 
-    /// Notes that a build or test has ended now.
+    /// Notes that a build or test has ended now; the next update waits until file times are later.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }

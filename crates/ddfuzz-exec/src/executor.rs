@@ -121,9 +121,10 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Returns earlier runs whose results were wrong, with their inputs and the right results, each
-    /// once: a process that runs many inputs was found to run them otherwise than a new process
-    /// does. It is not used any more.
+    /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
+    /// the right results. They come from a process that runs many inputs, which was found to run
+    /// them otherwise than a new process does, and is no longer used. Empty for other ways than
+    /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
     }

@@ -525,7 +525,7 @@ fn shared_memory() -> Check {
     good(name, says)
 }
 
-/// Returns the soft limit on a resource; `None` if it is unlimited.
+/// Returns the soft limit on a resource; `None` if it is unlimited or cannot be read.
 fn limit(resource: Resource) -> Option<u64> {
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)

@@ -444,7 +444,8 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`.
+/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`, or the pipe is closed
+/// before.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],

@@ -174,8 +174,8 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Counts runs. `refused`: why the runner refused the last of them, which a fork then made;
-    /// `None` if it refused none.
+    /// Counts runs of the runner, for the decision whether it is still used. `refused`: why the
+    /// runner refused the last of `runs`, which a fork then made; `None` if it refused none.
     fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {

@@ -345,7 +345,7 @@ struct ChildProcesses {
     dead: Vec<Pid>,
 }
 
-/// Whether processes are left after leftover processes of a fork server's runs have been killed.
+/// Whether processes of a fork server's runs are left after an attempt to kill them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
     /// No living process was found, or none was looked for now.

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::facts::{Libc, TargetFacts};
 use crate::{Sanitizer, elf::Elf};
 
-/// Names of library functions that only programs at terminals call.
+/// Names of library functions for terminals; a program that calls one may need a terminal.
 const TERMINAL: [&str; 8] = [
     "isatty",
     "tcgetattr",
