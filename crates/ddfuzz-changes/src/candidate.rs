@@ -8,7 +8,7 @@ use crate::search::Probed;
 /// A version to test: a commit with changes applied to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The id of the commit.
+    /// The id of the commit to which the changes are applied.
     pub on: String,
     /// The changes, in the order in which they are applied: the index of a set in the session, and
     /// the changes of that set.

@@ -33,12 +33,12 @@ pub struct Found {
     /// The changes that were found, in the order in which they are applied to the old version, or
     /// for [`Goal::Difference`] to `passing`: the index of a set in the session, and its changes.
     pub kept: Vec<(usize, Config)>,
-    /// The old version.
+    /// The files of the old version.
     pub old: Arc<Tree>,
     /// The version before the found changes: the old version, or for [`Goal::Difference`] one with
     /// further changes.
     pub passing: Arc<Tree>,
-    /// The version with the found changes.
+    /// The version with the found changes, which fails.
     pub failing: Arc<Tree>,
     /// The last version of the history that passes, and the same version with the changes that were
     /// found in the commit after it. `None` without a history, for [`Goal::Difference`], and if the

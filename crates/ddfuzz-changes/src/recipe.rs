@@ -54,7 +54,7 @@ pub enum TestKind {
     Program {
         /// The program: a path in the version, an absolute path, or a name in PATH.
         program: OsString,
-        /// Its arguments; `@@` stands for a file with the input.
+        /// Arguments of the program; `@@` stands for a file with the input.
         args: Vec<OsString>,
         /// The crash to search for. While it is empty, because the new version has not been tested,
         /// each crash is FAIL.

@@ -134,7 +134,8 @@ impl<'a> Session<'a> {
         self.spent
     }
 
-    /// Notes for the next line of the log that one change of a set requires another.
+    /// Notes, for the next line of the log, that the change `user` of the set `index` requires the
+    /// change `needed` of that set.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
@@ -540,7 +541,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Builds and tests a version, and completes the line of its test.
+    /// Shows the status, builds and tests a version, and returns the line of its test with the
+    /// outcome.
     fn run(
         &mut self,
         tree: &Arc<Tree>,

@@ -29,7 +29,7 @@ enum TraceMode {
     /// The next run and later ones, as many in all as the number says, are traced to learn whether
     /// they start processes.
     Calibrating(u32),
-    /// The next run is not traced.
+    /// The next run is not traced. If it starts processes, it is made again and traced.
     Bare,
     /// The next run and all later runs are traced.
     Traced,

@@ -1,4 +1,5 @@
-//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a loop.
+//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a
+//! process that runs them one after the other.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};

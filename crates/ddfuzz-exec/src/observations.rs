@@ -1,5 +1,5 @@
-//! Observations of a loop's runs: coverage, comparisons, and the inputs that ran before in the same
-//! process.
+//! Observations of runs in a process that runs many inputs: coverage, comparisons, and the inputs
+//! that ran before in the same process.
 
 use ddfuzz_delta::Comparison;
 use std::{collections::VecDeque, fs::File, io, path::Path};
@@ -78,7 +78,8 @@ impl RunObservations {
     }
 
     /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// `slot` of the shared memory.
+    /// `slot` of the shared memory, and adds them to the coverage that [`covered`](Self::covered)
+    /// returns. Does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);

@@ -266,7 +266,8 @@ fn stat(pid: Pid) -> Option<Stat> {
 }
 
 impl Stat {
-    /// Returns a numeric field of /proc/PID/stat by its number in proc(5), from 4 on.
+    /// Returns a numeric field of /proc/PID/stat by its number in proc(5), from 4 on; `None` if
+    /// there is no such number.
     fn field(&self, number: usize) -> Option<u64> {
         // The command name is in brackets and may contain brackets.
         let rest = self.line.get(self.line.rfind(')')? + 2..)?;

@@ -47,8 +47,8 @@ pub(crate) struct SnapshotExecutor {
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Size of the inputs in `recent`, in bytes.
     kept: usize,
-    /// Inputs whose run by the runner ended in another way than their run by a fork, with the
-    /// latter.
+    /// Runs whose result by the runner was wrong: each input, with its run by a fork, which ended
+    /// in another way.
     corrected: Vec<(Vec<u8>, Run)>,
     /// Whether breakpoints are set at the blocks of the program.
     covers_blocks: bool,
@@ -56,7 +56,8 @@ pub(crate) struct SnapshotExecutor {
     reporting: CoverageReporting,
     /// Whether each run reports what it writes to stdout and stderr.
     reports: bool,
-    /// Length and hash of what the last run has written to each; `None` if it did not report that.
+    /// Length and hash of what the last run has written to stdout and to stderr; `None` if it did
+    /// not report that.
     written: Option<[Written; 2]>,
 }
 

@@ -222,7 +222,7 @@ fn control_sequence(bytes: &[u8]) -> usize {
     length + usize::from(bytes.get(length).is_some_and(is_final))
 }
 
-/// Returns the length of the first character in bytes; 1 for invalid UTF-8.
+/// Returns the length of the first character in bytes; 1 for invalid UTF-8, 0 if `bytes` is empty.
 fn character(bytes: &[u8]) -> usize {
     let width = match bytes.first() {
         None => 0,
