@@ -30,7 +30,7 @@ pub struct Seed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 
-/// Number of files that gave no seed, by reason.
+/// Numbers of files that gave no seed, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedSeeds {
     /// Files longer than the greatest length of an input.
@@ -110,7 +110,7 @@ impl Seeds {
 }
 
 /// Returns the blake3 hash, in hex, of `purpose` (which keeps different uses apart) and of all
-/// texts with their lengths.
+/// texts in order, each with its length.
 pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
@@ -121,13 +121,13 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
     hasher.finalize().to_hex().to_string()
 }
 
-/// Seeds while they are read from files.
+/// The seeds read so far, while files are read, and the files that gave none.
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
     /// Contents by hash.
     found: BTreeMap<String, Vec<u8>>,
-    /// Number of bytes of all contents.
+    /// Number of bytes of all contents in `found`.
     bytes: u64,
     /// The smallest hash that was left out because of the limits; seeds with greater hashes are
     /// left out, too, so that the order of reading does not matter. `None` while nothing was left
@@ -144,7 +144,8 @@ impl Gathered {
         }
     }
 
-    /// Reads a file, or all files below a directory.
+    /// Adds a file, or all files below a directory. `named`: the metadata of `path`, after
+    /// following links.
     fn below(&mut self, path: PathBuf, named: &Metadata) -> Result<(), SeedError> {
         if !named.is_dir() {
             return self.file(&path);
