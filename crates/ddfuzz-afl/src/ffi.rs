@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Settings, Trimmer};
 
-/// Prints a message to stderr; a failure to do so is ignored.
+/// Prints `ddfuzz-afl: `, the message and a line end to stderr; a failure to do so is ignored.
 fn say(line: &str) {
     // A failure to print is ignored.
     let _ = writeln!(std::io::stderr(), "ddfuzz-afl: {line}");
@@ -50,7 +50,8 @@ pub extern "C" fn afl_custom_init(_afl: *mut c_void, _seed: c_uint) -> *mut c_vo
     state_of(Trimmer::new(settings.unwrap_or_default()))
 }
 
-/// Makes the state of a library instance from a trimmer. It must be freed by [`afl_custom_deinit`].
+/// Converts a trimmer to the state pointer of a library instance, which must be freed by
+/// [`afl_custom_deinit`].
 pub fn state_of(trimmer: Trimmer) -> *mut c_void {
     Box::into_raw(Box::new(trimmer)).cast()
 }
