@@ -113,8 +113,9 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to `others`. Of two records with one id, the record whose JSON text sorts
-    /// first stays, so that the order of the calls does not matter.
+    /// Adds a campaign to `others`, unless it is the directory's own or already there. Of two
+    /// records with one id, the record whose JSON text sorts first stays, so that the order of the
+    /// calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -173,8 +174,8 @@ pub struct Build {
     pub blake3: String,
     /// Time when the campaign first ran the build, as RFC 3339 in UTC.
     pub seen: String,
-    /// Status of each earlier group with this build, by kind and major key; empty for the first
-    /// build.
+    /// What became of each group found with earlier builds when its inputs were run with this
+    /// build, by kind and major key; empty for the first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }

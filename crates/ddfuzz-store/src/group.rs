@@ -51,9 +51,10 @@ impl Entry {
         after.is_some_and(|after| after.short() != self.id.minor())
     }
 
-    /// Returns what stands first in the explanation of the failure: its first line and, on a second
-    /// one, the link of the chain at which to look first, or why nothing could be explained. `None`
-    /// if `ddfuzz explain` has not written one.
+    /// Returns one or two lines of the entry's explanation of the failure (`explanation.txt`): the
+    /// first line and, if there is one, the line marked as the place to look at first or the line
+    /// that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
+    /// file.
     pub fn explanation(&self) -> Option<String> {
         let text = std::fs::read(self.folder.join(layout::EXPLANATION)).ok()?;
         let text = String::from_utf8_lossy(&text);
@@ -115,12 +116,12 @@ impl Entry {
     }
 }
 
-/// Mark of the line of an explanation at which to look first.
+/// Text that marks the line of `explanation.txt` which tells where to look first.
 const LOOK_FIRST: &str = "<- look here first";
-/// Beginning of the line of an explanation that says why there is none.
+/// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
 
-/// Joins the words of a line by single blanks.
+/// Returns the words of a line, joined by single blanks.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -173,8 +174,8 @@ pub struct Minimized {
     /// Whether the target crashes on every input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// Number of bytes of the reproducer that were not yet replaced by `0` for a test, because the
-    /// budget ended.
+    /// Number of bytes of the reproducer for which the minimization did not yet test whether the
+    /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
     /// How often the reproducer failed, if it did not fail every time, otherwise how often the

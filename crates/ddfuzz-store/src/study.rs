@@ -200,8 +200,9 @@ pub struct Replayed {
     pub hits: u32,
     /// Number of re-runs of the reproducer.
     pub tries: u32,
-    /// Number of as many further re-runs without address randomization that ended in the
-    /// reproducer's group; `None` if all re-runs with randomization did.
+    /// Number of as many further re-runs, without address randomization, that ended in the
+    /// reproducer's group; `None` if they were not made, because all re-runs with randomization
+    /// ended there.
     pub fixed_hits: Option<u32>,
 }
 

@@ -50,7 +50,8 @@ pub fn schema() -> Value {
     schema_for!(CampaignReport).to_value()
 }
 
-/// Knows nothing of targets: reports then have no command of cargo and no test.
+/// Knows nothing of targets (a [`TargetKnowledge`]): reports then have no command of cargo and no
+/// exported test.
 pub struct NoKnowledge;
 
 impl TargetKnowledge for NoKnowledge {
@@ -104,7 +105,8 @@ pub fn campaign_page(
     Ok(page(&overview::subject(&report), &body))
 }
 
-/// Reads the utilities of the studies in an output directory; empty if there is no study.
+/// Reads the utilities of all studies in an output directory, one row each; empty if there is no
+/// study.
 fn studied(reader: &Reader) -> Result<Vec<Row>, StoreError> {
     let studies = reader.studies()?;
     match studies.is_empty() {
@@ -155,8 +157,8 @@ fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
 
-/// Collects what a report says of an output directory and its campaigns, with an empty list of
-/// groups.
+/// Collects what a report says of an output directory and its campaigns; the list of groups stays
+/// empty.
 fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.
