@@ -27,7 +27,8 @@ const TICK: Duration = Duration::from_millis(200);
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
-    /// Runs a utility until its runs or its share of the time are used up, or the user stops.
+    /// Runs the utility with the record at index `at` until its runs or its share of the time are
+    /// used up, or the user stops. `baselines`: what each invocation does with an empty input.
     pub(super) fn fuzz(
         &mut self,
         utility: &Utility,
@@ -85,8 +86,10 @@ impl StudyEngine<'_> {
         self.commit_rest(shared, waiting, at)
     }
 
-    /// Takes what a worker reports, and commits all chunks whose turn it is. `None`: no worker has
-    /// reported for a while.
+    /// Takes a worker's report, and commits all chunks whose turn it is; `None` means that no
+    /// worker has reported for a while. If the utility can no longer be started, records that and
+    /// stops its workers. Also updates the screen and saves the state when due. `waiting`: chunks
+    /// that wait for earlier ones.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -134,7 +137,7 @@ impl StudyEngine<'_> {
     }
 
     /// Checks whether all runs that were made count, also those after runs that were not made: true
-    /// if a time limit ends the runs.
+    /// if a time limit ends the runs, false if only their number does.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
@@ -248,11 +251,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of runs over their time limit, for one utility, that are repeated with a longer limit to
 /// tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for hangs at one position in the program.
+/// Number of repetitions with a longer limit for hangs at one position in the program; when all of
+/// them have ended, later runs there count as slow.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// Which runs of a utility over their time limit are hangs, by their position in the program. It is
-/// updated in the order of the runs and kept from call to call, so the result is reproducible.
+/// What is known of a utility's runs over their time limit: which are hangs, by their position in
+/// the program. It is updated in the order of the runs and kept from call to call, so the result is
+/// reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
@@ -271,7 +276,9 @@ struct HangSite {
 
 impl Hangs {
     /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash`. When `stop` turns true, the answer is false at once.
+    /// position of `crash`: by what is known of this position, else by a run with a longer limit,
+    /// whose result is recorded. If it is not known, false when `stop` turns true or enough runs
+    /// were repeated.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -290,8 +297,8 @@ impl Hangs {
     }
 }
 
-/// Checks whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop`
-/// turns true.
+/// Runs `input` and checks whether the run does not end within [`HANG_FACTOR`] times its limits;
+/// returns false when `stop` turns true, without waiting for the run.
 fn outlasts(
     input: &[u8],
     limits: Limits,
@@ -319,7 +326,8 @@ fn outlasts(
     Ok(false)
 }
 
-/// Number of started targets that a worker retains for later chunks with the same call.
+/// Number of started targets that a worker retains for later chunks with the same invocation and
+/// options; the one used least recently is dropped.
 const MAX_STARTED: usize = 4;
 
 /// Results of successive runs of a utility with the same invocation and options.
@@ -332,7 +340,7 @@ struct Chunk {
     /// another worker failed.
     runs: u64,
     findings: Vec<Finding>,
-    /// Counts of each run of the chunk.
+    /// Counts of each run of the chunk, in the order of the runs.
     tallies: Vec<Tally>,
     /// Utility and target that were run.
     subject: Subject,
@@ -351,7 +359,8 @@ struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Returns the first run and the number of runs of each chunk, from run `next` on.
+    /// Returns the number of the first run, and the number of runs, of each chunk from run `next`
+    /// on.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -386,8 +395,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
-    /// made.
+    /// Makes the `count` runs of a chunk from run `first` on; if the worker is stopped meanwhile,
+    /// returns those made so far.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
@@ -473,7 +482,8 @@ impl<'a> Worker<'a> {
 /// CPU time after which a run is stopped and counts as passed, for programs that do not end on an
 /// empty input.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// Wall time after which such a run is stopped and counts as passed.
+/// Wall time after which a run is stopped and counts as passed, for programs that do not end on an
+/// empty input.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
 /// What an invocation does with an empty input.
@@ -500,8 +510,8 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits of the invocation's runs: short ones if the program does not end on an
-    /// empty input.
+    /// Returns the limits of the invocation's runs: `limits`, but at most 100 ms of CPU and 250 ms
+    /// of wall time if the program does not end on an empty input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {
@@ -519,7 +529,7 @@ impl Baseline {
     }
 }
 
-/// Runs an invocation on an empty input, and returns what the program does then.
+/// Runs an invocation of `program` on an empty input, and returns what the program does.
 pub(super) fn baseline(
     environment: &RunEnvironment,
     program: &Path,
