@@ -1,6 +1,6 @@
-//! The state of a campaign: which groups are known and how many runs ended in each. [`CampaignState`]
-//! commits findings in the order of their runs and stores the inputs that are worth it;
-//! [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
+//! The state of a campaign: which groups are known and how many runs ended in each.
+//! [`CampaignState`] commits findings in the order of their runs and stores the inputs that are
+//! worth it; [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
@@ -247,7 +247,8 @@ pub(crate) struct Checkpoint {
     /// Number of the first run after those that `--runs` asks for; `None` if these are complete, or
     /// their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex digits).
+    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex
+    /// digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
     /// change. `None` in campaigns that make no inputs.

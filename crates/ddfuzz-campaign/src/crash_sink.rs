@@ -140,8 +140,8 @@ impl RunCounter for Store {
     }
 }
 
-/// Writes through a store that other threads write to as well (`&Mutex<Store>`, `Arc<Mutex<Store>>`).
-/// The mutex is locked only for the time of each call.
+/// Writes through a store that other threads write to as well (`&Mutex<Store>`,
+/// `Arc<Mutex<Store>>`). The mutex is locked only for the time of each call.
 pub struct SharedStore<B> {
     store: B,
     reader: Reader,

@@ -1,10 +1,10 @@
 //! Dictionaries in the format of AFL's and libFuzzer's `-x`: one word in each line, `name="value"`.
 //!
-//! The name is optional and ignored; it may end in `@level` (AFL's), and words of every level are used.
-//! In the value, `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and `\n`, `\r` and
-//! `\t` mean the same as in C, as in libFuzzer since version 16. Empty lines and lines that begin with
-//! `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) is not used: it panics at bytes that
-//! are not UTF-8, and misreads invalid escapes.
+//! The name is optional and ignored; it may end in `@level` (AFL's), and words of every level are
+//! used. In the value, `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and `\n`,
+//! `\r` and `\t` mean the same as in C, as in libFuzzer since version 16. Empty lines and lines
+//! that begin with `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) is not used: it
+//! panics at bytes that are not UTF-8, and misreads invalid escapes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

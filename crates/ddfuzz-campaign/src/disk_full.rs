@@ -103,8 +103,8 @@ impl PauseGate {
     }
 }
 
-/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until they
-/// succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
+/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until
+/// they succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
 pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
     /// When waiting ends; `None` means no limit.
@@ -113,7 +113,8 @@ pub struct DiskWait<'a> {
     pause: Duration,
     /// Whether to wait for space at all; if false, a full disk is an error like any other.
     pub(crate) patient: bool,
-    /// Since when the disk is full, and the path that could not be written; `None` if it is not full.
+    /// Since when the disk is full, and the path that could not be written; `None` if it is not
+    /// full.
     full: Option<(Instant, PathBuf)>,
 }
 

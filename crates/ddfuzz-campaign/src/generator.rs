@@ -1,11 +1,12 @@
-//! The classic generator of the fuzz studies: random characters, printable or all, with or without NUL,
-//! with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
+//! The classic generator of the fuzz studies: random characters, printable or all, with or without
+//! NUL, with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
 //!
-//! The name of an input (kind, seed, length) determines its bytes, on any machine: the random bytes are
-//! the extendable output of blake3. [`Stream`] produces them, also for [`InputName::write_into`].
+//! The name of an input (kind, seed, length) determines its bytes, on any machine: the random bytes
+//! are the extendable output of blake3. [`Stream`] produces them, also for
+//! [`InputName::write_into`].
 //!
-//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in which
-//! keys and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
+//! which keys and epilogs are written.
 
 mod preset;
 
@@ -128,8 +129,8 @@ pub enum Lines {
     None,
     /// Lines end at random distances, whose scale differs from input to input.
     Scaled,
-    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The length of
-    /// such an input is a number of lines.
+    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The
+    /// length of such an input is a number of lines.
     Strings {
         /// Each line has fewer characters than this number; 1 gives empty lines. Never 0.
         below: u32,

@@ -1,5 +1,5 @@
-//! Rebuilt programs: notices that the program of a campaign has changed, while it is fuzzed or between
-//! two calls, and checks all groups with the new build.
+//! Rebuilt programs: notices that the program of a campaign has changed, while it is fuzzed or
+//! between two calls, and checks all groups with the new build.
 
 use std::collections::HashSet;
 use std::fs::File;

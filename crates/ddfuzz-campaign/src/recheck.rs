@@ -1,5 +1,5 @@
-//! Checks whether groups still fail: runs their inputs again and compares the crashes with the recorded
-//! ones (`check`, and campaigns with a rebuilt program).
+//! Checks whether groups still fail: runs their inputs again and compares the crashes with the
+//! recorded ones (`check`, and campaigns with a rebuilt program).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,10 +1,10 @@
 //! Which entry of a group is minimized next.
 //!
-//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs smaller
-//! than the result, and inputs found by runs of at most a tenth of the size of the smallest input that
-//! was minimized. Minimizations of other groups *slip* into inputs of the group, as their logs tell; most
-//! of these are small because the search has reduced them. Last the variants: inputs of minor keys that
-//! no result of the group shows.
+//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs
+//! smaller than the result, and inputs found by runs of at most a tenth of the size of the smallest
+//! input that was minimized. Minimizations of other groups *slip* into inputs of the group, as
+//! their logs tell; most of these are small because the search has reduced them. Last the variants:
+//! inputs of minor keys that no result of the group shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;

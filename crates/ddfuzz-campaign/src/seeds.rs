@@ -1,7 +1,7 @@
 //! Seeds: the inputs that a campaign mutates, read from the user's files.
 //!
-//! Seeds are ordered by the hash of their content, and each content is one seed, so that neither file
-//! names nor the order of directories change a campaign.
+//! Seeds are ordered by the hash of their content, and each content is one seed, so that neither
+//! file names nor the order of directories change a campaign.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;
@@ -26,7 +26,8 @@ pub struct Seed {
     pub bytes: Vec<u8>,
 }
 
-/// The seeds of a campaign, in the order of their hashes, each content once. Clones share the contents.
+/// The seeds of a campaign, in the order of their hashes, each content once. Clones share the
+/// contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 

@@ -1,5 +1,5 @@
-//! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit, what
-//! the journal of triage records of them, and for which target the result holds.
+//! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit,
+//! what the journal of triage records of them, and for which target the result holds.
 
 use crate::{CampaignError, Examined, examined};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};

@@ -582,7 +582,8 @@ impl ClassicEngine<'_> {
         self.end_if_reached(true, end);
     }
 
-    /// Ends the fuzzing if a condition of `--until` on the clock is met, or the program has changed.
+    /// Ends the fuzzing if a condition of `--until` on the clock is met, or the program has
+    /// changed.
     fn check_clock(&mut self) {
         self.end_if_reached(false, None);
         if self.over.is_none() && self.watch.has_changed() {

@@ -1,8 +1,8 @@
 //! The link to a LibAFL broker on another host (`--join`).
 //!
-//! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and these
-//! then ignore each other's messages. So the joining side is a relay, which each of the two brokers
-//! takes for another broker that has connected.
+//! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and
+//! these then ignore each other's messages. So the joining side is a relay, which each of the two
+//! brokers takes for another broker that has connected.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};

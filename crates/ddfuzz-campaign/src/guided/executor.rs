@@ -1,5 +1,5 @@
-//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and [`AdaptiveTimeout`],
-//! the time limits of its runs.
+//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and
+//! [`AdaptiveTimeout`], the time limits of its runs.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs do
-//! hang, and in which group. Each examination takes several times the time limit.
+//! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs
+//! do hang, and in which group. Each examination takes several times the time limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread::JoinHandle;

@@ -1,6 +1,6 @@
 //! The messages between the main process and its workers, and a worker's end of the connection:
-//! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame of
-//! a JSON head and a body of bytes.
+//! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame
+//! of a JSON head and a body of bytes.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it begins
-//! with, and the worker that only minimizes (`--minimize worker`).
+//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it
+//! begins with, and the worker that only minimizes (`--minimize worker`).
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +47,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Time between two reports of a worker to LibAFL's monitors.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of 7
-/// makes 36 on average, which takes longer than most targets run and leaves little of a short input.
+/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of
+/// 7 makes 36 on average, which takes longer than most targets run and leaves little of a short
+/// input.
 const HAVOC_STACK_POWER: usize = 3;
 
 /// The settings of all workers that the main process starts together.

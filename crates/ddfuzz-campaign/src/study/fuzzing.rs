@@ -1,5 +1,5 @@
-//! The runs of one utility: the workers, the commits of what they report, and whether a run over its
-//! time limit hangs or is only slow.
+//! The runs of one utility: the workers, the commits of what they report, and whether a run over
+//! its time limit hangs or is only slow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;

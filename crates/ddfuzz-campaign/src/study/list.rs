@@ -1,10 +1,10 @@
 //! Lists of utilities: which are run, by which channel, with which options.
 //!
 //! A [`List`] is read from the configuration lines of the study of 2020 (`run.py` of
-//! github.com/dyninst/fuzz), unchanged, and from directives of ours that `run.py` takes for comments
-//! ([`List::parse`]). [`List::debian`] is the bundled list. [`deny`] holds what must not be run,
-//! [`installed`] finds installed programs, and [`extensions`] finds file names for utilities in no
-//! list.
+//! github.com/dyninst/fuzz), unchanged, and from directives of ours that `run.py` takes for
+//! comments ([`List::parse`]). [`List::debian`] is the bundled list. [`deny`] holds what must not
+//! be run, [`installed`] finds installed programs, and [`extensions`] finds file names for
+//! utilities in no list.
 //!
 //! The directives are:
 //!
@@ -318,8 +318,8 @@ const SHELL: &str = "|&;<>()$`*?!{}";
 /// Characters that are special for a shell between double quotes.
 const EXPANDED: &str = "$`";
 
-/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Returns an error if a
-/// quote is not closed, or a shell would do more than split.
+/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Returns an error
+/// if a quote is not closed, or a shell would do more than split.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     // `Some("")` is the empty word of '' or "".

@@ -1,5 +1,5 @@
-//! Minimizes the groups of a study: first the options of the failing call, then the input. Afterwards
-//! runs each reproducer again to measure how often it fails.
+//! Minimizes the groups of a study: first the options of the failing call, then the input.
+//! Afterwards runs each reproducer again to measure how often it fails.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -57,8 +57,8 @@ pub enum StudyInput {
     Empty,
     /// An input of the classic generator.
     Classic(InputName),
-    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is replaced
-    /// by the next byte value.
+    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is
+    /// replaced by the next byte value.
     Two(InputName, InputName),
     /// Random keystrokes.
     Keys(KeystrokesName),

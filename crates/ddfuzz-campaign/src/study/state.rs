@@ -1,5 +1,5 @@
-//! The state of a study that is kept from call to call (in the campaign's checkpoint), and the summary
-//! of a call.
+//! The state of a study that is kept from call to call (in the campaign's checkpoint), and the
+//! summary of a call.
 
 use std::time::Duration;
 
@@ -206,8 +206,8 @@ impl StudySummary {
     }
 }
 
-/// What the user asked for when a study began. Calls that resume the study have to ask for the same;
-/// each call chooses its own utilities and number of runs.
+/// What the user asked for when a study began. Calls that resume the study have to ask for the
+/// same; each call chooses its own utilities and number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.
@@ -224,8 +224,8 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
-    /// Reads the request of the study in an output directory; `None` if there is no study, or its state
-    /// does not say or cannot be read.
+    /// Reads the request of the study in an output directory; `None` if there is no study, or its
+    /// state does not say or cannot be read.
     pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }

@@ -1,5 +1,5 @@
-//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run here, and
-//! by which invocations their inputs reach them, also if they are in no list.
+//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run
+//! here, and by which invocations their inputs reach them, also if they are in no list.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -125,15 +125,16 @@ struct InputExaminer<'a> {
     /// before it started. Since a thread gets tasks in ascending order, its earlier reports are
     /// committed before its later ones.
     known: HashSet<(Key, Key)>,
-    /// Size in bytes of the smallest crashing input that this thread has reported with a full record,
-    /// by major key.
+    /// Size in bytes of the smallest crashing input that this thread has reported with a full
+    /// record, by major key.
     least: HashMap<Key, u64>,
     tasks: Receiver<Task>,
     answers: Sender<Result<ExaminedInput, ExecError>>,
 }
 
 impl InputExaminer<'_> {
-    /// Runs tasks until the channel of tasks closes, the receiver of results is gone, or a run fails.
+    /// Runs tasks until the channel of tasks closes, the receiver of results is gone, or a run
+    /// fails.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -199,8 +200,8 @@ pub struct Watching {
     pub deadline: Deadline,
     /// Conditions of which the first that is met ends the watch (`--until`).
     pub until: Vec<Until>,
-    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and [`When::Worker`]
-    /// are the same.
+    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and
+    /// [`When::Worker`] are the same.
     pub when: When,
     /// Number of threads that run inputs.
     pub jobs: usize,

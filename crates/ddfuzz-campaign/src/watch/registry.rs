@@ -1,5 +1,5 @@
-//! The contents and crashes that a watch knows: which files were run (the journal of triage), and the
-//! groups of the campaign.
+//! The contents and crashes that a watch knows: which files were run (the journal of triage), and
+//! the groups of the campaign.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! Utilities that a study does not run, because they could harm the machine or send data to others.
 //!
 //! The sandbox contains harmful programs that this list misses. Interpreters that read programs on
-//! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a program
-//! that does anything, and the published studies ran them, too.
+//! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a
+//! program that does anything, and the published studies ran them, too.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,8 @@ const WRAPPERS: [&str; 11] = [
     "xargs",
 ];
 
-/// Prefixes by which Debian's alternatives tell apart programs of the same name in several packages.
+/// Prefixes by which Debian's alternatives tell apart programs of the same name in several
+/// packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
 /// Suffixes by which Debian's alternatives tell apart programs of the same name in several
 /// packages.

@@ -1,5 +1,5 @@
-//! File extensions that a utility may expect of its input file, for utilities in no list: those that
-//! its desktop entry and its man page mention.
+//! File extensions that a utility may expect of its input file, for utilities in no list: those
+//! that its desktop entry and its man page mention.
 //!
 //! This is the only file that uses `flate2` (man pages are compressed).
 

@@ -1,5 +1,5 @@
-//! Installed programs, found on a fixed search path, and the Debian packages that contain them, read
-//! from dpkg's files.
+//! Installed programs, found on a fixed search path, and the Debian packages that contain them,
+//! read from dpkg's files.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -55,8 +55,8 @@ pub fn find(utility: &str) -> Option<PathBuf> {
     }
 }
 
-/// Finds the package that contains a program, if necessary after following links; `None` if no package
-/// does, or there is no dpkg.
+/// Finds the package that contains a program, if necessary after following links; `None` if no
+/// package does, or there is no dpkg.
 pub fn package_of(path: &Path) -> Option<Package> {
     DpkgDatabase::get().package_of(path)
 }
@@ -151,8 +151,9 @@ impl DpkgDatabase {
         known
     }
 
-    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in that
-    /// place. Each diversion is three lines: the old path, the new path, and the package that diverts.
+    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in
+    /// that place. Each diversion is three lines: the old path, the new path, and the package that
+    /// diverts.
     fn apply_diversions(&mut self, file: &Path) {
         let lines: Vec<PathBuf> = lines(file).collect();
         for diversion in lines.chunks_exact(3) {
