@@ -44,7 +44,7 @@ impl CodeCoverage {
         self.total().text()
     }
 
-    /// Formats what was reached in each file, if there are several: name and counts.
+    /// Formats name and counts of each file; empty if the code is in one file only.
     pub fn by_file(&self) -> Vec<(String, String)> {
         let files = match self.files.len() {
             1 => &[],
