@@ -320,8 +320,11 @@ const PATIENCE: u32 = 8;
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
-/// cover, by at most `rounds` subgradient steps. Stops if no cover below `upper` is possible, or
-/// the best cover is proved optimal.
+/// cover, by Lagrangian relaxation. Starts from `row_prices`, and stores the best prices there.
+///
+/// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
+/// is possible, the best cover is proved optimal, the prices hardly move any more, or `steps`, the
+/// elementary steps that the search may still take, are used up; subtracts those that it took.
 pub(super) fn bound(
     matrix: &Matrix,
     row_prices: &mut RowPrices,

@@ -99,8 +99,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Adds the chosen inputs to the kept files, with reasons, and records features and counts of
-    /// the corpus.
+    /// Adds the chosen inputs to the files of `kept`, each with the reason why it is kept; without
+    /// a subset, all inputs that do not fail. Records in `kept` the weight of the set cover and the
+    /// corpus's features, and in `totals` the sizes and CPU times of all inputs, and the files that
+    /// vanished.
     fn take(
         &self,
         pool: &mut Candidates<'_>,
@@ -155,7 +157,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the kept file of a chosen input; its content is loaded if it may be trimmed.
+    /// Makes the kept file of a chosen input, which has the features of `again` if it was run
+    /// again. Loads the content if a subset is chosen. Fails if the file was removed or changed
+    /// since.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -179,7 +183,8 @@ impl Engine<'_> {
         Ok(kept)
     }
 
-    /// Trims the kept files, and returns the hashes of all contents that were trimmed.
+    /// Trims the kept files if the user asked for it, and returns the hashes of all contents that
+    /// were trimmed.
     fn trim(
         &self,
         kept: &mut KeptSet,

@@ -20,7 +20,8 @@ pub struct Reduction {
     /// Name of the transformation that made the candidate.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized; for `max` and `diff`, the number of deltas left.
+    /// command line are minimized; for `max` and `diff`, the number of deltas by which the passing
+    /// and the failing input still differ.
     pub size: u64,
 }
 
@@ -64,7 +65,8 @@ pub struct MinimizationHistory {
     pub unit: &'static str,
     /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
-    /// Size of the best input so far; for `max` and `diff`, the number of deltas left.
+    /// Size of the best input so far; for `max` and `diff`, the number of deltas by which the
+    /// passing and the failing input still differ.
     pub size_after: u64,
     /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
@@ -128,7 +130,8 @@ impl MinimizationHistory {
         history
     }
 
-    /// Counts a test of the log and returns the index of the pass that it belongs to.
+    /// Counts a test of the log, in the history and in its pass, and returns the index of the pass.
+    /// If the test ran the target and `dotted` is true, it also becomes a point of the drawing.
     fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
         let name = match (&test.pass, test.phase) {
             (_, Some(Phase::Proof)) => "proof",
