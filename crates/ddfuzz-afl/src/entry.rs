@@ -12,7 +12,7 @@ enum Asked {
     Whole,
     /// Whether the candidate of the search has the same coverage as the queue entry.
     Candidate,
-    /// None: the trimming has ended.
+    /// There is no question, since the trimming has ended.
     Nothing,
 }
 

@@ -82,7 +82,8 @@ pub(crate) struct CampaignState<'a> {
 }
 
 impl<'a> CampaignState<'a> {
-    /// Reads the checkpoint and the stored groups of the output directory.
+    /// Creates the state from the checkpoint and the stored groups of the output directory. In the
+    /// first call, and after a completed one, all groups of crashes that exist count as known.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -236,7 +237,8 @@ impl<'a> CampaignState<'a> {
     }
 }
 
-/// The checkpoint of a campaign (`state.json`): everything that no other file holds.
+/// The checkpoint of a campaign (`state.json`), by which the next call continues it: counts of
+/// runs, and hashes of what the inputs are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed yet.
@@ -305,7 +307,8 @@ impl Checkpoint {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
-    /// Raises the number of runs that ended in a group to `runs`, if it is lower.
+    /// Raises the number of runs that ended in a group, given by kind and major key (12 hex
+    /// digits), to `runs`, if it is lower.
     pub(crate) fn raise_count(&mut self, kind: Kind, major: String, runs: u64) {
         if runs > 0 {
             let seen = self.seen.entry(kind).or_default().entry(major).or_default();
@@ -323,7 +326,7 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a progress with the counts of this checkpoint; its times and rates are 0.
+    /// Returns a [`Progress`] with the counts of this checkpoint; its other fields are 0 or empty.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {

@@ -312,7 +312,8 @@ impl SuspectClassifier {
         })
     }
 
-    /// Checks whether a run that ended in this way may be a crash, and is worth classifying.
+    /// Checks whether a run that ended as `ended` says may be a crash, a hang or a memory blow-up,
+    /// so that it is to be classified.
     pub(crate) fn suspects(&self, ended: Ended) -> bool {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }
@@ -351,9 +352,9 @@ pub struct FailedRun {
     pub preceding: Vec<Base64>,
 }
 
-/// A shared slot in which an executor leaves its observations of the last run that did not pass.
-/// An objective takes them for the records of crashes that do not happen again. Clones share the
-/// slot.
+/// A slot for the observations of one failed run: an executor puts those of the last run that did
+/// not pass into it, and an objective takes them for the record of a crash that does not happen
+/// again. Clones share the slot.
 #[derive(Clone, Default)]
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 

@@ -60,7 +60,7 @@ pub trait CrashSink: StoreWriter {
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
-    /// Counts `runs` more runs that ended in a known group.
+    /// Adds `runs` to the number of runs that ended in a known group.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// Returns the next entry to minimize, at most one of a group, and reserves it for the caller

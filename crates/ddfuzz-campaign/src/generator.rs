@@ -149,7 +149,8 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The kinds of inputs that campaigns draw, in a fixed order.
+    /// The eight kinds of inputs that campaigns draw, in a fixed order: printable or all
+    /// characters, with or without NUL, without added line ends or with scaled ones.
     pub const ALL: [Kind; 8] = {
         const fn kind(index: u8) -> Kind {
             Kind {
@@ -251,7 +252,7 @@ pub struct Stream {
     rest: Rest,
 }
 
-/// The part of the input that was not read yet.
+/// The part of the input that a [`Stream`] has not produced yet.
 #[derive(Debug)]
 enum Rest {
     /// `left` bytes, to which no newlines are added.
@@ -274,7 +275,7 @@ enum Rest {
     },
 }
 
-/// Returns the next random number from a source of random bytes.
+/// Returns the next random number, of 64 bits, from a source of random bytes.
 fn number_from(random: &mut blake3::OutputReader) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes);

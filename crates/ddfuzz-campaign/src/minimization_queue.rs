@@ -21,7 +21,7 @@ use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError}
 /// In a hurried minimization after fuzzing, all hangs and memory blow-ups together are minimized
 /// for at most the time of the fuzzing divided by this number.
 const HANG_DIVISOR: u32 = 5;
-/// Least time for minimizing all hangs and memory blow-ups together after fuzzing.
+/// In a hurried minimization after fuzzing, least time for all hangs and memory blow-ups together.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
 /// When less of that budget is left than this, no minimization of a hang or memory blow-up is
 /// begun.
@@ -254,8 +254,9 @@ pub(crate) fn hangs_left_note(groups: usize) -> String {
     )
 }
 
-/// Returns true if a minimization is complete, and false if it was interrupted. After Ctrl-C
-/// (`stopped`), a full disk and an error of the target are interruptions too.
+/// Returns true if `result` is that of a complete minimization, and false if the minimization was
+/// interrupted. After Ctrl-C (`stopped`), a full disk and an error of the target are interruptions
+/// too; any other error is returned.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,

@@ -31,7 +31,7 @@ const MAX_CANDIDATES: u64 = 256;
 pub struct Minimizing {
     /// The target: program, arguments, limits.
     pub target: Target,
-    /// How the target is executed.
+    /// The way in which the target is executed.
     pub way: Way,
     /// Name of the search (algorithm of delta debugging) that makes the candidates.
     pub search: String,
@@ -45,7 +45,7 @@ pub struct Minimizing {
     pub budget_time: Option<Duration>,
     /// Greatest number of executed tests for the minimization of one entry; `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Whether the log contains the bytes of each candidate.
+    /// Whether the log contains the bytes of each candidate, which makes it large.
     pub log_inputs: bool,
     /// Whether a candidate is run again although the same bytes were tested before.
     pub no_cache: bool,
@@ -132,8 +132,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the same settings with the program of `crash`, if a study of many programs has found
-    /// it.
+    /// Returns these settings, with the target and way that `crash` records if a study of many
+    /// programs has found it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -228,7 +228,8 @@ impl Minimizing {
         Ok(if shows { hurried } else { whole })
     }
 
-    /// Minimizes `input`, which shows the crash `held`, with the configured number of workers.
+    /// Minimizes `input`, which shows the crash `held`, with `jobs` worker threads; writes all
+    /// tests to `journal`.
     ///
     /// # Errors
     /// As [`minimize_by_workers`]; when the target cannot be started.

@@ -72,7 +72,8 @@ impl Mutation {
         })
     }
 
-    /// Mutates the seed at index `place` with the random seed `number`.
+    /// Returns the mutant of the seed at index `place` by the random seed `number`; it has at most
+    /// the greatest length.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
         let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);

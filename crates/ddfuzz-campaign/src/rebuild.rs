@@ -24,7 +24,8 @@ const MISSING_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time between two checks of a program's file that is being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Metadata of a file that changes when the file is written or replaced.
+/// Metadata of a file (device, inode, size, modification time), by which a change of the file is
+/// noticed without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     /// Device and inode of the file.
@@ -56,7 +57,8 @@ pub struct ProgramWatch {
     stamp: Option<FileStamp>,
     /// Blake3 hash of the build of the program that is watched, 64 hex digits.
     build: String,
-    /// When the program's file was last checked for changes.
+    /// When the program's file was last checked for changes; it is checked every two seconds at
+    /// most.
     looked: Instant,
 }
 

@@ -19,7 +19,7 @@ pub enum Phase {
         /// Number of hangs whose position in the program is still to be determined.
         left: u64,
     },
-    /// Fuzzing is over or paused; groups are minimized.
+    /// Fuzzing is over, or paused for a minimization; entries are minimized.
     Minimizing {
         /// Number of entries whose minimization has ended since fuzzing ended.
         done: u64,
@@ -133,7 +133,7 @@ pub trait Screen<P = Progress>: Send {
     /// Shows a group whose minimization has ended.
     fn minimized(&mut self, _: &GroupView) {}
 
-    /// Shows a message to the user.
+    /// Shows a message of one line to the user.
     fn note(&mut self, text: &str);
 }
 

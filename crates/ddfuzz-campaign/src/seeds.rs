@@ -36,7 +36,7 @@ pub struct Seeds(Arc<Vec<Seed>>);
 pub struct SkippedSeeds {
     /// Files longer than the greatest length of an input.
     pub too_long: u64,
-    /// Files with the same content as another file.
+    /// Files with the same content as one that was read before.
     pub again: u64,
     /// Fifos, sockets, devices, broken links and vanished files in directories.
     pub no_files: u64,
@@ -126,7 +126,7 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
-    /// Contents by hash.
+    /// Contents of the seeds read so far, by hash.
     found: BTreeMap<String, Vec<u8>>,
     /// Number of bytes of all contents in `found`.
     bytes: u64,

@@ -82,13 +82,13 @@ enum EndReason {
     Rebuilt,
 }
 
-/// Runs one call of a classic campaign.
+/// State of one call of a classic campaign, and its main loop.
 struct ClassicEngine<'a> {
     session: CampaignSession<'a>,
     settings: &'a Settings,
     inputs: Inputs,
     watch: ProgramWatch,
-    /// Number of findings not stored because the disk was full until the time was over.
+    /// Number of findings that were not stored because the disk was full until the time was over.
     unstored: u64,
     /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
@@ -100,7 +100,7 @@ struct ClassicEngine<'a> {
     campaign: CampaignState<'a>,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
-    /// Entries (stored findings) to minimize next.
+    /// Entries (stored findings) to minimize next, in this order.
     queue: VecDeque<EntryId>,
     /// Number of entries that were sent to the minimizing thread and about which it has not replied
     /// yet.
@@ -206,8 +206,9 @@ impl ClassicEngine<'_> {
 
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
-    /// Runs all workers and commits what they report until they have ended; returns the time spent
-    /// fuzzing.
+    /// Runs all workers and commits what they report, in the order of the runs, until they have
+    /// ended; returns the time spent fuzzing. Queued entries are minimized meanwhile, as
+    /// `--minimize` says.
     fn run_workers(
         &mut self,
         shared: &WorkerContext<'_>,

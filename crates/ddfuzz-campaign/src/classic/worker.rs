@@ -123,7 +123,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Makes the input of run `run`; returns its name and its bytes.
+    /// Rebuilds the input of run `run` of the campaign; returns its name and its bytes.
     fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
         let Inputs { plan, seeds, .. } = &self.shared.inputs;
         let drawn = plan.draw(run, seeds);

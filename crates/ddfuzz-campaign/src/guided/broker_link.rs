@@ -15,7 +15,8 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::lock;
 
-/// Time that the other host's broker may take to answer.
+/// Time that a broker may take to accept a connection, and to send each of its answers in the
+/// handshake.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two attempts to reconnect.
 const RECONNECT_EVERY: Duration = Duration::from_secs(5);

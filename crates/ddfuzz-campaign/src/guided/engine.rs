@@ -62,7 +62,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) groups: Groups<'a>,
     /// When the present worker processes were started.
     launched: Instant,
-    /// Phase of the campaign: fuzzing, classifying or minimizing.
+    /// Phase that the progress shows: fuzzing, examining hangs, or minimizing.
     pub(super) phase: Phase,
     /// When fuzzing ended; `None` while workers fuzz.
     pub(super) ended: Option<Instant>,
@@ -85,7 +85,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) best: Heartbeat,
     /// Number of known groups of crashes when the new ones were last counted for `--until`.
     pub(super) counted: usize,
-    /// The condition of `--until` that has ended the fuzzing; `None` if none is met.
+    /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
     /// Detects that the program was rebuilt.
     pub(super) watch: ProgramWatch,
@@ -284,8 +284,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Returns an error if the output directory no longer exists: then the next stored crash would
-    /// begin a new directory, without the earlier crashes.
+    /// Checks that the output directory still exists; an error if not, since the next stored crash
+    /// would begin a new directory without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
@@ -373,7 +373,8 @@ impl<'a> GuidedEngine<'a> {
             .or_stopped(written.map_err(CampaignError::from), ())
     }
 
-    /// Answers a worker's heartbeat: counts the runs that it reports, and grants new ones.
+    /// Handles a worker's heartbeat: counts the runs that it reports, and returns the answer with
+    /// newly granted runs and the verdicts about hangs that the worker has not received.
     pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
         self.state.checkpoint.next += heartbeat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
@@ -523,8 +524,9 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Waits until all suspected hangs at new sites are examined, or the user stops; then counts or
-    /// stores the other suspected hangs without examining them.
+    /// Examines suspected hangs at new sites until none is left or the user stops; then counts the
+    /// other suspected hangs in their groups, or stores those without a known group as flaky
+    /// crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
@@ -551,8 +553,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: interrupted, by `--until` (and by which condition), by its
-    /// number of runs or by time.
+    /// Returns why this call has ended: by the user, by `--until` (then also the condition), by its
+    /// number of runs, or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -671,7 +673,8 @@ pub(super) struct Workers {
 /// The registry of a guided campaign's groups, which writes to the store of the main process.
 pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
 
-/// Reads the groups of the output directory, and which of them are still to be minimized.
+/// Creates the registry of the groups in the output directory, which knows the entries that are
+/// still to be minimized.
 pub(super) fn open_groups<'a>(
     store: &'a Mutex<Store>,
     campaign: &str,

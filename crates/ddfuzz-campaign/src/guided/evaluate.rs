@@ -66,7 +66,7 @@ where
     }
 
     /// Runs the first of `inputs`, as many as the main process grants, and passes those that reach
-    /// something new or do not pass to LibAFL.
+    /// something new or do not pass to LibAFL. Returns how many were run, and which hung.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.
@@ -290,7 +290,8 @@ pub(super) enum Power {
 pub(super) struct Batches<M> {
     mutator: M,
     power: Power,
-    /// The mutants of a batch; reused to save allocations.
+    /// Buffers for the mutants of a batch, reused to save allocations; only as many as were made
+    /// last are valid.
     mutants: Vec<BytesInput>,
     hang_rates: HangRates,
 }
@@ -348,8 +349,8 @@ impl<M> Batches<M> {
         Ok(made)
     }
 
-    /// Checks whether an entry of the corpus is not mutated now, because its mutants hang more
-    /// often than those of others.
+    /// Checks whether a corpus entry is not mutated now, because hangs take more than their share
+    /// of the time and the entry's mutants hang more often than those of others.
     pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
         self.hang_rates.rests(id, &executor.hangs)
     }

@@ -34,7 +34,7 @@ const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 /// A run of a batch, with the coverage that LibAFL may have to process.
 pub(super) struct NotedRun {
     pub(super) run: Run,
-    /// All coverage counters, if the run has reached something new.
+    /// All coverage counters, if the run has reached something new; else `None`.
     pub(super) counters: Option<Vec<u8>>,
 }
 
@@ -317,7 +317,7 @@ pub(super) struct AdaptiveTimeout {
     /// CPU time of the runs from which the limit is learned.
     cpu: Duration,
     began: Instant,
-    /// Time that repeating runs over the learned limit has taken.
+    /// Wall time that repeating runs over the learned limit has taken.
     spent: Duration,
 }
 

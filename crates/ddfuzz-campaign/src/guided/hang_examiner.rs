@@ -135,8 +135,8 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with these signatures from the counts that wait for a group, and returns
-    /// their number.
+    /// Removes the runs with one of these signatures from the counts that wait for a group, and
+    /// returns their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -350,7 +350,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts a suspected hang that was not examined in its group, or stores it if that is unknown.
+    /// Counts the run of a suspected hang that was not examined in `group`; if `group` is `None`,
+    /// stores the input as a flaky crash.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,

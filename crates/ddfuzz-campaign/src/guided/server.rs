@@ -58,7 +58,8 @@ pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// The directory of the socket, which is removed with its last user or by the next ddfuzz.
+    /// The directory of the socket, which is removed when nobody uses it any more, or by the next
+    /// ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
@@ -306,7 +307,8 @@ impl GuidedEngine<'_> {
         self.unstored += u64::from(crash);
     }
 
-    /// Adds `runs` to the number of runs that ended in a group.
+    /// Adds `runs` to the number of runs that ended in a group, in the registry and in the
+    /// checkpoint.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
         self.state.checkpoint.count_runs(kind, major.short(), runs);
@@ -338,8 +340,9 @@ impl GuidedEngine<'_> {
         Ok(id)
     }
 
-    /// Writes to the output directory what a worker's minimization has found: another crash, a
-    /// reproducer, its script, or the outcome.
+    /// Carries out the requests by which a worker's minimization writes to the output directory:
+    /// another crash, a reproducer, its script, or the outcome. Shows the group when its reproducer
+    /// or outcome was written.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let groups = &mut self.groups;
         match request {

@@ -202,7 +202,8 @@ fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
     StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
-/// Runs LibAFL's fuzzing loop until the main process ends the worker.
+/// Runs LibAFL's fuzzing loop until the main process ends the worker; updates the status for
+/// heartbeats ten times a second.
 fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
@@ -252,12 +253,13 @@ fn percent(share: Share) -> u8 {
     (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
 }
 
-/// Number of files of the corpus that are read before they are run together.
+/// Number of corpus files or seeds that are loaded before they are run together.
 const AT_ONCE: usize = 64;
-/// Number of inputs of the classic generator with which a campaign without seeds begins.
+/// Number of inputs of the classic generator that a worker without any passing input runs at a
+/// time.
 const GENERATED: u64 = 64;
-/// Greatest length of the inputs with which a campaign without seeds begins, in bytes: short ones
-/// are mutated more thoroughly.
+/// Greatest length of the generated inputs that a worker without any passing input runs, in bytes:
+/// short ones are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
 
 /// Runs the corpus of the output directory and then the seeds, to fill the worker's corpus; if none

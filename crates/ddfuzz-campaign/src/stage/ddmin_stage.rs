@@ -440,7 +440,7 @@ impl Statistics {
         self.changed = true;
     }
 
-    /// Notes that the statistics have changed, since a crash was stored.
+    /// Marks the statistics as changed, since a crash was stored, so that the next report is sent.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }

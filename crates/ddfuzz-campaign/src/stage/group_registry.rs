@@ -36,8 +36,8 @@ struct Group {
 
 impl Group {
     /// Returns the size in bytes from which on an input is not stored, for a minor key whose
-    /// smallest stored input has `least` bytes: it is neither smaller nor worth a separate
-    /// minimization.
+    /// smallest stored input has `least` bytes (0: no input is stored for being smaller than
+    /// others). A smaller input is smaller than those stored, or worth a separate minimization.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))

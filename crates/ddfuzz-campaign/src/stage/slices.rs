@@ -1,4 +1,5 @@
-//! Minimizations that run in time slices: each on its own thread, which is used as a coroutine.
+//! Minimizations that run in time slices: each on its own thread, which runs only during its
+//! slices, like a coroutine.
 
 use std::collections::HashSet;
 use std::io;
@@ -67,7 +68,7 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         self.minimizations.is_empty() && self.none_left
     }
 
-    /// Checks whether no group is being minimized.
+    /// Checks whether no group is being minimized at present.
     pub(super) fn is_empty(&self) -> bool {
         self.minimizations.is_empty()
     }

@@ -21,7 +21,7 @@ use ddfuzz_triage::Key;
 /// The settings of one call of a study.
 #[derive(Clone, Debug)]
 pub struct StudySettings {
-    /// Utilities of this part of the study.
+    /// Utilities that this call runs, one after the other.
     pub utilities: Vec<Utility>,
     /// Limits, sandbox and PATH of every run.
     pub environment: RunEnvironment,
@@ -32,7 +32,7 @@ pub struct StudySettings {
     /// Wall time for which this call runs utilities, divided equally among those that are left;
     /// `None` means no limit.
     pub time: Option<Duration>,
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after the runs (`--total-time`).
     pub deadline: Deadline,
     /// Number of worker threads that run utilities in parallel.
     pub jobs: usize,
@@ -93,7 +93,7 @@ pub fn run(
     engine.study()
 }
 
-/// Runs one call of a study.
+/// State of one call of a study, and its main loop.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
@@ -108,7 +108,7 @@ pub(super) struct StudyEngine<'a> {
     /// again.
     pub(super) not_started: HashSet<EntryId>,
     pub(super) phase: Phase,
-    /// Number of groups that wait to be minimized.
+    /// Number of entries that wait to be minimized, for the progress.
     pub(super) waiting: u64,
     /// When the runs of the present utility began; `None` while no utility runs.
     pub(super) running: Option<Instant>,
@@ -125,7 +125,8 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities one after the other, each on all its inputs.
+    /// Runs the utilities one after the other, each on all its inputs, and minimizes the groups of
+    /// each if groups are minimized while fuzzing; utilities that are done are left out.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {

@@ -142,9 +142,10 @@ impl StudyEngine<'_> {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole: stores its findings and counts its runs. If that fails, none of
-    /// its runs is counted, and the next call repeats them. Returns true if the chunks after it may
-    /// be committed, too.
+    /// Commits a chunk as a whole: stores its findings and counts its runs, after runs over their
+    /// time limit were divided into hangs and slow ones. If that fails, none of its runs is
+    /// counted, and the next call repeats them. Returns true if the chunks after it may be
+    /// committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -346,7 +347,7 @@ struct Chunk {
     subject: Subject,
 }
 
-/// State that all worker threads which run a utility share.
+/// The inputs, limits and stop condition that all worker threads of one utility share.
 struct WorkerContext<'a> {
     utility: &'a Utility,
     program: &'a Path,
@@ -495,7 +496,8 @@ pub(super) enum Baseline {
     Loops,
     /// The program sleeps without end.
     Waits,
-    /// The program kills itself, and so perhaps other processes of its process group.
+    /// The program is killed by a signal such as SIGKILL, perhaps by itself together with its
+    /// process group.
     Kills,
 }
 

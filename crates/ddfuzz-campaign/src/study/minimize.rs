@@ -50,8 +50,9 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
-    /// Minimizes entries of all groups until none are left or `budget` is used up; with `last` also
-    /// those that come after all others ([`pending`](crate::schedule::pending)).
+    /// Minimizes entries of all groups, the most urgent first, until none are left or `budget` is
+    /// used up (`None`: no limit); with `last` also those that come after all others
+    /// ([`pending`](crate::schedule::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,

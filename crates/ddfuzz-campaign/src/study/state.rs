@@ -24,13 +24,14 @@ pub(crate) struct StudyState {
     before: Vec<u64>,
     /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether the runs that `--runs` asks for are not complete yet.
+    /// Whether a count of runs for `--runs` is not complete yet, so that the next call continues
+    /// it.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were skipped because its time was over; runs after them
-    /// keep their numbers.
+    /// Number of runs of each utility that were not made because its time was over; their numbers
+    /// are not used again.
     #[serde(default)]
     skipped: Vec<u64>,
     /// What is known of each utility's runs over their time limit: hangs or only slow.

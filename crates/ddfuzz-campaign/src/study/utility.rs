@@ -163,10 +163,12 @@ impl RunEnvironment {
     }
 }
 
-/// Commands that leave many interactive programs; a program that reads stdin reads them.
+/// Text that is typed to test whether a program reads stdin: commands that leave many interactive
+/// programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses invocations for a utility that is in no list, and returns them, and true if the utility
+/// Chooses invocations for a utility that is in no list, after test runs: at a terminal only, or by
+/// stdin, by a file, and by files with likely extensions. Returns them, and true if the utility
 /// works only at a terminal.
 pub(super) fn invocations(
     environment: &RunEnvironment,

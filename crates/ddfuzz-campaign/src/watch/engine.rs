@@ -30,7 +30,8 @@ const MINIMIZER_TICK: Duration = Duration::from_millis(200);
 /// waits for files to stop changing.
 const LAST_LOOKS: u32 = 10;
 
-/// The engine's ends of the channels to the examiner threads and the minimizing thread.
+/// The engine's ends of the channels: tasks to the examiner threads and their answers, orders to
+/// the minimizing thread and its replies.
 pub(super) struct Channels {
     pub(super) task: Sender<Task>,
     pub(super) answers: Receiver<Result<ExaminedInput, ExecError>>,
@@ -51,7 +52,7 @@ enum EndReason {
     Rebuilt,
 }
 
-/// Runs one call of a watch.
+/// State of one call of a watch, and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     settings: &'a Watching,
@@ -68,7 +69,7 @@ pub(super) struct WatchEngine<'a> {
     /// Results of examiner threads that arrived before the results of earlier tasks, by task
     /// number; they wait to be committed in order.
     early: BTreeMap<u64, ExaminedInput>,
-    /// Number of the next task to commit.
+    /// Number of the next task (examined file) to commit.
     next: u64,
     /// How long the call watched; `None` until it has stopped watching.
     watched: Option<Duration>,
@@ -124,8 +125,7 @@ impl<'a> WatchEngine<'a> {
         Ok(engine)
     }
 
-    /// Returns the major and minor keys of crashes that reproduce each time and have a crash
-    /// record.
+    /// Returns the major and minor keys of the known crashes that reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }

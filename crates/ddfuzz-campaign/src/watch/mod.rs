@@ -133,8 +133,8 @@ struct InputExaminer<'a> {
 }
 
 impl InputExaminer<'_> {
-    /// Runs tasks until the channel of tasks closes, the receiver of results is gone, or a run
-    /// fails.
+    /// Runs the inputs of tasks and sends the results, until the channel of tasks closes, the
+    /// receiver of results is gone, a run fails, or the call is stopped.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -196,7 +196,7 @@ pub struct Watching {
     pub leaks: bool,
     /// Wall time that this call watches; `None` means no limit.
     pub time: Option<Duration>,
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after the watch (`--total-time`).
     pub deadline: Deadline,
     /// Conditions of which the first that is met ends the watch (`--until`).
     pub until: Vec<Until>,
@@ -205,7 +205,7 @@ pub struct Watching {
     pub when: When,
     /// Number of threads that run inputs.
     pub jobs: usize,
-    /// Target, and how groups are minimized.
+    /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,

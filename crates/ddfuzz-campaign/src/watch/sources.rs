@@ -54,7 +54,7 @@ pub(super) struct Sources {
     waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were queued to be run, with their stamps at that time.
     taken: HashMap<PathBuf, FileStamp>,
-    /// Paths about which the user has got a note.
+    /// Paths about which the user has got a note, so that each gets only one.
     noted: HashSet<PathBuf>,
     /// When the next search is due.
     due: Instant,
