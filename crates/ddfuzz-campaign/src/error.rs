@@ -38,7 +38,7 @@ pub enum CampaignError {
     NotJoined {
         /// Address at which the broker was expected.
         address: std::net::SocketAddr,
-        /// Why it cannot be joined.
+        /// Why the other campaign cannot be joined.
         why: String,
     },
     /// The workers cannot reach each other.

@@ -23,7 +23,8 @@ pub(super) struct Chunk {
 /// Number of runs in a chunk; a worker takes and reports a chunk at once.
 const CHUNK: u64 = 16;
 
-/// State that all worker threads of a classic campaign share.
+/// The inputs, the number of runs and the stop condition that all worker threads of a classic
+/// campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
     /// Runs with this number and higher ones are not made.

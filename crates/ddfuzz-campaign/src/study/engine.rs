@@ -171,8 +171,9 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Runs the utility with the record at index `at` on its inputs if it can be run; else records
-    /// why not.
+    /// Runs the utility with the record at index `at` on its inputs, and records its label. Does
+    /// nothing if it is not installed or has a reason to be skipped; if it does not start, records
+    /// that.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {

@@ -126,7 +126,7 @@ impl Invocation {
     }
 }
 
-/// The environment in which all utilities are run.
+/// The limits, the sandbox and the PATH with which all utilities are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnvironment {
     /// Limits of each run.
@@ -163,7 +163,7 @@ impl RunEnvironment {
     }
 }
 
-/// Text that is typed to test whether a program reads stdin: commands that leave many interactive
+/// Input on stdin for the test whether a program reads stdin: commands that leave many interactive
 /// programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 

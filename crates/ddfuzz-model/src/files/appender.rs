@@ -11,7 +11,7 @@ use crate::files::{FileError, folder};
 /// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
-/// Position of a record in its file.
+/// Position and length of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Offset of the record in the file, in bytes.
