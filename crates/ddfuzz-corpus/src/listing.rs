@@ -31,7 +31,8 @@ pub struct NotListed {
     pub why: Unread,
 }
 
-/// Entries that a listing found to be no inputs, and directories that could not be listed.
+/// What a listing found beside inputs: directories of known fuzzers, entries that are no inputs,
+/// and directories that could not be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingReport {
     /// Directories whose layout shows which fuzzer wrote them; at most 64.
@@ -59,7 +60,8 @@ struct OpenDirectory {
     depth: usize,
 }
 
-/// Iterates over the inputs below some paths, in the order of the directories.
+/// Iterates over the inputs below some paths: first the files among these paths, then the inputs in
+/// directories, in the order in which the system lists them.
 pub struct Listing {
     /// Files of the command line that are still to be returned.
     files: Vec<PathBuf>,
@@ -134,7 +136,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns which entries were found to be no inputs, and which directories could not be listed.
+    /// Returns which directories are those of known fuzzers, which entries were found to be no
+    /// inputs, and which directories could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
