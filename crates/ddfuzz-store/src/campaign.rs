@@ -27,7 +27,7 @@ pub struct Campaign {
     /// Builds of the program that the campaign has run, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
-    /// Limits on time and memory of each run.
+    /// Limits on time and memory of each run; `None` if they are not recorded.
     pub limits: Option<Limits>,
     /// Ways of execution (fork server, `execve`, …) that the campaign has used.
     pub ways: Vec<Way>,

@@ -130,8 +130,8 @@ impl Store {
     }
 
     /// Renames the logs and reproducers of all minimizations without a result, so that these
-    /// minimizations start again: `.` and the first 16 characters of `build`, the hash of a
-    /// program, are appended to their names.
+    /// minimizations start again: `.` and the first 16 characters of `build`, the hash of the
+    /// program before a rebuild, are appended to their names.
     pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {

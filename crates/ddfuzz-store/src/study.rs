@@ -31,7 +31,7 @@ pub struct StudyRecord {
     /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
-    /// Names of the parts of the sandbox in which the utilities ran.
+    /// Names of the sandbox features (such as Landlock) with which the utilities were run.
     pub sandbox: Vec<String>,
     /// Results of the utilities, in the order of the list.
     pub utilities: Vec<UtilityRecord>,

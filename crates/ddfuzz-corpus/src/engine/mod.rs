@@ -255,8 +255,8 @@ pub struct CleanSettings {
     pub groups: Option<QuarantineSettings>,
     /// Whether a subset is chosen; otherwise every content that does not fail is kept.
     pub subset: bool,
-    /// The target's own fuzzer; the kept files must have as much coverage as the corpus by its
-    /// count, too. `None` if it is not asked.
+    /// The target's own fuzzer, by whose count, too, the kept files must have as much coverage as
+    /// the corpus. `None` if the fuzzer is not asked to count.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
     /// How kept files are trimmed; `None` if they are not.
     pub trim: Option<Trim>,

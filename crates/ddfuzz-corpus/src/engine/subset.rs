@@ -63,8 +63,9 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Runs the inputs of the `--onto` corpus again, and records the features that they reach:
-    /// these need not be covered.
+    /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
+    /// do not fail, and the features that they reach in every run and in any run. The kept files
+    /// need not cover the former.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -281,7 +282,8 @@ pub(super) struct KeptFile {
     pub from: PathBuf,
     /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
-    /// The current content; `None` if it is not in memory and is still that of the file `from`.
+    /// The current content of the kept file; `None` if it is not in memory, which means that it is
+    /// still the content of the file `from`.
     pub bytes: Option<Vec<u8>>,
     /// Size before trimming, in bytes.
     pub size_before: u64,
