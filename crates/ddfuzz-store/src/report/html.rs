@@ -51,7 +51,7 @@ pub(super) struct Cell {
     class: Option<&'static str>,
 }
 
-/// Number of characters from which a text gets a wide column, and breaks its lines there.
+/// Number of characters from which the text of a cell is broken into lines in a wide column.
 const LONG: usize = 40;
 
 impl Cell {

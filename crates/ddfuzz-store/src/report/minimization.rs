@@ -83,7 +83,8 @@ pub struct MinimizationHistory {
 }
 
 impl MinimizationHistory {
-    /// Computes the history from the start line of a minimization log and the lines after it.
+    /// Computes the course of a minimization or isolation from the start line of its log and the
+    /// lines after it.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -178,8 +179,7 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes in the history, in the plural: `bytes`, `units`, `edits` or
-    /// `changes`.
+    /// Returns the unit of all sizes in the plural: `bytes`, `units`, `edits` or `changes`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
@@ -290,8 +290,8 @@ const BOTTOM: f64 = 56.0;
 /// that do not fail are left out, evenly.
 const MOST_DOTS: usize = 20_000;
 
-/// Draws the history as SVG: a point for each executed test and a line for the size of the best
-/// input.
+/// Draws the course of a minimization as SVG: a point for each executed test, by the size of its
+/// candidate, and a line for the size of the best input.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     let tests = Axis {
         most: history.executed.max(1),

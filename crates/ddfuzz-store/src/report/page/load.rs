@@ -95,8 +95,8 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Says in a sentence what failed: by the first line of the message, else by the signal and the
-/// access to memory.
+/// Returns a sentence of at most 200 characters on what failed: the first line of the crash's
+/// message, else the signal and the access to memory.
 fn sentence(crash: &Crash, trace: &Trace) -> String {
     if let Some(headline) = trace.headline() {
         let is_bare = crash.class.0 == "rustpanic" && !headline.contains("panic");
