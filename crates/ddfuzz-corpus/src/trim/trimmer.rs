@@ -106,8 +106,8 @@ impl Trimmer {
     }
 
     /// Minimizes a file, with a log in its folder from which a later call continues. A log that is
-    /// damaged, has another start line (such as another condition), or has more tests than the
-    /// budget allows is removed and begun anew.
+    /// damaged, is of another input, target, search or condition, or has more tests than the budget
+    /// allows is removed and begun anew.
     fn minimize(
         &mut self,
         file: &ToTrim,

@@ -58,7 +58,7 @@ pub struct CheckedGroup {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
     /// Commits in which the group was fixed and fails again; omitted if no earlier check found it
-    /// fixed, or if it does not fail now.
+    /// fixed in another commit, or if it does not fail now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
 }
