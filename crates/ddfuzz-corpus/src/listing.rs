@@ -297,7 +297,7 @@ pub enum Layout {
     Honggfuzz,
     /// cargo-fuzz project; its inputs are in `corpus`.
     CargoFuzz,
-    /// Cargo package with a cargo-fuzz project in `fuzz`.
+    /// Cargo package with a cargo-fuzz project in `fuzz`; nothing else in the package is searched.
     Package,
     /// Any other directory; all files are inputs, except those in hidden directories.
     Plain,

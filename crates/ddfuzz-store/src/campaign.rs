@@ -155,7 +155,8 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns the name of the status, as in JSON.
+    /// Returns the name of the group's status, as in JSON: `fixed`, `cannot tell`, `flaky`, `other`
+    /// or `same`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
@@ -188,7 +189,7 @@ impl Build {
     }
 }
 
-/// Version of the output directory's format.
+/// Version of the output directory's format that this ddfuzz reads and writes.
 pub const VERSION: u64 = 1;
 
 /// Whether a path is an output directory already, or can become one; [`examine`] finds it out.

@@ -160,11 +160,13 @@ pub enum Layout {
     Ddfuzz,
     /// Directory of one AFL++ instance; inputs are only in its folders `crashes*` and `hangs*`.
     AflInstance,
-    /// A folder `crashes` or `hangs` of AFL++.
+    /// A folder `crashes` or `hangs` of AFL++; its inputs are the files named like crash files of
+    /// AFL++.
     AflCrashes,
-    /// A workspace of honggfuzz.
+    /// A workspace of honggfuzz; its inputs are the files named like crash files of honggfuzz.
     Honggfuzz,
-    /// An artifact directory of libFuzzer, or of one fuzz target of cargo-fuzz.
+    /// An artifact directory of libFuzzer, or of one fuzz target of cargo-fuzz; its inputs are the
+    /// files named like artifacts of libFuzzer.
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,

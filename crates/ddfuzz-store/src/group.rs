@@ -104,7 +104,7 @@ impl Entry {
         super::reproduce::has_gdb(&text)
     }
 
-    /// Reads the input as found.
+    /// Reads the bytes of the entry's input as found (`original`).
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
     }
@@ -162,7 +162,7 @@ pub struct Minimized {
     /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
     /// `min`.
     pub tests: serde_json::Value,
-    /// Progress of the proof of minimality (`claim`).
+    /// How many of the removals were tested that the proof of minimality (`claim`) needs.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
     /// unknown.
@@ -248,7 +248,7 @@ impl GroupRecord {
 pub struct Group {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Folder of the group.
+    /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
     /// The record of the group.
     pub record: GroupRecord,

@@ -167,7 +167,7 @@ impl Tally {
         total
     }
 
-    /// Adds the numbers of runs of another tally to these.
+    /// Adds the numbers of runs of another tally to those of this one.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;

@@ -37,7 +37,7 @@ pub struct BehaviourSettings {
     pub jobs: usize,
 }
 
-/// One input of a corpus.
+/// An input of a corpus whose behaviour is measured: its file, hash and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
     /// Path of the input's file.

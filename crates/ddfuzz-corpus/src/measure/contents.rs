@@ -439,7 +439,7 @@ impl PathSpool {
         })
     }
 
-    /// Stores a path and returns its position.
+    /// Stores a path, and returns the position at which [`PathSpool::path`] finds it.
     pub(super) fn keep(&mut self, path: &Path) -> io::Result<u64> {
         if self.tail.len() >= AT_ONCE {
             self.file.write_all_at(&self.tail, self.written)?;

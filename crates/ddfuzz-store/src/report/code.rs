@@ -9,7 +9,7 @@ use crate::code::{CodeCoverage, FileCoverage, UnreachedFunction};
 const MOST_NAMED: usize = 10;
 
 impl UnreachedFunction {
-    /// Returns the function's name, else its address.
+    /// Returns the function's name, fit to print, or its address if it has no name.
     pub fn title(&self) -> String {
         printable(self.name.as_deref().unwrap_or(&self.address))
     }

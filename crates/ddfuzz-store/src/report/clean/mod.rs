@@ -275,7 +275,7 @@ pub struct LostFeature {
 /// A file that could not be read, or was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
-    /// Path of the file.
+    /// Path of the file that was not used.
     pub file: OsText,
     /// Reason why the file could not be read, or was left out.
     pub why: String,
