@@ -27,7 +27,8 @@ const MAX_RECOGNISED: usize = 64;
 pub struct NotListed {
     /// The path, as given on the command line.
     pub path: PathBuf,
-    /// Why the path cannot be listed.
+    /// Why the path cannot be listed: it is missing, is no regular file or directory, or was
+    /// refused.
     pub why: Unread,
 }
 

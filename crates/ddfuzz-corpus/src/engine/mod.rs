@@ -230,7 +230,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 /// The request of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
-    /// The target that reports coverage.
+    /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
     /// The target that crashes are stored for: of a bundled target the variant without coverage,
     /// else the same as `target`.

@@ -35,7 +35,8 @@ pub struct Contents {
     pub opened: JournalState,
     /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
     pub places: Option<usize>,
-    /// Why the target reports no coverage, where that is known.
+    /// Why the target reports no coverage; `None` if it reports coverage, or the reason is not
+    /// known.
     pub not_covered: Option<NotCovered>,
     /// Whether the runs shared processes.
     pub freshness: Freshness,

@@ -98,7 +98,7 @@ impl Runners {
 /// A started target with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
-    /// Why runs report no coverage, if that was asked.
+    /// Why runs report no coverage; `None` if they report coverage, or the reason is not known.
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
@@ -145,7 +145,8 @@ impl Runner {
         self.executor.places()
     }
 
-    /// Returns why runs of the target report no coverage.
+    /// Returns why runs of the target report no coverage; `None` if they report coverage, or the
+    /// reason is not known.
     pub(super) fn not_covered(&self) -> Option<NotCovered> {
         self.not_covered
     }

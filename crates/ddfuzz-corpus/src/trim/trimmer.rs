@@ -35,7 +35,7 @@ pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError
 pub struct ToTrim {
     /// Content of the file before it is trimmed.
     pub input: Vec<u8>,
-    /// Features that the trimmed file must, and may, reach.
+    /// Features that the trimmed file must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
     /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of this file; no other
     /// file may use it.
