@@ -459,8 +459,8 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts
     Ok(written)
 }
 
-/// Creates a file `name` in `dir` with the content `bytes`; returns false, and changes nothing, if
-/// it exists.
+/// Creates the file `name` in `dir`, and `dir` if needed, with the content `bytes`. Returns true if
+/// the file was created; false, and changes nothing, if it exists.
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
     let path = dir.join(name);
     if path.symlink_metadata().is_ok() {

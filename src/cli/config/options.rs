@@ -257,7 +257,7 @@ pub const TARGET: &str = "target";
 /// Id of the argument for the program and its arguments, which stand after `--`.
 pub const PROGRAM: &str = "program";
 
-/// A setting of `ddfuzz.toml`, converted to words of a command line.
+/// Words for the command line, converted from one setting or several of `ddfuzz.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
     /// Options, each as one word; empty for a flag that is off.
