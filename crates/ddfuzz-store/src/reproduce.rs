@@ -27,8 +27,9 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code of `reproduce.sh` that makes a temporary working directory and copies the input into
-/// it.
+/// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
+/// a copy of the input and an empty working directory in it. It also disables core dumps, and sets
+/// a UTF-8 locale if none is set.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
