@@ -33,12 +33,12 @@ pub struct FileCoverage {
 /// A function that no run has reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreachedFunction {
-    /// Path of the program or library that it is in.
+    /// Path of the program or library that contains the function.
     pub file: String,
-    /// Its address in that file, such as `0x4510`.
+    /// Address of the function in that file, such as `0x4510`.
     pub address: String,
-    /// Its name; null where the file has no symbol for it.
+    /// Name of the function; null where the file has no symbol for it.
     pub name: Option<String>,
-    /// Number of its basic blocks.
+    /// Number of basic blocks of the function.
     pub blocks: u64,
 }

@@ -9,7 +9,7 @@ use crate::code::{CodeCoverage, FileCoverage, UnreachedFunction};
 const MOST_NAMED: usize = 10;
 
 impl UnreachedFunction {
-    /// Returns the function's name, else its address.
+    /// Returns the function's name, fit to print, or its address if it has no name.
     pub fn title(&self) -> String {
         printable(self.name.as_deref().unwrap_or(&self.address))
     }
@@ -44,7 +44,7 @@ impl CodeCoverage {
         self.total().text()
     }
 
-    /// Formats what was reached in each file, if there are several: name and counts.
+    /// Formats name and counts of each file; empty if the code is in one file only.
     pub fn by_file(&self) -> Vec<(String, String)> {
         let files = match self.files.len() {
             1 => &[],
