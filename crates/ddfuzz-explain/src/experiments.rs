@@ -15,11 +15,15 @@ use crate::engine::{Criterion, Engine, EngineError, Point, Side, Trace, Unsuppor
 use crate::graph::{Graph, Object, Origin, Place};
 use crate::matching::unify;
 use crate::places::point_record;
+use crate::plan::Plan;
 use crate::report::ExaminedRecord;
 use crate::types::Types;
 
 /// Largest number of tests at one point in a search for the cause there.
 const MOST_TESTS: usize = 120;
+
+/// Number of points of a link that are tried for one at which its variable alone is enough.
+const OTHERS: usize = 4;
 
 /// Both runs, and what was found out about them.
 pub struct Runs {
@@ -114,9 +118,13 @@ impl Runs {
     }
 
     fn run_test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+        let plan = plan_of(at, config);
+        self.run_plan(at, &plan)
+    }
+
+    fn run_plan(&mut self, at: &mut AtPoint<'_>, plan: &Plan) -> Result<Outcome, EngineError> {
         at.tests += 1;
-        let plan = at.all.plan(&|delta| config.contains(delta));
-        Ok(match self.engine.go_on(&mut at.stand, &plan, None)? {
+        Ok(match self.engine.go_on(&mut at.stand, plan, None)? {
             Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
             Continued::Reached(_) | Continued::Unapplied => Outcome::Unresolved,
         })
@@ -343,7 +351,7 @@ impl Runs {
         let every = Config::all(at.all.deltas.len());
         let (all, outcome) = self.all(at, &every)?;
         evidence.all_fail = outcome == Outcome::Fail;
-        let without = all.minus(&alone);
+        let without = all.minus(&at_same_place(&at.all.deltas, variable));
         let plan = at.all.plan(&|delta| without.contains(delta));
         if let Continued::Ended(ending) = self.engine.go_on(&mut at.stand, &plan, None)? {
             evidence.without_averts = self.criterion.is_averted(&ending, &self.passing.ending);
@@ -422,6 +430,38 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
+    /// The last examined point of a link at which a test has shown that its variable alone makes the
+    /// passing run fail; where there is none, one of a few others of its points at which it does.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn alone(&mut self, link: &Link) -> Result<Option<usize>, EngineError> {
+        let (first, variable) = (link.cause.point, link.cause.variable);
+        let types = &self.engine.info.types;
+        let fails = |states: &States| {
+            let all = Differences::new(types, &states.passing, &states.failing);
+            states.known.get(&about(&all.deltas, &variable).id()) == Some(&Outcome::Fail)
+        };
+        let mut examined = self.states.range(first..=link.last).rev();
+        let found = examined.find(|(_, it)| it.deltas.contains(&variable) && fails(it));
+        if let Some((point, _)) = found {
+            return Ok(Some(*point));
+        }
+        let others = (first + 1..link.last).filter(|point| !self.states.contains_key(point));
+        for point in others.take(OTHERS).collect::<Vec<_>>() {
+            let fails = self.at_point(point, |runs, at| {
+                let alone = about(&at.all.deltas, &variable);
+                Ok(!alone.is_empty() && runs.test(at, &alone)? == Outcome::Fail)
+            });
+            match fails {
+                Ok(Some(true)) => return Ok(Some(point)),
+                Ok(_) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the difference that is about a variable at a point.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
@@ -432,6 +472,51 @@ impl Runs {
             .into_iter()
             .filter(|delta| delta.identity == *variable);
         about.min_by_key(|delta| delta.name.len())
+    }
+
+    /// Returns the bytes of a link's variable that alone make the passing run fail, and without which
+    /// it does not: the smallest part of its changed bytes that halving finds. `None` where it has one
+    /// byte, or needs all of them.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn needed_part(&mut self, link: &Link) -> Result<Option<Delta>, EngineError> {
+        let cause = link.cause.clone();
+        let found = self.at_point(cause.point, |runs, at| {
+            let alone = about(&at.all.deltas, &cause.variable);
+            let bytes = plan_of(at, &alone).written().unwrap_or_default();
+            if bytes.len() < 2 || runs.test(at, &alone)? != Outcome::Fail {
+                return Ok(None);
+            }
+            let mut part = 0..bytes.len();
+            'smaller: while part.len() > 1 {
+                let middle = part.start + part.len() / 2;
+                for half in [part.start..middle, middle..part.end] {
+                    let plan = plan_of(at, &alone);
+                    let plan = plan.restricted(|byte| bytes[half.clone()].contains(&byte));
+                    if runs.run_plan(at, &plan)? == Outcome::Fail {
+                        part = half;
+                        continue 'smaller;
+                    }
+                }
+                break;
+            }
+            if part.len() == bytes.len() {
+                return Ok(None);
+            }
+            let part = bytes[part.start]..bytes[part.end - 1] + 1;
+            let (all, _) = runs.all(at, &Config::all(at.all.deltas.len()))?;
+            let without = plan_of(at, &all).restricted(|byte| !part.contains(&byte));
+            let averts = match runs.engine.go_on(&mut at.stand, &without, None)? {
+                Continued::Ended(it) => runs.criterion.is_averted(&it, &runs.passing.ending),
+                _ => false,
+            };
+            let types = &runs.engine.info.types;
+            let mut parts = (alone.ranges().flatten())
+                .filter_map(|delta| at.all.part(types, &at.all.deltas[delta], &part));
+            Ok(parts.next().filter(|_| averts))
+        })?;
+        Ok(found.flatten())
     }
 
     /// Records the points at which states were compared, in the order of time.
@@ -556,12 +641,27 @@ impl Runs {
     }
 }
 
+/// What sets some differences to their failing values.
+fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
+    at.all.plan(&|delta| config.contains(delta))
+}
+
 /// All differences that are about one variable.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     let found = deltas
         .iter()
         .enumerate()
         .filter(|(_, delta)| delta.identity == *variable);
+    Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
+}
+
+/// All differences of what is stored where a variable is: several variables may share a register.
+fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
+    let shares = |delta: &Delta| match variable.place {
+        Place::Register(_) => delta.identity.place == variable.place,
+        Place::Memory(_) => delta.identity == *variable,
+    };
+    let found = (deltas.iter().enumerate()).filter(|(_, delta)| shares(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
 }
 

@@ -22,6 +22,7 @@ mod links;
 pub mod matching;
 mod passing;
 mod places;
+pub mod plan;
 pub mod report;
 pub mod slice;
 mod stack_layout;

@@ -88,6 +88,8 @@ pub struct InputRecord {
     pub failing: Option<Base64>,
     /// The passing input, or null where the command lines differ.
     pub passing: Option<Base64>,
+    /// Whether the passing input is closer to the failing one than the one that was given.
+    pub is_closer: bool,
 }
 
 /// A range of the failing input that the passing one has otherwise.

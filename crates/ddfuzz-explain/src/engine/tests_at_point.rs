@@ -11,8 +11,8 @@ use super::process::{OpenFiles, Process, register_mut};
 use super::run::{Next, Pace, Run};
 use super::state::Captured;
 use super::{Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported};
-use crate::delta::{Content, Plan, Spot};
 use crate::graph::Place;
+use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
 /// Number of ended forks that a stopped run keeps before it reaps them.
