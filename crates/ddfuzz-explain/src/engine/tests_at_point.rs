@@ -99,6 +99,12 @@ impl Engine {
     ) -> Result<Stand, EngineError> {
         let mut run = self.start(side)?;
         self.run_to(&mut run, point)?;
+        self.stand_in(run, limit)
+    }
+
+    /// Makes a stand of a run that has stopped without breakpoints. `limit`: time that a test there
+    /// may take.
+    pub(crate) fn stand_in(&self, run: Run, limit: Duration) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
             return Err(EngineError::Unsupported(Unsupported::Sockets));
