@@ -46,6 +46,8 @@ pub(crate) struct SnapshotExecutor {
     /// Whether runs report the blocks that they reach, and which runs do.
     covers_blocks: bool,
     reporting: CoverageReporting,
+    /// Whether the last call was made by `forking`, which then has its coverage.
+    covered_by_fork: bool,
     /// Whether each run reports what it writes, and what the last run has written.
     reports: bool,
     written: Option<[Written; 2]>,
@@ -73,6 +75,7 @@ impl SnapshotExecutor {
             kept: 0,
             corrected: Vec::new(),
             covers_blocks: false,
+            covered_by_fork: false,
             reporting: CoverageReporting::Nothing,
             reports: false,
             written: None,
@@ -207,6 +210,7 @@ impl Executor for SnapshotExecutor {
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         self.written = None;
+        self.covered_by_fork = false;
         let Some(first) = inputs.first() else {
             return Ok(Vec::new());
         };
@@ -221,6 +225,7 @@ impl Executor for SnapshotExecutor {
         }
         self.follow_trust()?;
         let runs = if self.is_ended {
+            self.covered_by_fork = true;
             vec![self.forking()?.run(first)?]
         } else if self.is_due() {
             self.check(first)?
@@ -258,7 +263,7 @@ impl Executor for SnapshotExecutor {
 
     fn covered(&self) -> &[RunCoverage] {
         match &self.forking {
-            Some(forking) if self.is_ended => forking.covered(),
+            Some(forking) if self.covered_by_fork => forking.covered(),
             _ => self.runner.covered(),
         }
     }

@@ -112,7 +112,7 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
         before: None,
     });
     search.transitions(&first, &last)?;
-    search.beside()?;
+    search.beside_first()?;
     Ok(search.links)
 }
 
@@ -133,24 +133,19 @@ impl<E: Experiments> Search<'_, E> {
         Ok(None)
     }
 
-    /// Looks for what was made of each variable that makes the run fail for a long time, where it is
-    /// not needed any more: an input that is compared with what was made of it.
-    fn beside(&mut self) -> Result<(), E::Error> {
-        for index in (0..self.links.len()).rev() {
-            if !self.experiments.is_late() {
-                self.beside_link(index)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn beside_link(&mut self, index: usize) -> Result<(), E::Error> {
-        let link = self.links[index].clone();
+    /// Looks for what was made of the first variable, where that makes the run fail for a long time
+    /// although it is not needed any more: an input that is compared with what was made of it.
+    fn beside_first(&mut self) -> Result<(), E::Error> {
+        let Some(link) = self.links.first().cloned() else {
+            return Ok(());
+        };
         if link.last <= link.cause.point + 1 {
             return Ok(());
         }
         let variable = link.cause.variable;
-        let near: Vec<Identity> = (self.links.get(index + 1))
+        let near: Vec<Identity> = self
+            .links
+            .get(1)
             .map(|it| it.cause.variable)
             .into_iter()
             .collect();
@@ -158,14 +153,14 @@ impl<E: Experiments> Search<'_, E> {
         let Answer::Cause(other) = found else {
             return Ok(());
         };
-        let mut rest = self.links.split_off(index + 1);
-        self.links[index].last = link.cause.point;
+        let mut rest = self.links.split_off(1);
+        self.links[0].last = link.cause.point;
         self.avoided = Some(variable);
         self.transitions(&link.cause, &other)?;
         self.avoided = None;
         // Where nothing else was found, there is no transition back.
-        let mut at = 0..;
-        (self.links).retain(|it| at.next() <= Some(index) || it.cause.variable != variable);
+        let mut is_first = true;
+        (self.links).retain(|it| std::mem::take(&mut is_first) || it.cause.variable != variable);
         if let (Some(next), Some(last)) = (rest.first_mut(), self.links.last_mut()) {
             next.before = Some(other.point);
             if next.cause.variable == other.variable {

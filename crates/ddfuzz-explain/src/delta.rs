@@ -79,6 +79,8 @@ pub struct Delta {
     pub size: u64,
     /// Where the value, or that pointer, is stored in the failing state.
     pub failing_place: Place,
+    /// Where the value is stored in the passing state.
+    pub passing_place: Place,
 }
 
 /// All differences between a passing and a failing state.
@@ -287,6 +289,7 @@ impl<'a> Differences<'a> {
             failing: shown.1,
             size: run.end - run.start,
             failing_place: at(failing.place, run.start),
+            passing_place: at(passing.place, run.start),
             change,
         }
     }

@@ -1,18 +1,17 @@
 //! Experiments on the running program: the cause at a point, the evidence for it, its writer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
 use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
-use crate::delta::{Change, Delta, Differences, Identity};
-use crate::engine::register_writer::Held;
+use crate::delta::{Delta, Differences, Identity};
 use crate::engine::tests_at_point::{Continued, Stand};
-use crate::engine::writer::{Watched, Writer};
-use crate::engine::{Criterion, Engine, EngineError, Point, Side, Trace, Unsupported};
-use crate::graph::{Graph, Object, Origin, Place};
+use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
+use crate::graph::{Graph, Object, Place};
 use crate::matching::unify;
 use crate::places::point_record;
 use crate::plan::Plan;
@@ -489,7 +488,15 @@ impl Runs {
         let found = self.at_point(cause.point, |runs, at| {
             let alone = about(&at.all.deltas, &cause.variable);
             let bytes = plan_of(at, &alone).written().unwrap_or_default();
-            if bytes.len() < 2 || runs.test(at, &alone)? != Outcome::Fail {
+            let types = runs.engine.info.types.clone();
+            let told = |at: &AtPoint<'_>, part: &Range<u64>| {
+                let mut deltas = alone.ranges().flatten();
+                deltas.find_map(|delta| at.all.part(&types, &at.all.deltas[delta], part))
+            };
+            // Numbers and pointers have no parts.
+            let is_text =
+                (bytes.first()).is_some_and(|byte| told(at, &(*byte..byte + 1)).is_some());
+            if bytes.len() < 2 || !is_text || runs.test(at, &alone)? != Outcome::Fail {
                 return Ok(None);
             }
             let mut part = 0..bytes.len();
@@ -515,10 +522,7 @@ impl Runs {
                 Continued::Ended(it) => runs.criterion.is_averted(&it, &runs.passing.ending),
                 _ => false,
             };
-            let types = &runs.engine.info.types;
-            let mut parts = (alone.ranges().flatten())
-                .filter_map(|delta| at.all.part(types, &at.all.deltas[delta], &part));
-            Ok(parts.next().filter(|_| averts))
+            Ok(told(at, &part).filter(|_| averts))
         })?;
         Ok(found.flatten())
     }
@@ -545,103 +549,6 @@ impl Runs {
         let types = &self.engine.info.types;
         let all = Differences::new(types, &states.passing, &states.failing);
         crate::drawing::draw(types, &states.passing, &states.failing, &all)
-    }
-
-    /// Finds who wrote the failing value of a link's variable: in the failing run between the last
-    /// point at which another variable was relevant and the link's point, else since its beginning.
-    ///
-    /// # Errors
-    /// When the run cannot be made.
-    pub fn writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
-        let to = self.matched[link.cause.point];
-        let Place::Memory(address) = delta.failing_place else {
-            return self.writer_of_register(link, delta);
-        };
-        if delta.size == 0 {
-            return Ok(self.statement_before(link, delta));
-        }
-        let since = self.since(link);
-        let watched = Watched {
-            address,
-            size: delta.size,
-            frame: self.frame_of(link.cause.point, address),
-        };
-        if let Some(since) = since
-            && let Some(found) = self.engine.writer(Some(since), to.in_failing, watched)?
-        {
-            return Ok(Some(found));
-        }
-        match self.engine.writer(None, to.in_failing, watched) {
-            // Reached too often, or given up.
-            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
-            other => other,
-        }
-    }
-
-    /// The point of the failing run behind which a link's variable was written, with the number of
-    /// times that the statement of the link's point was reached up to it.
-    fn since(&self, link: &Link) -> Option<(Point, u64)> {
-        let to = self.matched[link.cause.point];
-        let from = self.matched[link.before?];
-        let events = self.failing.points[..=from.failing].iter();
-        let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
-        Some((from.in_failing, reached))
-    }
-
-    /// Finds who wrote the failing value of a variable in a register, or of a register that no
-    /// variable describes.
-    fn writer_of_register(
-        &mut self,
-        link: &Link,
-        delta: &Delta,
-    ) -> Result<Option<Writer>, EngineError> {
-        let to = self.matched[link.cause.point].in_failing;
-        let failing = match delta.change {
-            Change::Value { failing, .. } | Change::Pointer { failing, .. } => failing,
-            _ => return Ok(self.statement_before(link, delta)),
-        };
-        let object = (self.states.get(&link.cause.point)).map(|it| &it.failing.objects[failing]);
-        let held = object.and_then(|it| match (it.origin, it.place) {
-            (Origin::Undescribed, Place::Register(number)) => {
-                Some((Held::Value(number), it.bytes.clone()))
-            }
-            (Origin::Undescribed, Place::Memory(_)) => None,
-            (origin, _) => Some((Held::Variable(origin), it.bytes.clone())),
-        });
-        let Some((held, value)) = held else {
-            return Ok(None);
-        };
-        let since = self.since(link);
-        for from in since.map(Some).into_iter().chain([None]) {
-            match self.engine.register_writer(from, to, held, &value) {
-                Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
-                found => return found,
-            }
-        }
-        Ok(self.statement_before(link, delta))
-    }
-
-    /// The frame of the variable at an address of the failing run; `None` where it is no local one.
-    fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
-        let failing = &self.states.get(&point)?.failing;
-        let (object, _) = failing.containing(address)?;
-        match failing.objects[object].origin {
-            Origin::Local { frame, .. } => Some(frame),
-            _ => None,
-        }
-    }
-
-    /// The statement that the failing run executed just before a link's point, if the point before
-    /// was examined and had another cause. A statement of another function is none: the register
-    /// may have got its value after the return from there.
-    fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
-        let before = self.matched[link.before?];
-        let to = self.matched[link.cause.point];
-        let is_own = self.engine.function(before.in_failing.pc) == Some(delta.function.as_str());
-        (is_own && before.failing + 1 == to.failing).then_some(Writer {
-            pc: before.in_failing.pc,
-            by: crate::engine::writer::By::Program,
-        })
     }
 }
 

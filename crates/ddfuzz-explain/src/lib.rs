@@ -29,6 +29,7 @@ mod stack_layout;
 pub mod story;
 pub mod types;
 pub mod unfold;
+mod writers;
 
 pub use explain::{ExplainError, Request, SliceGoal, explain};
 pub use regex::bytes::Regex as Pattern;

@@ -140,16 +140,31 @@ fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, 
 pub enum WriterRecord {
     /// A statement of the program.
     Statement(FrameRecord),
+    /// Nobody in the failing run: a statement that writes it in the passing run only.
+    Missed(FrameRecord),
     /// It was read from the input.
     Input,
     /// The kernel.
     Kernel,
 }
 
+/// A statement that only one of the runs executes.
+#[derive(Serialize)]
+struct MissedWrite<'a> {
+    #[serde(flatten)]
+    place: &'a FrameRecord,
+    run: &'static str,
+}
+
 impl Serialize for WriterRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             WriterRecord::Statement(place) => place.serialize(serializer),
+            WriterRecord::Missed(place) => MissedWrite {
+                place,
+                run: "passing",
+            }
+            .serialize(serializer),
             WriterRecord::Input => serializer.serialize_str("input"),
             WriterRecord::Kernel => serializer.serialize_str("kernel"),
         }

@@ -212,7 +212,7 @@ impl ExplainArgs {
         let folder = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
             Some(out) if groups == 1 || !out.is_dir() => return Ok(out.clone()),
-            Some(out) => out.join(chosen.major().to_string()),
+            Some(out) => out.join(chosen.major()),
         };
         match std::fs::create_dir(&folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {

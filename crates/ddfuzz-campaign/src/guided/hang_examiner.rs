@@ -363,7 +363,10 @@ impl GuidedEngine<'_> {
                 &triager.untraced_record(Ended::Timeout),
                 suspect,
             ),
-            Err(_) => Ok(()),
+            Err(error) => {
+                self.tell(format!("a suspected hang is not stored: {error}"));
+                Ok(())
+            }
         }
     }
 

@@ -113,7 +113,7 @@ impl BlockCoverage {
     }
 
     fn of_modules(modules: Vec<Arc<CodeModule>>) -> io::Result<Option<BlockCoverage>> {
-        let starts = code::starts_of(&modules);
+        let mut starts = code::starts_of(&modules);
         let hits_at = TABLE.next_multiple_of(PAGE);
         let mut at = hits_at + (starts.len() * HIT) as u64;
         let mut segments = Vec::new();
@@ -133,7 +133,12 @@ impl BlockCoverage {
                 }
             }
         }
-        segments.truncate(MOST_SEGMENTS);
+        // Blocks of further segments are unknown, since no run can reach them.
+        if let Some(segment) = segments.get(MOST_SEGMENTS) {
+            let end = code::key(segment.module) + segment.address;
+            starts.truncate(starts.partition_point(|start| *start < end));
+            segments.truncate(MOST_SEGMENTS);
+        }
         if segments.first().is_none_or(|first| first.module != 0) {
             return Ok(None);
         }
