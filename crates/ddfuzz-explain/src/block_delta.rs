@@ -89,6 +89,7 @@ impl<'a> Differences<'a> {
             failing,
             size,
             failing_place,
+            passing_place: place,
         }
     }
 
@@ -123,6 +124,7 @@ impl<'a> Differences<'a> {
             failing: format!("{:#x}", failing.value),
             size: 8,
             failing_place: Place::Memory(failing.address),
+            passing_place: Place::Memory(passing.address),
         })
     }
 

@@ -7,6 +7,7 @@
 
 use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
 use crate::matching::Matching;
+use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
 /// What a difference changes.
@@ -78,6 +79,8 @@ pub struct Delta {
     pub size: u64,
     /// Where the value, or that pointer, is stored in the failing state.
     pub failing_place: Place,
+    /// Where the value is stored in the passing state.
+    pub passing_place: Place,
 }
 
 /// All differences between a passing and a failing state.
@@ -100,45 +103,6 @@ struct ChangedPointer {
     leaf: usize,
     /// Index of its own difference; `None` where it belongs to a created or deleted block.
     own: Option<usize>,
-}
-
-/// A place that a plan writes to or whose address it writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spot {
-    /// A place of the passing state, and an offset in bytes.
-    At(Place, u64),
-    /// A block that the plan allocates, by its index, and an offset in bytes.
-    New(usize, u64),
-}
-
-/// The content of one write of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Writes these bytes.
-    Bytes(Vec<u8>),
-    /// Writes those bits of the first bytes that are set in the second, the mask; the others stay.
-    Masked(Vec<u8>, Vec<u8>),
-    /// Writes the address of a place, 8 bytes.
-    Address(Spot),
-}
-
-/// One write of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Where it is written.
-    pub to: Spot,
-    /// What is written.
-    pub content: Content,
-}
-
-/// How a subset of differences is applied to the passing state: blocks to allocate (their sizes in
-/// bytes), then writes in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Sizes of the blocks to allocate, in bytes.
-    pub allocations: Vec<u64>,
-    /// What to write after that.
-    pub writes: Vec<Write>,
 }
 
 /// The value that a plan gives a pointer.
@@ -248,6 +212,37 @@ impl<'a> Differences<'a> {
         }
     }
 
+    /// Returns the part of a difference, a run of bytes, that is at some addresses of the passing
+    /// state; `None` where they are not all in it.
+    pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
+        let Change::Value {
+            passing,
+            failing,
+            leaf,
+            start,
+            end,
+        } = delta.change
+        else {
+            return None;
+        };
+        let Place::Memory(base) = self.passing.objects[passing].place else {
+            return None;
+        };
+        let leaf_of = &self.failing.objects[failing].leaves[leaf];
+        let base = base + leaf_of.offset;
+        let run = part.start.checked_sub(base)?..part.end.checked_sub(base)?;
+        let change = Change::Value {
+            passing,
+            failing,
+            leaf,
+            start: run.start,
+            end: run.end,
+        };
+        let is_inside = start <= run.start && run.end <= end && leaf_of.kind == LeafKind::Bytes;
+        let run = leaf_of.offset + run.start..leaf_of.offset + run.end;
+        is_inside.then(|| self.valued(types, change, leaf_of, run, (passing, failing)))
+    }
+
     fn valued(
         &self,
         types: &Types,
@@ -294,6 +289,7 @@ impl<'a> Differences<'a> {
             failing: shown.1,
             size: run.end - run.start,
             failing_place: at(failing.place, run.start),
+            passing_place: at(passing.place, run.start),
             change,
         }
     }

@@ -14,7 +14,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::links::{drop_uninformative, with_later_values};
-use crate::passing::{candidates, judge_candidate};
+use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
     CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, PointsRecord,
@@ -423,10 +423,16 @@ impl<'a> Explaining<'a> {
         if let Some(passing) = &request.passing {
             engine.set_input(Side::Passing, passing.clone());
             let trace = engine.trace(Side::Passing)?;
-            return match judge_candidate(criterion, &trace.ending, ending) {
-                true => Ok((trace, passing.clone())),
-                false => Err(Early::Error(ExplainError::NotPassing(trace.ending.ended))),
-            };
+            if !judge_candidate(criterion, &trace.ending, ending) {
+                return Err(Early::Error(ExplainError::NotPassing(trace.ending.ended)));
+            }
+            let of_failing = (&*request.failing, failing);
+            return Ok(closest(
+                engine,
+                criterion,
+                of_failing,
+                (trace, passing.clone()),
+            )?);
         }
         let mut best: Option<((bool, usize), Trace, Vec<u8>)> = None;
         let inputs = candidates(
@@ -469,6 +475,7 @@ impl<'a> Explaining<'a> {
                 difference: input_difference(failing, passing),
                 failing: Some(Base64(failing.clone())),
                 passing: Some(Base64(passing.to_vec())),
+                is_closer: (self.request.passing.as_ref()).is_some_and(|given| given != passing),
             };
         }
     }
@@ -516,7 +523,7 @@ impl<'a> Explaining<'a> {
 
     fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let links = find_chain(runs)?;
-        let links = with_later_values(runs, links);
+        let links = with_later_values(runs, links)?;
         self.check_visibility(runs, &links)?;
         if links.is_empty() {
             return Err(refuse(
@@ -634,6 +641,11 @@ impl<'a> Explaining<'a> {
         let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
             return Ok(None);
         };
+        let part = match runs.needed_part(link) {
+            Err(_) if runs.engine.check_time().is_err() => None,
+            found => found?,
+        };
+        let delta = part.unwrap_or(delta);
         let writer = match runs.writer(link, &delta) {
             Err(_) if runs.engine.check_time().is_err() => None,
             found => found?,

@@ -2,6 +2,7 @@
 //! values that they get later.
 
 use crate::chain::{Cause, Link};
+use crate::engine::EngineError;
 use crate::experiments::Runs;
 use crate::report::{LinkRecord, WriterRecord};
 
@@ -57,27 +58,36 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Adds a second link for each variable whose values have changed while it carried the failure,
-/// with those at the last point at which it carries it.
-pub fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
-    let values = |point, link: &Link| {
+/// Adds a link for each variable that has got other values while it carried the failure: with those
+/// that it has at the last point at which it does, of those at which it alone makes the passing run
+/// fail, if there are any.
+///
+/// # Errors
+/// When the experiments cannot be made.
+pub fn with_later_values(runs: &mut Runs, links: Vec<Link>) -> Result<Vec<Link>, EngineError> {
+    let values = |runs: &Runs, point, link: &Link| {
         let delta = runs.delta(point, &link.cause.variable)?;
         Some((delta.passing, delta.failing))
     };
     let mut all = Vec::new();
     for link in links {
-        let (first, last) = (values(link.cause.point, &link), values(link.last, &link));
-        if first == last || last.is_none() {
-            all.push(link);
+        let last = match runs.engine.check_time() {
+            Ok(()) => runs.alone(&link)?.unwrap_or(link.last),
+            Err(_) => link.last,
+        };
+        let first = values(runs, link.cause.point, &link);
+        let later = values(runs, last, &link);
+        if first == later || later.is_none() {
+            all.push(Link { last, ..link });
             continue;
         }
         let later = Link {
             cause: Cause {
-                point: link.last,
+                point: last,
                 ..link.cause.clone()
             },
             before: Some(link.cause.point),
-            last: link.last,
+            last,
         };
         all.push(Link {
             last: link.cause.point,
@@ -85,5 +95,5 @@ pub fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
         });
         all.push(later);
     }
-    all
+    Ok(all)
 }

@@ -90,6 +90,8 @@ pub struct InputRecord {
     pub failing: Option<Base64>,
     /// The passing input; null where the failing one is.
     pub passing: Option<Base64>,
+    /// Whether the passing input is closer to the failing one than the one that was given.
+    pub is_closer: bool,
 }
 
 /// A range of the failing input, and what the passing input has in its place.

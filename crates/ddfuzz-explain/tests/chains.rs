@@ -142,7 +142,7 @@ fn a_heap_that_the_program_maps_itself() {
     let text = story::text(&it);
     assert!(confirmed(&it).contains(&("c", "store")), "{text}");
     // The texts are in the mapping, and carry the failure from there on.
-    let is_text = |link: &LinkRecord| link.variable == "word->text[3]";
+    let is_text = |link: &LinkRecord| link.variable == "word->text[4]";
     assert!(it.chain.iter().any(is_text), "{text}");
 }
 

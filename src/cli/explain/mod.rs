@@ -78,8 +78,8 @@ pub struct ExplainArgs {
     /// Maximum time for one explanation
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     budget_time: Duration,
-    /// Directory for explanation.json, explanation.html and explanation.txt [default: that of the
-    /// reproducer or of FAILING]
+    /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
+    /// each is written into DIR/<key> [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files of these names that ddfuzz has not written
@@ -212,7 +212,7 @@ impl ExplainArgs {
         let folder = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
             Some(out) if groups == 1 || !out.is_dir() => return Ok(out.clone()),
-            Some(out) => out.join(chosen.major().to_string()),
+            Some(out) => out.join(chosen.major()),
         };
         match std::fs::create_dir(&folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {

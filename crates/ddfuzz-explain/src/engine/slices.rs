@@ -11,7 +11,7 @@ use regex::bytes::Regex;
 use super::process::{Process, by_number};
 use super::run::{Next, Pace};
 use super::tests_at_point::Stand;
-use super::{Criterion, Ending, Engine, EngineError, Point, Side};
+use super::{Criterion, Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
@@ -182,17 +182,18 @@ impl Engine {
     fn stand_at_first(&mut self, pc: u64, limit: Duration) -> Result<Stand, EngineError> {
         let mut run = self.start(Side::Failing)?;
         run.process.set_breakpoint(pc)?;
-        let stack = loop {
+        loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Breakpoint(registers) => break self.arrived(&mut run, &registers).stack,
+                Next::Breakpoint(_) => break,
                 Next::Other(_) => {}
                 Next::Ended(_) => {
                     return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
                 }
             }
-        };
-        drop(run);
-        self.stand(Side::Failing, Point { pc, nth: 1, stack }, limit)
+        }
+        self.learn_library(&mut run.process);
+        run.process.remove_breakpoints()?;
+        self.stand_in(run, limit)
     }
 
     fn cfa(&mut self, registers: &user_regs_struct, process: &mut Process) -> u64 {
@@ -241,11 +242,13 @@ impl Engine {
             if !kept[*event] && !tree.events[*event].stays {
                 continue;
             }
-            let mut registers = child.registers()?;
-            registers.rip = tree.events[*event].pc;
-            registers.orig_rax = u64::MAX;
-            child.set_registers(registers)?;
-            child.step_over_here()?;
+            let pc = tree.events[*event].pc;
+            child.set_registers(user_regs_struct {
+                rip: pc,
+                orig_rax: u64::MAX,
+                ..*last
+            })?;
+            child.step_over(pc)?;
             match self.event(child, tree, kept, entries, *event, cfa)? {
                 Left::Ended(ending) => return Ok(Left::Ended(ending)),
                 Left::Stopped(registers) => {

@@ -11,8 +11,8 @@ use super::process::{OpenFiles, Process, register_mut};
 use super::run::{Next, Pace, Run};
 use super::state::Captured;
 use super::{Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported};
-use crate::delta::{Content, Plan, Spot};
 use crate::graph::Place;
+use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
 /// Number of ended forks that a stopped run keeps before it reaps them.
@@ -99,6 +99,12 @@ impl Engine {
     ) -> Result<Stand, EngineError> {
         let mut run = self.start(side)?;
         self.run_to(&mut run, point)?;
+        self.stand_in(run, limit)
+    }
+
+    /// Makes a stand of a run that has stopped without breakpoints. `limit`: time that a test there
+    /// may take.
+    pub(crate) fn stand_in(&self, run: Run, limit: Duration) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
             return Err(EngineError::Unsupported(Unsupported::Sockets));
