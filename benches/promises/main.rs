@@ -133,7 +133,7 @@ fn parse(arguments: Vec<String>) -> Result<Option<Options>, String> {
 fn measure(options: &Options) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let record = folder.path().join("record");
-    let name = |call: &Call| format!("{} {}", call.bench, call.options.join(" "));
+    let name = |call: &Call| [&[call.bench], call.options].concat().join(" ");
     let mut figures: Vec<Vec<Value>> = CALLS
         .iter()
         .map(|call| vec![absent(&name(call), "not part of this run")])
@@ -289,6 +289,7 @@ cargo bench --bench promises -- --markdown docs/src/promises.md
 The short form of all promises about speed and size, in one run: few rounds and seeds, so that a \
 figure close to its goal is decided by its own bench ([Benchmarks](benchmarks.md)). `x` is a ratio: \
 *CPU time of a peer* means how many times as much CPU time the peer takes as ddfuzz, *to a peer* means \
-ddfuzz's figure divided by the peer's.
+ddfuzz's figure divided by the peer's. Why figures stay missed: \
+[decision 220](../decisions/0220-figures-that-stay-missed.md).
 
 ";
