@@ -8,7 +8,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
-/// Input of a trial run: text that most programs that read text accept.
+/// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
 /// Minimum number of runs of a campaign from which a warning about the target is derived.
 const MIN_RUNS: u64 = 200;
@@ -30,7 +30,7 @@ pub struct Behaviour {
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
-    /// What was observed of the target, as a sentence for the user.
+    /// What was observed of the target, for example "the target does not read stdin".
     pub seen: String,
     pub fix: String,
 }

@@ -40,7 +40,7 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the keystrokes into `buffer`.
+    /// Rebuilds the input of this name: replaces the content of `buffer` by the bytes of its keys.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");
@@ -78,8 +78,9 @@ const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 /// A function that writes one random key of a certain kind.
 type WriteKey = fn(&mut Random, &mut Vec<u8>);
 
-/// The kinds of keys, each with its weight. The commands of most programs are letters, signs and
-/// control keys; keys that end a session are rare, so that sessions last.
+/// The kinds of keys, each with its weight and the function that writes such a key. The commands of
+/// most programs are letters, signs and control keys; keys that end a session are rare, so that
+/// sessions last.
 const KINDS: [(u64, WriteKey); 20] = [
     (300, |random, out| out.push(random.letter())),
     (150, |random, out| out.push(random.one_of(SIGNS))),
@@ -123,27 +124,27 @@ fn write_mouse(random: &mut Random, out: &mut Vec<u8>) {
     out.extend([button, column, row].map(|number| 0x20 + number as u8));
 }
 
-/// Writes a bracketed paste of a word.
+/// Writes a bracketed paste of one of [`WORDS`], as xterm sends it.
 fn write_paste(random: &mut Random, out: &mut Vec<u8>) {
     escape(out, "[200~");
     out.extend(random.one_of(&WORDS).bytes());
     escape(out, "[201~");
 }
 
-/// Writes a change of the window's size.
+/// Writes a change of the window's size, with rows and columns from [`SIZES`].
 fn write_resize(random: &mut Random, out: &mut Vec<u8>) {
     let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
     // A vector takes all that is written to it.
     let _ = write!(out, "\x1b[8;{rows};{columns}t");
 }
 
-/// Writes an escape sequence.
+/// Appends ESC and the text `rest` to `out`.
 fn escape(out: &mut Vec<u8>, rest: &str) {
     out.push(0x1b);
     out.extend(rest.bytes());
 }
 
-/// A stream of random numbers.
+/// A stream of random numbers, read from the output of blake3.
 struct Random(blake3::OutputReader);
 
 impl Random {

@@ -10,7 +10,7 @@ use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
 use crate::delta::{Change, Delta, Differences, Identity};
 use crate::engine::register_writer::Held;
 use crate::engine::tests_at_point::{Continued, Stand};
-use crate::engine::writer::{Watched, Writer};
+use crate::engine::writer::{By, Watched, Writer};
 use crate::engine::{Criterion, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::graph::{Graph, Object, Origin, Place};
 use crate::matching::unify;
@@ -459,7 +459,9 @@ impl Runs {
     }
 
     /// Finds who wrote the failing value of a link's variable: in the failing run between the last
-    /// point at which another variable was relevant and the link's point, else since its beginning.
+    /// point at which another variable was relevant and the link's point. If nobody did, finds the
+    /// statement of the passing run that alone wrote it between these points, else who wrote it
+    /// since the beginning of the failing run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -477,26 +479,45 @@ impl Runs {
             size: delta.size,
             frame: self.frame_of(link.cause.point, address),
         };
-        if let Some(since) = since
-            && let Some(found) = self.engine.writer(Some(since), to.in_failing, watched)?
-        {
-            return Ok(Some(found));
+        if let Some((failing, passing)) = since {
+            let failing = Some(failing);
+            let found = (self.engine).writer(Side::Failing, failing, to.in_failing, watched)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            if let (Place::Memory(address), false) =
+                (delta.identity.place, delta.identity.is_structural)
+            {
+                let watched = Watched { address, ..watched };
+                let found =
+                    (self.engine).writer(Side::Passing, Some(passing), to.in_passing, watched)?;
+                if found
+                    .as_ref()
+                    .is_some_and(|it| it.by != By::Kernel && !it.is_input())
+                {
+                    return Ok(found);
+                }
+            }
         }
-        match self.engine.writer(None, to.in_failing, watched) {
+        match (self.engine).writer(Side::Failing, None, to.in_failing, watched) {
             // Reached too often, or given up.
             Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
             other => other,
         }
     }
 
-    /// The point of the failing run behind which a link's variable was written, with the number of
-    /// times that the statement of the link's point was reached up to it.
-    fn since(&self, link: &Link) -> Option<(Point, u64)> {
+    /// The points of the failing and of the passing run behind which a link's variable was written,
+    /// with the number of times that the statement of the link's point was reached up to them.
+    fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
-        let events = self.failing.points[..=from.failing].iter();
-        let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
-        Some((from.in_failing, reached))
+        let reached = |points: &[Point]| {
+            let events = points.iter();
+            events.filter(|point| point.pc == to.in_failing.pc).count() as u64
+        };
+        let failing = reached(&self.failing.points[..=from.failing]);
+        let passing = reached(&self.passing.points[..=from.passing]);
+        Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
     /// Finds who wrote the failing value of a variable in a register, or of a register that no
@@ -523,7 +544,7 @@ impl Runs {
             return Ok(None);
         };
         let since = self.since(link);
-        for from in since.map(Some).into_iter().chain([None]) {
+        for from in since.map(|it| Some(it.0)).into_iter().chain([None]) {
             match self.engine.register_writer(from, to, held, &value) {
                 Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
                 found => return found,
@@ -551,10 +572,14 @@ impl Runs {
         let is_own = self.engine.function(before.in_failing.pc) == Some(delta.function.as_str());
         (is_own && before.failing + 1 == to.failing).then_some(Writer {
             pc: before.in_failing.pc,
-            by: crate::engine::writer::By::Program,
+            by: By::Program,
+            side: Side::Failing,
         })
     }
 }
+
+/// A point of a run, with the number of times that another statement was reached up to it.
+type Since = (Point, u64);
 
 /// All differences that are about one variable.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {

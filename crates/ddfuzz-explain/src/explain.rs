@@ -650,6 +650,7 @@ impl<'a> Explaining<'a> {
             by = Some(match (writer.is_input(), &writer.by) {
                 (true, _) => WriterRecord::Input,
                 (false, crate::engine::writer::By::Kernel) => WriterRecord::Kernel,
+                (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
                 (false, _) => WriterRecord::Statement(place.clone()),
             });
         }

@@ -40,13 +40,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
             is_kept
         });
     }
-    // One value that callers and called functions have under one name is told once.
+    // One value that callers and called functions have under one name is told once, and a variable
+    // that keeps its failing value, whatever it becomes in the passing run.
     chain.dedup_by(|(_, later), (_, link)| {
-        let told = |link: &LinkRecord| {
-            let values = (link.failing.clone(), link.passing.clone());
-            (link.variable.clone(), values)
-        };
-        told(later) == told(link) && (later.writer.is_none() || later.writer == link.writer)
+        later.variable == link.variable && later.failing == link.failing
     });
     // What was printed stands in a buffer, too.
     let printed = chain

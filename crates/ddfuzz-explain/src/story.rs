@@ -169,7 +169,11 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
         // A register is none: it holds one value after another.
         let is_later = !link.variable.starts_with("register ")
             && before.is_some_and(|before| before.variable == link.variable && is_sure(before));
-        matches!(link.writer, Some(WriterRecord::Statement(_))) && !is_later
+        let is_own = matches!(
+            link.writer,
+            Some(WriterRecord::Statement(_) | WriterRecord::Missed(_))
+        );
+        is_own && !is_later
     };
     let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
     let sure = own.iter().rfind(|index| is_sure(&chain[**index]));
@@ -224,6 +228,7 @@ fn chain(it: &Explanation) -> Vec<String> {
         let (function, place) = place(&link.function, &link.file, link.line);
         let mut note = match &link.writer {
             Some(WriterRecord::Statement(_)) => "written here".to_owned(),
+            Some(WriterRecord::Missed(_)) => "written here by the passing run only".to_owned(),
             Some(WriterRecord::Input) => "read from the input".to_owned(),
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
             None => String::new(),

@@ -92,7 +92,8 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns the groups that the number depends on.
+    /// Returns the labels of the groups that the number depends on; if it depends on one group
+    /// only, its label twice.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

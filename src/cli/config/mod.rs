@@ -66,7 +66,7 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
     Ok(call)
 }
 
-/// The command line as typed by the user.
+/// The command line as the user has typed it, with the flags that it switches off kept apart.
 struct Typed {
     /// The words of the command line without those that switch a flag off.
     words: Vec<OsString>,

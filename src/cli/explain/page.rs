@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
-use crate::explain::report::{Explanation, LinkRecord, WriterRecord};
+use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
@@ -39,7 +39,10 @@ pub fn html(it: &Explanation) -> String {
         ("points of the failing run", points.failing),
         ("points of the passing run", points.passing),
         ("points of both", points.matching),
-        ("points at which states were compared", points.used),
+        (
+            "points at which a variable was found to matter",
+            points.used,
+        ),
         ("points of no use for tests", points.skipped),
         ("tests", it.tests as usize),
     ] {
@@ -52,15 +55,18 @@ pub fn html(it: &Explanation) -> String {
 
 fn writer(link: &LinkRecord) -> String {
     match &link.writer {
-        Some(WriterRecord::Statement(place)) => match (&place.file, place.line) {
-            (Some(file), Some(line)) => {
-                format!("{} ({}:{line})", place.function, story::base(file))
-            }
-            _ => place.function.clone(),
-        },
+        Some(WriterRecord::Statement(place)) => frame(place),
+        Some(WriterRecord::Missed(place)) => format!("the passing run only: {}", frame(place)),
         Some(WriterRecord::Input) => "read from the input".to_owned(),
         Some(WriterRecord::Kernel) => "the kernel".to_owned(),
         None => "not known".to_owned(),
+    }
+}
+
+fn frame(place: &FrameRecord) -> String {
+    match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("{} ({}:{line})", place.function, story::base(file)),
+        _ => place.function.clone(),
     }
 }
 

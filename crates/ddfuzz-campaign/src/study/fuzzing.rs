@@ -1,5 +1,5 @@
-//! The runs of one utility: the workers, the commits of what they report, and whether a run over its
-//! time limit hangs or is only slow.
+//! The runs of one utility: the workers, the commits of what they report, and whether a run over
+//! its time limit hangs or is only slow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -22,12 +22,13 @@ use ddfuzz_triage::{Crash, Key, Subject};
 const BACKLOG: usize = 1 << 12;
 /// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
-/// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
-/// has the number `p * SPAN + i`.
+/// Difference between the run numbers of successive utilities: run `i` of the utility at position
+/// `p` of the whole list, both from 0, has the number `p * SPAN + i` in the study.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
-    /// Runs a utility until its runs or its share of the time are used up, or the user stops.
+    /// Runs the utility with the record at index `at` until its runs or its share of the time are
+    /// used up, or the user stops. `baselines`: what each invocation does with an empty input.
     pub(super) fn fuzz(
         &mut self,
         utility: &Utility,
@@ -58,10 +59,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Runs all workers, and commits the chunks (results of successive runs) that they report in the
-    /// order of their runs. If a time ends the runs, all chunks that were begun are committed, and
-    /// the next call continues after them. Else the chunks after one that was cut short are dropped
-    /// and run again, so that the results stay a function of the seed.
+    /// Runs all workers, and commits the chunks (results of successive runs) that they report in
+    /// the order of their runs. If a time ends the runs, all chunks that were begun are committed,
+    /// and the next call continues after them. Else the chunks after one that was cut short are
+    /// dropped and run again, so that the results stay a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -85,8 +86,10 @@ impl StudyEngine<'_> {
         self.commit_rest(shared, waiting, at)
     }
 
-    /// Takes what a worker reports, and commits all chunks whose turn it is. `None`: no worker has
-    /// reported for a while.
+    /// Takes a worker's report, and commits all chunks whose turn it is; `None` means that no
+    /// worker has reported for a while. If the utility can no longer be started, records that and
+    /// stops its workers. Also updates the screen and saves the state when due. `waiting`: chunks
+    /// that wait for earlier ones.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -114,7 +117,8 @@ impl StudyEngine<'_> {
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks before them
-    /// are missing.
+    /// are missing, and counts the missing runs as skipped. Only if a time limit ended the runs:
+    /// otherwise these chunks are dropped, and the next call repeats their runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -133,14 +137,15 @@ impl StudyEngine<'_> {
     }
 
     /// Checks whether all runs that were made count, also those after runs that were not made: true
-    /// if a time limit ends the runs.
+    /// if a time limit ends the runs, false if only their number does.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole: stores its findings and counts its runs. If that fails, none of
-    /// its runs is counted, and the next call repeats them. Returns true if the chunks after it may
-    /// be committed, too.
+    /// Commits a chunk as a whole: stores its findings and counts its runs, after runs over their
+    /// time limit were divided into hangs and slow ones. If that fails, none of its runs is
+    /// counted, and the next call repeats them. Returns true if the chunks after it may be
+    /// committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -197,8 +202,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns what
-/// is known of the utility's hangs after that.
+/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; runs over
+/// their time limit are repeated with a longer one to tell. Returns what is known of the utility's
+/// hangs after that.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -212,7 +218,8 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Checks whether a finding is a run that exceeded its time limit but ends by itself.
+/// Checks whether a finding is a run that exceeded its time limit but ends by itself. True also if
+/// that cannot be tested: `stop` turned true, or the program cannot be started.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
@@ -245,11 +252,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of runs over their time limit, for one utility, that are repeated with a longer limit to
 /// tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for hangs at one position in the program.
+/// Number of repetitions with a longer limit for hangs at one position in the program; when all of
+/// them have ended, later runs there count as slow.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// Which runs of a utility over their time limit are hangs, by their position in the program. It is
-/// updated in the order of the runs and kept from call to call, so the result is reproducible.
+/// What is known of a utility's runs over their time limit: which are hangs, by their position in
+/// the program. It is updated in the order of the runs and kept from call to call, so the result is
+/// reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
@@ -268,7 +277,9 @@ struct HangSite {
 
 impl Hangs {
     /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash`. When `stop` turns true, the answer is false at once.
+    /// position of `crash`: by what is known of this position, else by a run with a longer limit,
+    /// whose result is recorded. If it is not known, false when `stop` turns true or enough runs
+    /// were repeated.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -287,8 +298,8 @@ impl Hangs {
     }
 }
 
-/// Checks whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop`
-/// turns true.
+/// Runs `input` and checks whether the run does not end within [`HANG_FACTOR`] times its limits;
+/// returns false when `stop` turns true, without waiting for the run.
 fn outlasts(
     input: &[u8],
     limits: Limits,
@@ -316,25 +327,27 @@ fn outlasts(
     Ok(false)
 }
 
-/// Number of started targets that a worker retains for later chunks with the same call.
+/// Number of started targets that a worker retains for later chunks with the same invocation and
+/// options; the one used least recently is dropped.
 const MAX_STARTED: usize = 4;
 
 /// Results of successive runs of a utility with the same invocation and options.
 struct Chunk {
     /// Number of the chunk's first run, counted from the utility's first run.
     first: u64,
-    /// Number of runs that the chunk should have.
+    /// Number of runs that a worker was asked to make for the chunk.
     planned: u64,
-    /// Number of runs made; fewer than planned only if the study was stopped.
+    /// Number of runs made; fewer than planned if the user or a time limit stopped the worker, or
+    /// another worker failed.
     runs: u64,
     findings: Vec<Finding>,
-    /// Counts of each run of the chunk.
+    /// Counts of each run of the chunk, in the order of the runs.
     tallies: Vec<Tally>,
     /// Utility and target that were run.
     subject: Subject,
 }
 
-/// State that all worker threads which run a utility share.
+/// The inputs, limits and stop condition that all worker threads of one utility share.
 struct WorkerContext<'a> {
     utility: &'a Utility,
     program: &'a Path,
@@ -347,7 +360,8 @@ struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Returns the first run and the number of runs of each chunk, from run `next` on.
+    /// Returns the number of the first run, and the number of runs, of each chunk from run `next`
+    /// on.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -382,8 +396,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
-    /// made.
+    /// Makes the `count` runs of a chunk from run `first` on; if the worker is stopped meanwhile,
+    /// returns those made so far.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
         let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
@@ -469,7 +483,8 @@ impl<'a> Worker<'a> {
 /// CPU time after which a run is stopped and counts as passed, for programs that do not end on an
 /// empty input.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// Wall time after which such a run is stopped and counts as passed.
+/// Wall time after which a run is stopped and counts as passed, for programs that do not end on an
+/// empty input.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
 /// What an invocation does with an empty input.
@@ -481,7 +496,8 @@ pub(super) enum Baseline {
     Loops,
     /// The program sleeps without end.
     Waits,
-    /// The program kills itself, and so perhaps other processes of its process group.
+    /// The program is killed by a signal such as SIGKILL, perhaps by itself together with its
+    /// process group.
     Kills,
 }
 
@@ -496,8 +512,8 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits of the invocation's runs: short ones if the program does not end on an
-    /// empty input.
+    /// Returns the limits of the invocation's runs: `limits`, but at most 100 ms of CPU and 250 ms
+    /// of wall time if the program does not end on an empty input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {
@@ -515,7 +531,7 @@ impl Baseline {
     }
 }
 
-/// Runs an invocation on an empty input, and returns what the program does then.
+/// Runs an invocation of `program` on an empty input, and returns what the program does.
 pub(super) fn baseline(
     environment: &RunEnvironment,
     program: &Path,

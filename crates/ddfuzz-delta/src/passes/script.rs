@@ -116,6 +116,9 @@ const CHEAP_PAIRS: usize = 6;
 /// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
 const FEW: usize = 32;
 
+/// Size, in bytes, up to which runs are deleted from texts, too.
+const SHORT_TEXT: usize = 32;
+
 /// Which changes a search may make to the bytes of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -161,11 +164,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        // A text has no length bytes; in a short one, few runs are tried, and brackets go with what
-        // stands in them.
-        let is_plain = by_words && work.len() > SHORT_TEXT && has_no_control(&work.text());
-        let with_runs = plan == Plan::Rewrite && !contained && !is_plain;
-        while with_runs && runs(&mut work).await {
+        let with_runs = plan == Plan::Rewrite && !contained;
+        while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
@@ -189,8 +189,11 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     }
 }
 
-/// Size, in bytes, up to which runs are deleted from texts, too.
-const SHORT_TEXT: usize = 32;
+/// Checks whether runs of bytes are worth deleting: a long plain text has no length bytes, and in a
+/// short one few runs are tried.
+fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
+    !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
+}
 
 /// Checks whether a text has no control characters other than blanks.
 fn has_no_control(text: &[u8]) -> bool {

@@ -84,6 +84,7 @@ impl Engine {
         Ok(writer.map(|pc| Writer {
             pc,
             by: By::Program,
+            side: Side::Failing,
         }))
     }
 

@@ -1,5 +1,5 @@
-//! Who wrote a variable: hardware watchpoints in the failing run, and a comparison at each system
-//! call, since writes of the kernel trigger none.
+//! Who wrote a variable: hardware watchpoints in a run, and a comparison at each system call, since
+//! writes of the kernel trigger none.
 
 use ddfuzz_triage::memory::Memory;
 use ddfuzz_triage::messages::is_std_file;
@@ -23,6 +23,9 @@ pub struct Writer {
     /// Whether the write was part of a statement of the program, of a function of a library that
     /// it called, or of a system call.
     pub by: By,
+    /// The run that makes the write. A value that only the passing run writes fails by what it was
+    /// before.
+    pub side: Side,
 }
 
 /// What is watched for writes.
@@ -93,20 +96,21 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to what is watched in the failing run between two points; `from` is
-    /// `None` for its beginning, else a point with the number of times that the statement of `to`
+    /// Finds the last write to what is watched in a run between two of its points; `from` is `None`
+    /// for its beginning, else a point with the number of times that the statement of `to`
     /// was reached up to it. A write that changed the value is preferred to one that did not.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
     pub fn writer(
         &mut self,
+        side: Side,
         from: Option<(Point, u64)>,
         to: Point,
         watched: Watched,
     ) -> Result<Option<Writer>, EngineError> {
         let address = watched.address;
-        let mut run = self.start(Side::Failing)?;
+        let mut run = self.start(side)?;
         let mut left = to.nth;
         if let Some((from, reached)) = from {
             self.run_to(&mut run, from)?;
@@ -143,7 +147,7 @@ impl Engine {
             if (has_changed || is_write)
                 && (by_kernel || self.is_of_frame(&mut run.process, watched)?)
             {
-                let writer = self.describe(&mut run.process, by_kernel)?;
+                let writer = self.describe(&mut run.process, side, by_kernel)?;
                 if has_changed {
                     changed.clone_from(&writer);
                 }
@@ -183,6 +187,7 @@ impl Engine {
     fn describe(
         &mut self,
         process: &mut super::process::Process,
+        side: Side,
         by_kernel: bool,
     ) -> Result<Option<Writer>, EngineError> {
         let frames = self.frames(process)?;
@@ -226,6 +231,7 @@ impl Engine {
         Ok(Some(Writer {
             pc: code(index, frame.code),
             by,
+            side,
         }))
     }
 

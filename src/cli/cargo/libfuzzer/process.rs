@@ -250,7 +250,8 @@ impl FuzzerOutput {
 /// campaign gives up.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// How long a libFuzzer process may take to end after it was asked to.
+/// Wall time that libFuzzer processes have to end once the campaign stops; those that still run are
+/// killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
@@ -288,11 +289,12 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Number of inputs that the ended libFuzzer processes had run.
+    /// Number of inputs that the ended libFuzzer processes had run, all together.
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// Exit status of the first libFuzzer process that failed; `None` if none did.
+    /// Exit status of the first libFuzzer process that ended without success, because it found a
+    /// failing input or for another reason; `None` if none did.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
@@ -327,7 +329,8 @@ impl LibFuzzers {
         Ok(all)
     }
 
-    /// Returns the exit status of the first libFuzzer process that failed; `None` if none did.
+    /// Returns the exit status of the first libFuzzer process that ended without success, because
+    /// it found a failing input or for another reason; `None` if none did.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
     }
@@ -352,8 +355,9 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second,
-    /// for processes that Ctrl-C has not reached.
+    /// Waits until all libFuzzer processes have ended, 10 s at most; returns earlier if one of them
+    /// fails without a failing input. Sends SIGINT after a second, for processes that Ctrl-C has
+    /// not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
@@ -474,7 +478,8 @@ impl Producer for LibFuzzers {
     }
 }
 
-/// Builds the error for a libFuzzer that cannot go on.
+/// Builds the campaign error for a libFuzzer process that ended unexpectedly: `what` says what is
+/// wrong; the exit status and libFuzzer's own error message in `end` are its cause.
 fn gone(what: &str, end: &End) -> CampaignError {
     CampaignError::System {
         what: what.to_owned(),
