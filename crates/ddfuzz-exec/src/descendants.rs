@@ -202,6 +202,10 @@ impl Executor for TreeExecutor {
         self.bare.corrected()
     }
 
+    fn check_now(&mut self) -> Result<(), ExecError> {
+        self.bare.check_now()
+    }
+
     fn places(&self) -> Option<usize> {
         self.bare.places()
     }

@@ -129,6 +129,13 @@ pub trait Executor: Send {
         Vec::new()
     }
 
+    /// Compares a run since the last check with that of a new process now, rather than later, so that
+    /// [`corrected`](Executor::corrected) returns what was wrong until here. Does nothing where no
+    /// checks are made. Fails as [`run`](Executor::run) does.
+    fn check_now(&mut self) -> Result<(), ExecError> {
+        Ok(())
+    }
+
     /// Returns inputs that ran before the last one in the same process, oldest first: at most 32,
     /// and only those after the last input of more than 64 KiB. Empty where each run has its own
     /// process.

@@ -2,6 +2,7 @@
 //! its time limit hangs or is only slow.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +11,12 @@ use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
-use super::plan::{Call, StudyPlan};
+use super::plan::{Call, StudyInput, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start};
+use ddfuzz_exec::{
+    Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, TimeLimit, Way, start,
+};
 use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
@@ -360,6 +363,12 @@ struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
+    /// Returns the call of the chunk that contains run `run`.
+    fn call_of(&self, run: u64) -> Call {
+        let chunk = run / self.plan.chunk(self.utility);
+        self.plan.call(self.utility, chunk)
+    }
+
     /// Returns the number of the first run, and the number of runs, of each chunk from run `next`
     /// on.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
@@ -370,6 +379,50 @@ impl WorkerContext<'_> {
             Some(ends(first)).filter(|next| *next < self.end)
         });
         firsts.map(move |first| (first, ends(&first).min(self.end) - first))
+    }
+}
+
+/// Maximum number, and total size in bytes, of inputs that are built for one request.
+const MAX_READY: usize = 32;
+const MAX_READY_BYTES: usize = 256 << 10;
+
+/// The inputs of a chunk that were not run yet.
+struct WaitingInputs<'a> {
+    shared: &'a WorkerContext<'a>,
+    /// Numbers of the runs whose inputs were not built yet.
+    runs: Range<u64>,
+    ready: VecDeque<(StudyInput, Vec<u8>)>,
+}
+
+impl<'a> WaitingInputs<'a> {
+    fn new(shared: &'a WorkerContext<'a>, runs: Range<u64>) -> WaitingInputs<'a> {
+        WaitingInputs {
+            shared,
+            runs,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Builds the next inputs: one, or if runs share a process as many as a request should have.
+    fn fill(&mut self, freshness: Freshness) {
+        let most = match freshness {
+            Freshness::Shared => MAX_READY,
+            Freshness::Fresh => 1,
+        };
+        let mut size: usize = self.ready.iter().map(|(_, bytes)| bytes.len()).sum();
+        while self.ready.len() < most
+            && size < MAX_READY_BYTES
+            && let Some(run) = self.runs.next()
+        {
+            let input = self.shared.plan.input(self.shared.utility, run);
+            let bytes = input.build();
+            size += bytes.len();
+            self.ready.push_back((input, bytes));
+        }
+    }
+
+    fn bytes(&self) -> Vec<&[u8]> {
+        self.ready.iter().map(|(_, bytes)| &bytes[..]).collect()
     }
 }
 
@@ -396,11 +449,22 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Makes the `count` runs of a chunk from run `first` on; if the worker is stopped meanwhile,
-    /// returns those made so far.
+    /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
+    /// made. Where runs have shared a process and a check shows that they should not have, all are
+    /// made again by a process each.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+        let chunk = self.try_chunk(first, count)?;
+        let executor = &mut self.started(self.shared.call_of(first))?.executor;
+        executor.check_now()?;
+        match executor.corrected().is_empty() {
+            true => Ok(chunk),
+            false => self.try_chunk(first, count),
+        }
+    }
+
+    fn try_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
-        let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
+        let call = shared.call_of(first);
         let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
         let channel = shared.utility.invocations[call.invocation].name();
         let started = self.started(call)?;
@@ -412,29 +476,32 @@ impl<'a> Worker<'a> {
             tallies: Vec::new(),
             subject: started.subject.clone(),
         };
+        let mut waiting = WaitingInputs::new(shared, first..first + count);
         while chunk.runs < count && !shared.stop_condition.is_over() {
-            let run = first + chunk.runs;
-            let input = shared.plan.input(shared.utility, run);
-            let bytes = input.build();
-            let ended = started.executor.run(&bytes)?.ended;
-            if !shared.stop_condition.may_classify(ended) {
-                break;
+            waiting.fill(started.executor.freshness());
+            for run in started.executor.run_some(&waiting.bytes())? {
+                let Some((input, bytes)) = waiting.ready.pop_front() else {
+                    break;
+                };
+                if !shared.stop_condition.may_classify(run.ended) {
+                    return Ok(chunk);
+                }
+                let what = match run.ended {
+                    Ended::Timeout if is_endless => None,
+                    ended => (started.classifier).judge(ended, &bytes, &*started.executor)?,
+                };
+                // A program that never ends on an empty input has no hangs.
+                let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
+                let tally = tally_of(&channel, &input.kind(), run.ended, what.as_ref());
+                chunk.tallies.push(tally);
+                chunk.findings.extend(what.map(|what| Finding {
+                    run: first + chunk.runs,
+                    name: input.to_string(),
+                    input: if what.is_new() { bytes } else { Vec::new() },
+                    what,
+                }));
+                chunk.runs += 1;
             }
-            let what = match ended {
-                Ended::Timeout if is_endless => None,
-                _ => (started.classifier).judge(ended, &bytes, &*started.executor)?,
-            };
-            // A program that never ends on an empty input has no hangs.
-            let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
-            let tally = tally_of(&channel, &input.kind(), ended, what.as_ref());
-            chunk.tallies.push(tally);
-            chunk.findings.extend(what.map(|what| Finding {
-                run,
-                name: input.to_string(),
-                input: if what.is_new() { bytes } else { Vec::new() },
-                what,
-            }));
-            chunk.runs += 1;
         }
         Ok(chunk)
     }
@@ -466,8 +533,12 @@ impl<'a> Worker<'a> {
         if let Some(baseline) = baselines.get(call.invocation) {
             target.limits = baseline.within(target.limits);
         }
-        let executor = start(&target, None, Freshness::Fresh)?.executor;
-        let way = executor.way();
+        let executor = start_many(&target)?;
+        // What ends otherwise than by an exit is the run of a process of its own, in both ways.
+        let way = match executor.way() {
+            Way::Snapshot => Way::Inject,
+            way => way,
+        };
         Ok(StartedUtility {
             classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
             subject: Subject {
@@ -477,6 +548,16 @@ impl<'a> Worker<'a> {
             call,
             executor,
         })
+    }
+}
+
+/// Starts a target for many runs, which share a process only by the way `snapshot`: there a crash
+/// is always that of a new process (docs/decisions/0163).
+fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
+    let executor = start(target, None, Freshness::Shared)?.executor;
+    match (executor.way(), executor.freshness()) {
+        (Way::Snapshot, _) | (_, Freshness::Fresh) => Ok(executor),
+        (_, Freshness::Shared) => Ok(start(target, None, Freshness::Fresh)?.executor),
     }
 }
 
@@ -582,7 +663,7 @@ fn add(tallies: &mut Vec<Tally>, one: Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddfuzz_exec::{Program, Target, Way};
+    use ddfuzz_exec::Program;
 
     #[test]
     fn nobody_waits_for_the_answer_who_has_been_stopped() {

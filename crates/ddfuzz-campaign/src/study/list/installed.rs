@@ -142,7 +142,7 @@ impl DpkgDatabase {
             if !known.versions.contains_key(&package) {
                 continue;
             }
-            for program in lines(&path).filter(|file| is_command(file)) {
+            for program in lines_if(&path, is_command) {
                 known.owners.insert(merged(&program), package.clone());
             }
             known.lists.entry(package).or_default().push(path);
@@ -197,8 +197,12 @@ fn in_one_of(file: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|one| folder == Some(Path::new(one)))
 }
 
-fn is_command(file: &Path) -> bool {
-    in_one_of(file, &PATH) || in_one_of(file, &SYSTEM_PATH)
+/// Whether a line of dpkg's is the path of a file in one of the directories of programs. Its bytes
+/// are compared: most of a hundred thousand lines are not.
+fn is_command(line: &[u8]) -> bool {
+    let folder = line.rsplitn(2, |byte| *byte == b'/').nth(1);
+    let mut folders = PATH.iter().chain(&SYSTEM_PATH);
+    folders.any(|one| folder == Some(one.as_bytes()))
 }
 
 /// Resolves links in the directory of a path, but not the file itself: if `/bin` is a link to
@@ -215,10 +219,15 @@ fn merged(path: &Path) -> PathBuf {
 
 /// Reads a file of paths, one in each line; no paths if the file cannot be read.
 fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    lines_if(file, |line| !line.is_empty())
+}
+
+/// Reads the lines of a file of paths for which `wanted` holds.
+fn lines_if(file: &Path, wanted: fn(&[u8]) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
     let bytes = fs::read(file).unwrap_or_default();
     let lines: Vec<PathBuf> = bytes
         .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
+        .filter(|line| wanted(line))
         .map(|line| PathBuf::from(OsString::from_vec(line.to_vec())))
         .collect();
     lines.into_iter()
