@@ -17,8 +17,9 @@ pub(crate) const DEEPEST: u32 = 200;
 const MOST_NODES: usize = 1 << 20;
 
 /// Number of steps, as tree-sitter's parser reports them, that each parse may take; a further one
-/// is allowed for each so many bytes of the text.
+/// is allowed for every [`STEP`] bytes of the text.
 const MOST_STEPS: usize = 1 << 8;
+/// Number of bytes of a text for which the parser may take one more step.
 const STEP: usize = 24;
 
 /// A tree-sitter grammar of one language, with its parser.

@@ -23,8 +23,8 @@ pub struct KnownLanguage {
     /// Name of the grammar in options such as `--grammar` and in logs, for example `python`.
     name: Cow<'static, str>,
     source: Source,
-    /// Bytes of which each text in the language contains at least one; any text is accepted if
-    /// empty.
+    /// Bytes of which a text must contain at least one to be recognized as written in the language;
+    /// empty for loaded languages, which are never recognized by a text.
     needs: &'static [u8],
     /// Bytes with which texts in the language begin, for languages that others resemble; empty for
     /// all others.

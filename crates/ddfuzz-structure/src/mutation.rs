@@ -424,9 +424,9 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a copy of the group with `part`, under new labels, inserted after the part at index
-/// `at`. `is_own`: the part is from the same file, so that the copy keeps its references to groups
-/// outside of it, and is deleted together with the same groups.
+/// Returns a copy of the group with a copy of `part`, under new labels, inserted after the part at
+/// index `at`. `is_own`: the part is from the same file; then its copy keeps the references to
+/// groups outside of it, and groups that are deleted together with it are copied, too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);

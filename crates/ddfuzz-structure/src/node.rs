@@ -64,7 +64,7 @@ pub enum Part {
     No,
     /// The group is a part: searches can delete it by itself.
     Own,
-    /// The group is deleted if and only if the group with this label is deleted.
+    /// The group is deleted when the group with this label is deleted.
     With(Label),
 }
 

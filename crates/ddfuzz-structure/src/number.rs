@@ -16,7 +16,7 @@ pub enum Encoding {
     Der,
     /// The head of a CBOR item of this major type: 0 to 7 in the high three bits.
     Cbor(u8),
-    /// The header of a MessagePack item of this kind, in its shortest or a longer form.
+    /// The header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
     /// So many bytes of octal digits with a NUL or a blank at the end, as in tar.
     Octal(usize),

@@ -34,10 +34,10 @@ enum Span {
 struct Renderer<'a> {
     /// Size of each measured group in bytes, by its label.
     sizes: HashMap<Label, usize>,
-    /// Number of parts directly in each measured group, by its label.
+    /// Number of deletable groups in each measured group, without those inside of other deletable
+    /// ones; by its label.
     counts: HashMap<Label, u64>,
-    /// Index of each part: the number of parts before it in the group that contains it, by its
-    /// label.
+    /// Number of deletable groups before each group in the one that contains it; by its label.
     indices: HashMap<Label, u64>,
     spans: HashMap<Label, Span>,
     text: Vec<u8>,

@@ -7,12 +7,14 @@ use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
 use crate::reader::Reader;
 
-/// Size of the fixed fields of a ZIP member's header (local file header), in bytes.
+/// Size of the fixed fields of a ZIP member's local header, in bytes.
 const ZIP_HEAD: usize = 30;
+/// Size of the fixed fields of a member's entry in the central directory, in bytes.
 const ZIP_ENTRY: usize = 46;
+/// Size of the fixed fields of the end of the central directory, in bytes.
 const ZIP_END: usize = 22;
-/// Maximum number of members of a ZIP file that are read: the directory of a file with more members
-/// becomes one payload.
+/// Maximum number of members of a ZIP file that are read; the directory entries of further ones
+/// become one payload.
 const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
@@ -114,7 +116,7 @@ struct MemberLabels {
 }
 
 /// Reads a ZIP file: members with a header and deflated or stored bytes, and the central directory
-/// of them. `None` if the text has no end of a directory.
+/// of them. `None` if the text has no end of a directory, or an entry or a member cannot be read.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()

@@ -9,40 +9,44 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Section types (`sh_type`) of symbol tables; the constants below are those of string tables,
-/// relocations, and sections without bytes in the file.
+/// Section types (`sh_type`) of symbol tables.
 const SYMBOLS: [u64; 2] = [2, 11];
+/// Section type of string tables.
 const STRINGS: u64 = 3;
+/// Section types of relocations, with and without addends.
 const RELOCATIONS: [u64; 2] = [4, 9];
+/// Section type of sections without bytes in the file (`.bss`).
 const NO_BYTES: u64 = 8;
-/// Number of entries from which a table is cut off, or a section is not divided: fewer symbols,
-/// strings or relocations become parts.
+/// Maximum number of entries of a table that become parts. A section with this many strings,
+/// relocations or symbols is not divided.
 const MOST_ENTRIES: usize = 1 << 12;
 
-/// Positions of the fields of an ELF file, which depend on the class (32 or 64 bits). A pair is
+/// Positions of the fields of an ELF file, which depend on its class (32 or 64 bits). A pair is
 /// offset and width of a field in bytes; a single number is a size or an offset in bytes.
 struct Layout {
     /// Size of the file header in bytes.
     head: usize,
-    /// Field of the file header with the offset of the segment table. The next four are those with
-    /// the offset of the section table, the numbers of segments and sections, and the index of the
-    /// section with the names of sections.
+    /// Field of the file header with the offset of the segment table.
     segments: (usize, usize),
+    /// Field of the file header with the offset of the section table.
     sections: (usize, usize),
+    /// Offset of the field of the file header with the number of segments.
     segment_count: usize,
+    /// Offset of the field of the file header with the number of sections.
     section_count: usize,
+    /// Offset of the field of the file header with the index of the section of section names.
     names: usize,
-    /// Size of a section's entry in the section table; `place` has its fields offset, size, link,
-    /// info and entry size, in this order.
+    /// Size of a section's entry in the section table.
     section: usize,
+    /// Fields of a section's entry: offset, size, link, info, and size of an entry.
     place: [(usize, usize); 5],
-    /// Size of a segment's entry in the segment table; `segment_place` has its fields for the
-    /// offset and the size in the file.
+    /// Size of a segment's entry in the segment table.
     segment: usize,
+    /// Fields of a segment's entry: offset in the file, and size in the file.
     segment_place: [(usize, usize); 2],
-    /// Size of a symbol in a symbol table; `symbol_section` is the offset of its field with the
-    /// index of its section.
+    /// Size of a symbol in a symbol table.
     symbol: usize,
+    /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
 }
 

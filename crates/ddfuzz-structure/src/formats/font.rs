@@ -5,8 +5,9 @@ use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
 
-/// Size of a font's header, in bytes; `ENTRY` is that of an entry of its directory.
+/// Size of a font's header, in bytes.
 const HEAD: usize = 12;
+/// Size of an entry of a font's directory, in bytes.
 const ENTRY: usize = 16;
 
 /// A table of a font: the bytes of its entry in the directory, and its offset and size in the file.

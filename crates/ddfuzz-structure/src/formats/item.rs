@@ -79,7 +79,8 @@ fn raw(bytes: &[u8]) -> Vec<Node> {
 }
 
 /// Reads protobuf: fields, each with a number and a type. Fields whose bytes can be read as a
-/// message become messages. `None` if the text has fewer than three fields or other bytes.
+/// message become messages. `None` if the text has fewer than three parts, or other bytes than
+/// fields.
 pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let nodes = message(reader, text)?;
     (count(&nodes) >= FEWEST).then_some(nodes)

@@ -40,8 +40,9 @@ struct Tiff<'a> {
 struct Entry {
     at: usize,
     tag: u64,
-    /// Size of one value in bytes; `values` is the range of all values in the file.
+    /// Size of one value of the entry, in bytes.
     width: usize,
+    /// Range of the bytes of all values in the file.
     values: Range<usize>,
 }
 
