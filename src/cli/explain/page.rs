@@ -1,4 +1,4 @@
-//! The page of an explanation: one HTML file that loads nothing and needs no script.
+//! Generates the HTML page of an explanation: one file that loads nothing and needs no script.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -97,7 +97,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns the HTML table of the points at which states were compared; empty without points.
+/// Returns an HTML table of the points of the two runs at which their states were compared; empty
+/// if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -131,7 +132,8 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// Number of lines that are shown before and after a marked one.
+/// Number of source lines that are shown before and after a line that is part of the chain or the
+/// place of the crash.
 const AROUND: u64 = 3;
 
 /// Returns as HTML the lines of the source around each part of the chain and around the crash.

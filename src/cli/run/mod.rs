@@ -199,7 +199,8 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
-/// Parses crashes, and mutates inputs if that was chosen, by the structure that most seeds have.
+/// Sets in `settings` by which structure inputs are parsed, the one that most seeds have: for
+/// minimizations, and if `mutate` allows it also for mutation.
 fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
     settings.minimizing.usual_language = usual_language(seeds.clone());

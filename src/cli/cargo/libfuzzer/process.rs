@@ -26,10 +26,10 @@ const LONGEST_LINE: u64 = 1 << 16;
 /// Whether a libFuzzer process uses the terminal of ddfuzz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
-    /// libFuzzer has no terminal, and its own process group, which is killed with it. If the value
-    /// is true, ddfuzz shows its output.
+    /// libFuzzer has no terminal and its own process group, which is killed when the process ends.
+    /// If the value is true, ddfuzz prints its output.
     Detached(bool),
-    /// libFuzzer uses the terminal of ddfuzz, and its output is shown.
+    /// libFuzzer shares the terminal and the process group of ddfuzz, and its output is printed.
     Shared,
 }
 
@@ -47,7 +47,7 @@ pub struct Process {
 pub struct End {
     /// Exit status.
     pub status: ExitStatus,
-    /// State parsed from all output of the process.
+    /// What the process printed, as parsed: runs, coverage, and files with failing inputs.
     pub said: FuzzerOutput,
 }
 
@@ -183,7 +183,7 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// Formats a flag of libFuzzer with a path as its value: `-artifact_prefix=DIR/`.
+/// Formats libFuzzer's flag `-NAME=PATH`, for example `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
@@ -250,8 +250,8 @@ impl FuzzerOutput {
 /// campaign gives up.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// Wall time that libFuzzer processes have to end once the campaign stops; those that still run are
-/// killed.
+/// Wall time within which a libFuzzer process must end after the campaign's time is over or the
+/// campaign has stopped; later it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.

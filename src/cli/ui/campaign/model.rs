@@ -126,7 +126,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began.
+    /// Sets the time that has passed since the campaign began; an earlier time than before changes
+    /// nothing.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
