@@ -76,8 +76,8 @@ impl Trial {
     }
 }
 
-/// Reduces a file by its format. Returns whether that changed anything; false, without a test, if
-/// the file is not of the format.
+/// Reduces a file by its format: deletes parts, and reduces payloads. Returns whether a test
+/// failed, so that the file changed; false, without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {

@@ -111,8 +111,9 @@ impl SyntaxPredictor {
     }
 }
 
-/// Reduces a text by its syntax, and returns whether that deleted enough for the grammar to be
-/// believed.
+/// Reduces a text by its syntax. Returns whether the text became smaller and the first tests
+/// deleted enough for later passes to rely on the grammar; false, without a test, if the text
+/// cannot be parsed or has too many syntax errors.
 pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let Some(tree) = parse(&work.text(), grammar) else {
         return false;
@@ -392,7 +393,8 @@ impl Units for Siblings {
         vec![0; cuts.len()]
     }
 
-    /// Returns false where nodes have needed children: they are hardly all unneeded.
+    /// Returns false, so that the children are not deleted all at once, if more than [`NEEDED`]
+    /// nodes in a row needed a child. An only child is always tried.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }
