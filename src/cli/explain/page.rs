@@ -9,14 +9,14 @@ use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
-/// CSS of this page, in addition to that of all pages.
+/// CSS of the page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Returns the HTML page of an explanation.
+/// Generates the HTML page of an explanation.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(

@@ -259,8 +259,9 @@ fn settings(
 }
 
 impl RunArgs {
-    /// Explains the groups of a campaign that has ended well, if `--explain` was given, and writes
-    /// its page for the last time.
+    /// Explains the groups of a campaign that has ended well if `--explain` is given, then stops
+    /// the thread that keeps its HTML page current and writes the last version. Does nothing if the
+    /// campaign has not ended well.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,

@@ -211,7 +211,7 @@ pub struct FuzzerOutput {
 }
 
 impl FuzzerOutput {
-    /// Parses a line that libFuzzer has printed to standard error.
+    /// Updates the state by one line that libFuzzer has printed to standard error.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -274,7 +274,7 @@ pub struct LibFuzzerPlan {
     pub artifact_prefix: OsString,
     /// Number of libFuzzer processes that run at a time.
     pub jobs: usize,
-    /// Whether the processes use the terminal of ddfuzz.
+    /// Whether the libFuzzer processes use the terminal of ddfuzz.
     pub terminal: TerminalUse,
     /// Whether a libFuzzer process is started again after it has found a failing input.
     pub again: bool,
