@@ -338,8 +338,8 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of the kinds of nodes of a part, without its bytes and the parts inside.
-/// Parts with equal descriptions can replace each other.
+/// Returns a description of the numbers, flags and paddings of a part, in order, without its bytes
+/// and the parts inside. Parts with equal descriptions can replace each other.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);

@@ -46,9 +46,9 @@ pub enum Node {
 /// searches can delete it if it is a part.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Identifies the group within its document.
+    /// Identifies the group within the tree of its file.
     pub label: Label,
-    /// Whether the group can be deleted.
+    /// Whether and how the group can be deleted.
     pub part: Part,
     /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
     /// groups with the same number can be joined. 0 if the group is no piece.

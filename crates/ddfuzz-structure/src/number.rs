@@ -20,8 +20,8 @@ pub enum Encoding {
     MessagePack(MessagePackKind),
     /// So many bytes of octal digits with a NUL or a blank at the end, as in tar.
     Octal(usize),
-    /// The size of a color table of GIF, in three bits of a byte, with a bit for its presence; the
-    /// other bits are these.
+    /// A byte with the size of a GIF color table: its length in three bits, and its presence in the
+    /// high bit. The value is the other bits of the byte.
     Colors(u8),
 }
 

@@ -106,7 +106,8 @@ struct Member<'a> {
     labels: MemberLabels,
 }
 
-/// Labels of the groups that are made for one ZIP member.
+/// Labels of the groups of one ZIP member: the entire member, its name, its bytes in the file, and
+/// their decompressed content.
 #[derive(Clone, Copy)]
 struct MemberLabels {
     member: Label,

@@ -9,11 +9,11 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Section types (`sh_type`) of symbol tables.
+/// Section types (`sh_type`) of symbol tables: `SHT_SYMTAB` and `SHT_DYNSYM`.
 const SYMBOLS: [u64; 2] = [2, 11];
 /// Section type of string tables.
 const STRINGS: u64 = 3;
-/// Section types of relocations, with and without addends.
+/// Section types of relocations: `SHT_RELA` and `SHT_REL`.
 const RELOCATIONS: [u64; 2] = [4, 9];
 /// Section type of sections without bytes in the file (`.bss`).
 const NO_BYTES: u64 = 8;
