@@ -104,8 +104,9 @@ const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its librar
                         needs: a crash on any input hides all other bugs";
 
 /// Returns a warning about the target after a campaign of at least 200 runs if every run crashed,
-/// or if none crashed and none reached coverage that the first had not; else `None`. `corpus`:
-/// number of inputs in the corpus; `None` if coverage is not known.
+/// or if none crashed and the corpus has at most one input, so that no run reached coverage that
+/// the first had not; else `None`. `corpus`: number of inputs in the corpus; `None` if coverage is
+/// not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs < MIN_RUNS {
         return None;

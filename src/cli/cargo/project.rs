@@ -155,8 +155,8 @@ fn none_above(here: &Path) -> Failure {
 /// Default of `--out`, ddfuzz's output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Chooses ddfuzz's output directory: `ddfuzz-out-NAME` if `asked` is the default directory and its
-/// last campaign was on another fuzz target than `program`, else `asked`.
+/// Returns ddfuzz's output directory for the fuzz target `name`: `ddfuzz-out-NAME` if `asked` is
+/// the default directory and its last campaign was on another program than `program`, else `asked`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),

@@ -1,4 +1,4 @@
-//! The page of an explanation: one HTML file that loads nothing and needs no script.
+//! Generates the HTML page of an explanation: one file that loads nothing and needs no script.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,14 +9,14 @@ use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
-/// CSS of this page, in addition to that of all pages.
+/// CSS of the page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Returns the HTML page of an explanation.
+/// Generates the HTML page of an explanation.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
@@ -103,7 +103,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns the HTML table of the points at which states were compared; empty without points.
+/// Returns an HTML table of the points of the two runs at which their states were compared; empty
+/// if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -137,7 +138,8 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// Number of lines that are shown before and after a marked one.
+/// Number of source lines that are shown before and after a line that is part of the chain or the
+/// place of the crash.
 const AROUND: u64 = 3;
 
 /// Returns as HTML the lines of the source around each part of the chain and around the crash.

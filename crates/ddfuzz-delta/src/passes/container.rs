@@ -31,9 +31,10 @@ const FRUITLESS_BYTES: usize = 128;
 /// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
 /// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
-/// Maximum size, in bytes, of small payloads, such as headers, and the number of consecutive needed
-/// bytes after which their reduction ends.
+/// Maximum size, in bytes, of small payloads, such as headers.
 const FEW_BYTES: usize = 32;
+/// Number of consecutive needed bytes after which the reduction of a small payload, or the deletion
+/// of records from a larger one, ends.
 const FRUITLESS_FEW: usize = 8;
 /// Number of bytes at the beginning of a larger payload that are taken for its header.
 const HEADER: usize = 8;
@@ -62,9 +63,9 @@ const TRIAL: usize = 40;
 
 /// The first [`TRIAL`] tests of a file by its format.
 struct Trial {
-    /// Number of reductions before them.
+    /// Number of reductions of the search before these tests.
     reductions: usize,
-    /// Number of tests of the search at their end.
+    /// Number of tests of the search after which these tests have been made.
     end: usize,
 }
 
@@ -75,8 +76,8 @@ impl Trial {
     }
 }
 
-/// Reduces a file by its format. Returns whether that changed anything; false, without a test, if
-/// the file is not of the format.
+/// Reduces a file by its format: deletes parts, and reduces payloads. Returns whether a test
+/// failed, so that the file changed; false, without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {
@@ -108,7 +109,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes parts of a file, and returns the rest.
+/// Deletes the parts of a file that the failure does not need, and returns the document that
+/// remains.
 async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut parts = Parts::of(document);
     let all = 0..parts.len();
@@ -139,7 +141,8 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
     }
 }
 
-/// Reduces the payloads of a file, and returns the file.
+/// Reduces the payloads of a file, the largest first, and returns the document with the reduced
+/// payloads. More than [`EACH`] payloads are reduced together, as one text.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -164,7 +167,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Reduces the payload that the current best is restricted to.
+/// Deletes bytes of the payload that the current best is restricted to, and writes `0` over bytes
+/// whose values do not matter.
 async fn reduce_payload(work: &mut CurrentBest) {
     let len = work.len();
     if len == 0 || work.cut(PAYLOAD, 0..len).await == Outcome::Fail {

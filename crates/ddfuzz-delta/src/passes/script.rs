@@ -103,10 +103,12 @@ const MANY_LINES: usize = 8;
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
 const UNRESOLVED_LIMIT: usize = 2;
-/// Number of tests up to which the extra passes (pairs of bytes, values of bytes) get no tests;
-/// then each gets one test per `TESTS_PER_EXTRA` further tests, but at most `MOST` without success.
+/// Number of tests of a search up to which its extra passes (pairs of bytes, values of bytes) get
+/// no tests.
 const CHEAP: usize = 24;
+/// Number of tests of a search after the first [`CHEAP`] for which each extra pass gets one test.
 const TESTS_PER_EXTRA: usize = 32;
+/// Maximum number of tests without success that an extra pass gets in one round.
 const MOST: usize = 2;
 /// Maximum size, in bytes, of results in which `0` is tried in place of single bytes by an extra
 /// pass.
@@ -116,7 +118,8 @@ const CHEAP_PAIRS: usize = 6;
 /// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
 const FEW: usize = 32;
 
-/// Size, in bytes, up to which runs are deleted from texts, too.
+/// Maximum size, in bytes, of texts without control characters from which runs of bytes are
+/// deleted.
 const SHORT_TEXT: usize = 32;
 
 /// Which changes a search may make to the bytes of its input.
