@@ -33,8 +33,9 @@ pub struct CoverageRecord {
 }
 
 impl CoverageRecord {
-    /// Checks whether both records require the same coverage of the same build of the target.
-    /// Ignores `besides` (features tolerated in addition), which differs from run to run.
+    /// Checks whether both records require the same coverage, and the same exit status, of the same
+    /// build of the target. Ignores `besides` (features tolerated in addition), which differs from
+    /// run to run.
     pub fn same_coverage(&self, other: &CoverageRecord) -> bool {
         *self
             == CoverageRecord {
@@ -158,7 +159,7 @@ pub enum Units {
     Bytes,
     /// The edits of a byte diff from the passing input to the failing one.
     Edits,
-    /// The single bytes that those edits remove and insert.
+    /// The single bytes that the edits of such a byte diff remove and insert.
     EditBytes,
 }
 
@@ -214,9 +215,9 @@ impl DifferenceRecord {
 }
 
 /// What `changes` searches for, in the start line of its log; absent in all others. A test's `keep`
-/// then counts changes, which are numbered in the order in which the search compares versions: first
-/// those between the first pair of versions that it compares, then those of the second pair, and so
-/// on; within a pair by file and line.
+/// then counts changes, which are numbered in the order in which the search compares versions:
+/// first those between the first pair of versions that it compares, then those of the second pair,
+/// and so on; within a pair by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesRecord {
     /// Whether the smallest difference is searched for, instead of the smallest set of changes that
@@ -253,8 +254,8 @@ pub struct ChangesRecord {
     pub given: Option<ContentHash>,
 }
 
-/// What only tests of `changes` have: the version that the changes were applied to, and what a build
-/// that failed said.
+/// What only tests of `changes` have: the version that the changes were applied to, and what a
+/// build that failed said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesTest {
     /// Commit that the changes were applied to; absent for the version that passes.
