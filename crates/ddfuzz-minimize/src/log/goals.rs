@@ -215,9 +215,9 @@ impl DifferenceRecord {
 }
 
 /// What `changes` searches for, in the start line of its log; absent in all others. A test's `keep`
-/// then counts changes, which are numbered in the order in which the search compares versions:
-/// first those between the first pair of versions that it compares, then those of the second pair,
-/// and so on; within a pair by file and line.
+/// then counts changes, which are numbered in the order in which the search compares versions: first
+/// those between the first pair of versions that it compares, then those of the second pair, and so
+/// on; within a pair by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesRecord {
     /// Whether the smallest difference is searched for, instead of the smallest set of changes that
@@ -254,8 +254,8 @@ pub struct ChangesRecord {
     pub given: Option<ContentHash>,
 }
 
-/// What only tests of `changes` have: the version that the changes were applied to, and what a
-/// build that failed said.
+/// What only tests of `changes` have: the version that the changes were applied to, and what a build
+/// that failed said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesTest {
     /// Commit that the changes were applied to; absent for the version that passes.
