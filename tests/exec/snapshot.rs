@@ -331,6 +331,24 @@ fn a_difference_ends_the_trust_and_corrects_earlier_runs() {
 }
 
 #[test]
+fn a_check_that_is_asked_for_corrects_what_was_wrong_until_then() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "peek", Way::Snapshot);
+    while executor.run_some(&[b"a", b"a"]).unwrap().len() < 2 {}
+    executor.check_now().unwrap();
+    assert_eq!(executor.corrected(), [], "nothing was wrong");
+    let wrong = executor.run(b"bc").unwrap().ended;
+    assert_eq!(wrong, Ended::Exit(7), "the program sees no difference");
+    executor.check_now().unwrap();
+    let corrected = executor.corrected();
+    let [(input, run)] = &corrected[..] else {
+        panic!("{corrected:?}");
+    };
+    assert_eq!((&input[..], run.ended), (&b"bc"[..], Ended::Exit(8)));
+    assert_eq!(executor.run(b"bc").unwrap().ended, Ended::Exit(8));
+}
+
+#[test]
 fn a_run_that_finds_a_difference_has_its_own_coverage() {
     let program = compile("changes", &["-pthread", "-lm"]);
     let mut executor = begin(&program, "peek", Way::Snapshot);
