@@ -69,8 +69,8 @@ fn no_count(count: &OsStr) -> String {
 /// AFL's own trimming begins with blocks of the entry's length (as a power of two) divided by this
 /// number (`TRIM_START_STEPS` in its `config.h`).
 const FIRST_DIVISOR: usize = 16;
-/// AFL's own trimming ends with blocks of the entry's length (as a power of two) divided by this
-/// number (`TRIM_END_STEPS`).
+/// AFL's own trimming ends with blocks of the entry's length, rounded up to a power of two, divided
+/// by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
 const LAST_DIVISOR: usize = 1024;
 /// Smallest block that AFL's own trimming deletes, in bytes (`TRIM_MIN_BYTES`).
 const MIN_BLOCK: usize = 4;

@@ -54,11 +54,12 @@ impl KeystrokesName {
 }
 
 const SIGNS: &[u8] = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
-/// Control keys that no terminal handles itself: all from ^@ on, except ^C, ^D, ^I, ^M, ^Q, ^S, ^Z,
-/// ^[ and ^\.
+/// Control keys that have no kind of their own in [`KINDS`]: all from ^@ to ^_ except those of
+/// [`SIGNALS`], and ^D, ^I, ^M and ^[. In its usual mode a terminal handles some of them itself,
+/// such as ^U and ^W.
 const CONTROLS: &[u8] =
     b"\x00\x01\x02\x05\x06\x07\x08\x0a\x0b\x0c\x0e\x0f\x10\x12\x14\x15\x16\x17\x18\x19\x1d\x1e\x1f";
-/// Control keys that a terminal handles itself: ^C, ^Q, ^S, ^Z and ^\.
+/// Control keys by which a terminal sends a signal or stops its output: ^C, ^Q, ^S, ^Z and ^\.
 const SIGNALS: &[u8] = b"\x03\x11\x13\x1a\x1c";
 /// Escape sequences of cursor keys as xterm sends them, in both of its modes.
 const CURSORS: [&str; 14] = [

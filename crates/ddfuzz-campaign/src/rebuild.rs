@@ -86,8 +86,8 @@ impl ProgramWatch {
         &self.build
     }
 
-    /// Checks whether the program differs from the watched build. The file is checked every two
-    /// seconds at most; calls in between return false.
+    /// Checks whether the program differs from the watched build, or is missing or cannot be read.
+    /// The file is checked every two seconds at most; calls in between return false.
     pub fn has_changed(&mut self) -> bool {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }

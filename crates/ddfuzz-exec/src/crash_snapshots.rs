@@ -25,8 +25,9 @@ pub struct CrashSnapshots {
 }
 
 impl CrashSnapshots {
-    /// Creates the memory file for crash snapshots, which takes memory only when a snapshot is
-    /// written. Fails when no memory file can be created.
+    /// Creates the memory file for crash snapshots, of a bit more than 8 MiB, of which a slot takes
+    /// more than a page only when a snapshot is written to it. Fails when the memory file cannot be
+    /// created, written or sealed.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;

@@ -289,9 +289,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, which is a part of the smallest failing set, and repairs it if it does
-    /// not build. Returns the set that fails, which is smaller than that set; `None` if there is
-    /// none.
+    /// Tests a candidate, a part of the smallest failing set, first completed or thinned by the
+    /// relations known between changes, and repairs it while it does not build. Returns the set
+    /// that fails, a smaller part of the smallest failing set, which may have changes that the
+    /// candidate lacks; `None` if none of the tested sets fails, among which the candidate itself
+    /// need not be.
     fn attempt(
         &mut self,
         candidate: &Config,

@@ -189,7 +189,8 @@ impl MinimizationHistory {
         }
     }
 
-    /// Formats the sizes before and after the minimization: `40 → 6 bytes`.
+    /// Formats the sizes before and after the minimization in its unit: `40 → 6 bytes`, `12 → 3
+    /// changes`. For `max` and `diff`, they are the numbers of deltas between the two inputs.
     pub fn sizes(&self) -> String {
         let after = self.size_after;
         match self.unit {

@@ -116,8 +116,10 @@ struct MemberLabels {
     content: Label,
 }
 
-/// Reads a ZIP file: members with a header and deflated or stored bytes, and the central directory
-/// of them. `None` if the text has no end of a directory, or an entry or a member cannot be read.
+/// Reads a ZIP file: members with a header and their bytes, and the central directory of them.
+/// Deflated bytes are decompressed; those of another method, or damaged ones, are taken as they
+/// stand. `None` if the text has no end of a directory, or if a header or its sizes and offsets are
+/// wrong.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
