@@ -155,8 +155,8 @@ impl Tool {
             }
             // Its parent prints no statistics, but a line for each job: `#RUNS: cov: …`.
             Tool::LibFuzzerFork => {
-                let lines = stdout.lines().filter(|line| line.starts_with('#'));
-                lines.last().unwrap_or_default().to_owned()
+                let mut lines = stdout.lines().filter(|line| line.starts_with('#'));
+                lines.next_back().unwrap_or_default().to_owned()
             }
             _ => stdout.to_owned(),
         };

@@ -1,7 +1,7 @@
 //! The passes over the syntax tree of a text: siblings are deleted, nodes are replaced by nodes
 //! inside of them or by the least of their kind, blanks go, and names become short.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,8 +152,12 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
+/// Literals that were tried empty without success. They are not tried so again, wherever they stand.
+type NeededLiterals = HashSet<Vec<u8>>;
+
 /// Deletes, raises and shortens nodes in turn until nothing changes.
 async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial: &Trial) {
+    let mut needed = NeededLiterals::new();
     // Where few bytes are left, siblings go more cheaply than nodes are raised.
     let mut patience = match work.len() {
         0..=ROUGH => 0,
@@ -168,7 +172,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
         if raised > before || patience < usize::MAX {
             let tree = tree_of(work, grammar);
             delete_siblings(work, tree, trial, 0).await;
-            shorten(work, grammar).await;
+            shorten(work, grammar, &mut needed).await;
         }
         let is_done = work.reductions() == before && patience == usize::MAX;
         if is_done || trial.has_failed(work) {
@@ -238,9 +242,17 @@ async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial
         needed: 0,
     };
     for _ in 0..PARENTS {
-        let Some(size) = siblings.next_parent() else {
+        let Some(parent) = siblings.next_parent() else {
             return;
         };
+        let node = &siblings.nodes[parent];
+        let size = node.place.len();
+        // Literals get empty later, where they are left.
+        if node.class == SyntaxClass::Text
+            && empty_literal(&work.text()[node.place.clone()]).is_some()
+        {
+            continue;
+        }
         let is_fine = rough > 0 && (size * 2 < work.len() || work.len() <= rough);
         if is_fine || trial.has_failed(work) {
             return;
@@ -265,8 +277,8 @@ struct Siblings {
 }
 
 impl Siblings {
-    /// Chooses the largest node whose children were not tried yet, and returns its size; `None` if there
-    /// is none.
+    /// Chooses the largest node whose children were not tried yet, and returns its index; `None` if
+    /// there is none.
     fn next_parent(&mut self) -> Option<usize> {
         loop {
             let open = (0..self.nodes.len()).filter(|index| !self.done[*index]);
@@ -282,7 +294,7 @@ impl Siblings {
             let is_root = parent == 0 && self.children.len() == 1;
             if !self.children.is_empty() && !is_root && !self.children.iter().any(whole) {
                 self.needed += 1;
-                return Some(self.nodes[parent].place.len());
+                return Some(parent);
             }
         }
     }
@@ -506,8 +518,17 @@ fn is_literal(node: &SyntaxNode) -> bool {
     matches!(node.class, SyntaxClass::Number | SyntaxClass::Text)
 }
 
+/// Returns the empty literal with the quotation marks of a literal text; `None` if it has none.
+fn empty_literal(text: &[u8]) -> Option<&'static [u8]> {
+    match text {
+        [b'"', .., b'"'] => Some(b"\"\""),
+        [b'\'', .., b'\''] => Some(b"''"),
+        _ => None,
+    }
+}
+
 /// Replaces nodes by the shortest text of their kind, and literals by the least ones.
-async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mut NeededLiterals) {
     let mut largest = usize::MAX;
     'anew: loop {
         let tree = tree_of(work, grammar);
@@ -526,6 +547,9 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
                 continue;
             }
             let own = &text[node.place.clone()];
+            if needed.contains(own) {
+                continue;
+            }
             let literals: &[&[u8]] = match node.class {
                 SyntaxClass::Number if own.starts_with(b"-") => &[b"0", b"-0"],
                 SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
@@ -546,6 +570,9 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
                     largest = node.place.len() + 1;
                     continue 'anew;
                 }
+            }
+            if node.class == SyntaxClass::Text {
+                needed.insert(own.to_vec());
             }
         }
         return;
