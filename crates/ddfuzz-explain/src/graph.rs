@@ -226,7 +226,8 @@ impl Graph {
         }
     }
 
-    /// Returns the number of vertices: objects and atomic values.
+    /// Returns the number of vertices: objects and the atomic values in them. A variable of a basic
+    /// type counts as two.
     pub fn vertices(&self) -> usize {
         self.objects
             .iter()

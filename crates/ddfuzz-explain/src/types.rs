@@ -60,7 +60,8 @@ pub enum Shape {
     Function,
     /// A structure or class.
     Record(Vec<Field>),
-    /// A union.
+    /// A union with its members, which overlap; also the variants of a Rust enumeration, after its
+    /// discriminant.
     Union(Vec<Field>),
     /// An array of so many elements; `None` for one whose length is unknown.
     Array(TypeId, Option<u64>),
@@ -198,7 +199,9 @@ impl Types {
     }
 }
 
-/// Reads a little-endian integer of up to 8 bytes.
+/// Reads a little-endian integer of up to 16 bytes; further bytes are ignored. With `bits`, only
+/// these bits of it are read; if `signed`, the highest bit is the sign. An unsigned one of 16 bytes
+/// above `i128::MAX` becomes negative.
 pub fn integer(bytes: &[u8], bits: Option<Bits>, signed: bool) -> i128 {
     let mut word = [0; 16];
     let length = bytes.len().min(16);

@@ -223,8 +223,10 @@ impl Driver<'_, '_> {
         self.progress.test_line(&reply).map(Line::Test)
     }
 
-    /// Passes a slip (a crash of another bug) to the caller before the log line of its run is
-    /// written, once per pair of crash keys.
+    /// Completes a slip (a crash of another bug) with its crash record and passes it to the caller,
+    /// before the log line of its run is written: once per pair of crash keys, and once more if the
+    /// first one had no record and a later one has. `what` is `None` for a test; only a test's slip
+    /// comes with an index.
     fn report_slip(
         &mut self,
         slip: Option<&mut Slip>,

@@ -73,8 +73,7 @@ impl Options<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of tests that the budget still allows after `executed` tests; `None`
-    /// without a limit.
+    /// Number of tests that ran the target, including those before a resume; checks do not count.
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))
@@ -94,7 +93,8 @@ impl Options<'_> {
     }
 }
 
-/// Why a minimization has no result.
+/// Why a minimization, an isolation (`diff`, `max`) or the replay of a log has no result. After
+/// [`Interrupted`](MinimizeError::Interrupted) it can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum MinimizeError {
     /// The input does not fail, so there is nothing to minimize.

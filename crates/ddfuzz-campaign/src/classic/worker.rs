@@ -124,7 +124,8 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Rebuilds the input of run `run` of the campaign; returns its name and its bytes.
+    /// Builds the input of run `run` (from 0) of the campaign; returns its name, from which it can
+    /// be rebuilt, and its bytes.
     fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
         let Inputs { plan, seeds, .. } = &self.shared.inputs;
         let drawn = plan.draw(run, seeds);

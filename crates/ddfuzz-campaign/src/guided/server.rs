@@ -308,7 +308,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Adds `runs` to the number of runs that ended in a group, in the registry and in the
-    /// checkpoint.
+    /// checkpoint. If the check of the present build had not reproduced the crash of the group,
+    /// records that the group fails again.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
         self.state.checkpoint.count_runs(kind, major.short(), runs);

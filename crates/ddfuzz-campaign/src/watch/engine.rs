@@ -309,7 +309,9 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Shows a stored finding to the user and queues it for minimization if it founds a new group.
+    /// If a stored finding founds a new group, shows the group to the user, and queues the finding
+    /// for minimization unless minimization is off, the group is muted, or it is a leak. Any stored
+    /// finding makes the minimizer search the output directory for work again.
     fn show_stored(&mut self, stored: &Stored) -> Result<(), CampaignError> {
         self.minimize_queue.exhausted = false;
         if !stored.founds {

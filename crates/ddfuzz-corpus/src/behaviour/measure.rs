@@ -30,8 +30,10 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub struct BehaviourSettings {
     /// The program to run, with its arguments and limits.
     pub target: Target,
-    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
-    /// function.
+    /// Way of execution: `harness` calls the target's entry function and records no reads, all
+    /// others run `main`. Every run has a separate process: the first run of an input executes the
+    /// program anew, the traced ones are forked from the loaded target by `inject`, `snapshot` and
+    /// `harness` where it permits that.
     pub way: Way,
     /// Number of threads that run inputs; it changes no result.
     pub jobs: usize,

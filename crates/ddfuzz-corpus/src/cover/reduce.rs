@@ -155,8 +155,9 @@ fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     dropped.then_some(kept)
 }
 
-/// Marks the columns to keep as true: drops a column if another one covers all its rows and costs
-/// no more. `None` if all are kept.
+/// Marks the columns to keep as true: drops a column if another kept one covers all its rows and
+/// costs no more; of equal ones, the first is kept. When `steps` are used up, keeps the rest.
+/// `None` if all are kept.
 fn needless_columns(
     matrix: &Matrix,
     no_dearer: &impl Fn(&Column, &Column) -> bool,

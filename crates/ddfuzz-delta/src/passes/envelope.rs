@@ -7,7 +7,8 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::{Config, Edit, Replacement};
 
-/// The document around the payloads that passes edit at present.
+/// The document around the payloads that passes edit at present. It makes each edit of the payloads
+/// an edit of the whole text, with corrected numbers, and holds the whole current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
     /// All payloads of the document.

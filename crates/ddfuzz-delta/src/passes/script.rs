@@ -73,7 +73,7 @@ impl Full {
     /// Maximum size, in bytes, of results in which `0` is tried in place of every byte.
     pub const SMALL: usize = SMALL;
 
-    /// The byte that replaces bytes whose values do not matter: `0`.
+    /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
     pub const LEAST: u8 = LEAST;
 
     /// Creates a search over the bytes of `text`, which must have given FAIL.

@@ -13,7 +13,8 @@ use crate::graph::{Origin, Place};
 /// Largest number of stops in the function of a variable.
 const MOST_STOPS: usize = 4000;
 
-/// What is in a register.
+/// What [`Engine::register_writer`] finds the writer of: a variable that is kept in a register, or
+/// the value of a register that no variable describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame.

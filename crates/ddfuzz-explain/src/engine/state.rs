@@ -160,7 +160,8 @@ pub struct Reading<'a> {
     pub arguments: &'a [Area],
 }
 
-/// A captured state.
+/// The memory graph of a stopped process, and how many of the variables in scope on its stack have
+/// a known value.
 pub struct Captured {
     /// The memory graph.
     pub graph: Graph,

@@ -122,7 +122,8 @@ const STOP_TIME: Duration = Duration::from_secs(2);
 /// Wall time in which a thread that waits for a processor must stop for the tracer.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
-/// A thread in ptrace-stop, with the signal to deliver when it is resumed.
+/// A thread in ptrace-stop, with the signal to deliver when it is resumed. It stays stopped until
+/// [`resume`](StoppedThread::resume) is called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoppedThread {
     pub tid: Pid,

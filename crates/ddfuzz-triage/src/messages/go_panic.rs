@@ -14,7 +14,7 @@ pub struct GoPanic {
     pub line: Option<String>,
 }
 
-/// Maximum length of a panic message or function name, in bytes.
+/// Length, in bytes, to which the message, function name and source line of a panic are cut.
 const LONGEST: usize = 1024;
 
 /// Returns the first Go panic in stderr; `None` where there is none. The stack of a goroutine must
