@@ -483,7 +483,10 @@ fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
     }
     found.sort_by_key(|node| {
         let node = &tree.nodes[*node];
-        (is_whole && !is_literal(node), std::cmp::Reverse(node.place.len()))
+        (
+            is_whole && !is_literal(node),
+            std::cmp::Reverse(node.place.len()),
+        )
     });
     found
 }
