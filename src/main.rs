@@ -1,4 +1,4 @@
-//! Parses, dispatches, and ends with an exit code.
+//! The program `ddfuzz`: parses the command line, runs the subcommand, and ends with its exit code.
 
 fn main() -> std::process::ExitCode {
     ddfuzz::cli::main()

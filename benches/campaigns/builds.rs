@@ -162,6 +162,10 @@ pub fn peers() -> Result<PathBuf, String> {
     ]);
     cargo.arg(root.join("benches/campaigns/peers/libafl/Cargo.toml"));
     cargo.arg("--target-dir").arg(&target);
+    // Settings of the build of ddfuzz are none of theirs.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PROFILE_")) {
+        cargo.env_remove(name);
+    }
     run(&mut cargo)?;
     Ok(target.join("release"))
 }

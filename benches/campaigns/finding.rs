@@ -7,7 +7,7 @@ use crate::builds::{Builds, Subject};
 use crate::counted::Counted;
 use crate::options::Options;
 use crate::planted::{BUGS, Bug, seeds};
-use crate::promise::{Goal, compare};
+use crate::promise::{Goal, compare, not_measured};
 use crate::tools::{Campaign, FINDERS, Tool};
 use crate::watched::{Watched, end_orphans};
 
@@ -105,6 +105,10 @@ fn sums(tools: &[Tool], columns: &[Vec<Option<Median>>]) {
         let ratio = ours as f64 / theirs.max(1) as f64;
         let verdict = compare(&figure, ratio, "x", Goal::AtMost(RUNS));
         println!("ddfuzz {ours} runs, {peer} {theirs}: {ratio:.2}, {verdict}");
+    } else {
+        let figure = "planted bugs, runs in sum, to the best peer";
+        let why = "no two tools came to the end of all bugs";
+        println!("{figure}: {}", not_measured(figure, why));
     }
     behind(tools, columns);
 }

@@ -93,7 +93,8 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
             continue;
         }
         if let Err(why) = table(options, &builds, folder.path()) {
-            println!("{name}: skipped: {why}");
+            let figure = format!("campaigns, table {name}");
+            println!("{name}: {}", promise::not_measured(&figure, &why));
         }
     }
     Ok(())

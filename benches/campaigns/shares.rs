@@ -9,7 +9,7 @@ use crate::builds::{Builds, Kind, NO_BUG, Subject};
 use crate::cost::Cost;
 use crate::options::Options;
 use crate::planted::seeds;
-use crate::promise::{Goal, compare as promise};
+use crate::promise::{Goal, compare as promise, not_measured};
 use crate::speed::median;
 use crate::tools::{LONGEST, Tool, binary, is_offered};
 
@@ -60,7 +60,7 @@ pub fn workers(options: &Options, builds: &Builds, folder: &Path) -> Result<(), 
 
 fn verdict(what: &str, ratio: Option<(f64, f64)>, promised: f64) {
     let Some((by_wall, by_cpu)) = ratio else {
-        println!("{what}: nothing was measured");
+        println!("{what}: {}", not_measured(what, "no round was made"));
         return;
     };
     let verdict = promise(what, by_wall, "x", Goal::AtLeast(promised));

@@ -6,7 +6,7 @@ use crate::asked::{Made, made};
 use crate::builds::{Builds, Kind, NO_BUG, Subject};
 use crate::options::Options;
 use crate::planted::seeds;
-use crate::promise::{Goal, compare};
+use crate::promise::{Goal, compare, not_measured};
 use crate::tools::{Campaign, Tool};
 
 /// Tools that run the same program, or one of the same instrumentation.
@@ -118,17 +118,18 @@ fn line(
     ours: Option<f64>,
     promised: Option<f64>,
 ) -> String {
+    let figure = format!(
+        "guided runs a CPU second, {}, to {}",
+        subject.name,
+        tool.name()
+    );
     let Some(rate) = rate else {
-        return format!("{:<20}{:>12}", tool.name(), "-");
+        let verdict = not_measured(&figure, "the tool made no campaign");
+        return format!("{:<20}{:>12}  {verdict}", tool.name(), "-");
     };
     let verdict = match (ours, promised) {
         (Some(ours), Some(promised)) => {
             let ratio = ours / rate;
-            let figure = format!(
-                "guided runs a CPU second, {}, to {}",
-                subject.name,
-                tool.name()
-            );
             let verdict = compare(&figure, ratio, "x", Goal::AtLeast(promised));
             format!("  ddfuzz {ratio:.2}x, {verdict}")
         }

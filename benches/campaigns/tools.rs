@@ -153,11 +153,17 @@ impl Tool {
                 std::fs::read_to_string(&file)
                     .map_err(|error| format!("{}: {error}", file.display()))?
             }
+            // Its parent prints no statistics, but a line for each job: `#RUNS: cov: …`.
+            Tool::LibFuzzerFork => {
+                let lines = stdout.lines().filter(|line| line.starts_with('#'));
+                lines.last().unwrap_or_default().to_owned()
+            }
             _ => stdout.to_owned(),
         };
         let key = match self {
             Tool::Afl(_) | Tool::AflCmplog => "execs_done",
-            Tool::LibFuzzer | Tool::LibFuzzerFork => "stat::number_of_executed_units",
+            Tool::LibFuzzer => "stat::number_of_executed_units",
+            Tool::LibFuzzerFork => "#",
             _ => "\"runs\"",
         };
         number_behind(&text, key).ok_or_else(|| format!("{} says no {key}", self.name()))

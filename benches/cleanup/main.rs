@@ -58,13 +58,15 @@ fn run(options: &Options) -> Result<(), String> {
         let measured =
             subject(&builds).and_then(|subject| table::measure(options, &builds, &subject));
         if let Err(why) = measured {
-            println!("{name}: skipped: {why}");
+            let figure = format!("cleanup, table {name}");
+            println!("{name}: {}", promise::not_measured(&figure, &why));
         }
     }
     if options.wants("scale")
         && let Err(why) = scale::measure(options, &builds)
     {
-        println!("scale: skipped: {why}");
+        let verdict = promise::not_measured("cleanup, table scale", &why);
+        println!("scale: {verdict}");
     }
     Ok(())
 }

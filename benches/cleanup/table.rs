@@ -4,7 +4,7 @@ use crate::builds::Builds;
 use crate::corpora::corpus;
 use crate::cost::Cost;
 use crate::options::Options;
-use crate::promise::{Goal, compare};
+use crate::promise::{Goal, compare, not_measured};
 use crate::ruler::{self, Measured};
 use crate::subjects::Subject;
 use crate::tools::{Tool, Trim};
@@ -70,7 +70,10 @@ pub fn measure(options: &Options, builds: &Builds, subject: &Subject) -> Result<
                 print(&row);
                 rows.push(row);
             }
-            Err(why) => println!("{:<26} failed: {why}", tool.name()),
+            Err(why) => {
+                let figure = format!("cleanup ({}): {}", subject.name, tool.name());
+                println!("{:<26} {}", tool.name(), not_measured(&figure, &why));
+            }
         }
     }
     judge(subject, before.amount.files, &rows);

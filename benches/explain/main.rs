@@ -13,8 +13,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Program, Target};
-use ddfuzz::explain::delta::Plan;
 use ddfuzz::explain::engine::{Engine, Side};
+use ddfuzz::explain::plan::Plan;
 
 /// Fills a heap of so many MiB, and makes a list of so many elements; or, given a third number,
 /// prints the median time in ms of so many forks that end at once.

@@ -45,19 +45,30 @@ pub fn verdict(is_met: bool) -> &'static str {
 
 /// Compares a figure with its goal, records it, and returns `goal ≥ 20: met`.
 pub fn compare(figure: &str, measured: f64, unit: &str, goal: Goal) -> String {
-    if let Some(file) = std::env::var_os(RECORD) {
-        let line = serde_json::json!({
-            "figure": figure,
-            "measured": measured,
-            "unit": unit,
-            "goal": goal.to_string(),
-            "met": goal.is_met_by(measured),
-        });
-        let file = std::fs::OpenOptions::new().append(true).open(file);
-        let written = file.and_then(|mut file| writeln!(file, "{line}"));
-        if let Err(why) = written {
-            eprintln!("{figure} is not recorded: {RECORD}: {why}");
-        }
-    }
+    record(&serde_json::json!({
+        "figure": figure,
+        "measured": measured,
+        "unit": unit,
+        "goal": goal.to_string(),
+        "met": goal.is_met_by(measured),
+    }));
     format!("goal {goal}: {}", verdict(goal.is_met_by(measured)))
+}
+
+/// Records that a figure, or all figures of a table, could not be measured, and returns
+/// `not measured: REASON`.
+pub fn not_measured(figure: &str, why: &str) -> String {
+    record(&serde_json::json!({ "figure": figure, "why": why }));
+    format!("not measured: {why}")
+}
+
+fn record(line: &serde_json::Value) {
+    let Some(file) = std::env::var_os(RECORD) else {
+        return;
+    };
+    let file = std::fs::OpenOptions::new().append(true).open(file);
+    let written = file.and_then(|mut file| writeln!(file, "{line}"));
+    if let Err(why) = written {
+        eprintln!("{} is not recorded: {RECORD}: {why}", line["figure"]);
+    }
 }

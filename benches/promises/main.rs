@@ -10,11 +10,10 @@
 #[path = "../promise/mod.rs"]
 mod promise;
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use serde_json::Value;
 
@@ -24,7 +23,7 @@ Measures the short form of all promises, and prints one table.
 
 Usage: cargo bench --bench promises [-- [OPTIONS] [BENCH …]]
 
-  BENCH            only the calls of these benches (core, tmin, campaigns, ways, cleanup, explain)
+  BENCH            only the calls of these benches (core, tmin, campaigns, ways, cleanup)
   --markdown FILE  write the table there, too; relative to the package's folder
   --verbose        show what the benches print
 
@@ -39,7 +38,19 @@ struct Call {
 /// All calls. They take about ten minutes on two cores, builds aside.
 const CALLS: [Call; 10] = [
     call("core", &["tests", "40"]),
-    call("tmin", &[]),
+    call("cleanup", &["cpp", "--files", "400"]),
+    call(
+        "cleanup",
+        &[
+            "bundled",
+            "--files",
+            "4000",
+            "--tools",
+            "off,merge,afl-cmin",
+        ],
+    ),
+    call("cleanup", &["scale", "--scale", "100000"]),
+    call("campaigns", &["share", "--rounds", "1", "--seconds", "15"]),
     call(
         "campaigns",
         &[
@@ -49,7 +60,8 @@ const CALLS: [Call; 10] = [
             "ddfuzz,libfuzzer,libfuzzer-fork,ddfuzz-persistent,afl-fuzz",
         ],
     ),
-    call("campaigns", &["share", "--rounds", "1", "--seconds", "15"]),
+    call("tmin", &[]),
+    call("ways", &["afl"]),
     call("campaigns", &["share", "--rounds", "1", "--seconds", "60"]),
     call(
         "campaigns",
@@ -62,13 +74,6 @@ const CALLS: [Call; 10] = [
             "ddfuzz,libafl,afl-fuzz-c,libfuzzer-value",
         ],
     ),
-    call("ways", &["afl"]),
-    call("cleanup", &["cpp", "--files", "400"]),
-    call(
-        "cleanup",
-        &["bundled", "--files", "4000", "--tools", "off,merge,cmin"],
-    ),
-    call("cleanup", &["scale", "--scale", "100000"]),
 ];
 
 const fn call(bench: &'static str, options: &'static [&'static str]) -> Call {
@@ -126,42 +131,103 @@ fn parse(arguments: Vec<String>) -> Result<Option<Options>, String> {
 }
 
 fn measure(options: &Options) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(text)?;
-    let wanted = |call: &&Call| {
-        options.benches.is_empty() || options.benches.iter().any(|name| name == call.bench)
-    };
-    let mut table = String::from("| figure | measured | goal | |\n|---|--:|--:|---|\n");
-    let (mut met, mut all) = (0, 0);
-    print!("{table}");
-    for call in CALLS.iter().filter(wanted) {
-        let record = folder.path().join("record");
-        fs::write(&record, "").map_err(text)?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let record = folder.path().join("record");
+    let name = |call: &Call| [&[call.bench], call.options].concat().join(" ");
+    let mut figures: Vec<Vec<Value>> = CALLS
+        .iter()
+        .map(|call| vec![absent(&name(call), "not part of this run")])
+        .collect();
+    print!("{HEAD}");
+    for (at, call) in CALLS.iter().enumerate() {
+        if !options.benches.is_empty() && !options.benches.iter().any(|it| it == call.bench) {
+            continue;
+        }
         let began = Instant::now();
-        if let Err(why) = run(call, &record, options.is_verbose) {
-            eprintln!("{}: {why}", call.bench);
-        }
-        eprintln!("{}: {:.0} s", call.bench, began.elapsed().as_secs_f64());
-        let lines = fs::read_to_string(&record).map_err(text)?;
-        for line in lines
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-        {
-            let (row, is_met) = row(&line);
-            print!("{row}");
-            table.push_str(&row);
-            all += 1;
-            met += u32::from(is_met);
+        figures[at] = recorded(call, &record, options.is_verbose, &name(call))?;
+        eprintln!("{}: {:.0} s", name(call), began.elapsed().as_secs_f64());
+        figures[at].iter().for_each(|it| print!("{}", row(it)));
+        // After each call: a run that is cut off leaves what it has measured.
+        if let Some(file) = &options.markdown {
+            ddfuzz::files::atomic::write(file, page(&figures.concat()).as_bytes())
+                .map_err(|error| format!("--markdown: {error}"))?;
         }
     }
-    let sum = format!("{met} of {all} goals are met.\n");
-    print!("\n{sum}");
-    if let Some(file) = &options.markdown {
-        let page = format!("{PAGE}{table}\n{sum}");
-        ddfuzz::files::atomic::write(file, page.as_bytes())
-            .map_err(|error| format!("--markdown: {error}"))?;
-    }
+    println!("\n{}", sum(&figures.concat()));
     Ok(())
+}
+
+/// Calls a bench; returns the figures that it has recorded, and why there are no more if it failed.
+fn recorded(
+    call: &Call,
+    record: &Path,
+    is_verbose: bool,
+    name: &str,
+) -> Result<Vec<Value>, String> {
+    fs::write(record, "").map_err(|error| error.to_string())?;
+    let ended = run(call, record, is_verbose);
+    let lines = fs::read_to_string(record).map_err(|error| error.to_string())?;
+    let mut found = figures(&lines);
+    match ended {
+        Ok(()) if found.is_empty() => found.push(absent(name, "it recorded no figure")),
+        Ok(()) => {}
+        Err(why) => found.push(absent(name, &why)),
+    }
+    Ok(found)
+}
+
+/// The page of the book.
+fn page(figures: &[Value]) -> String {
+    let rows: String = figures.iter().map(row).collect();
+    format!("{PAGE}{}{HEAD}{rows}\n{}\n", conditions(), sum(figures))
+}
+
+fn sum(figures: &[Value]) -> String {
+    let measured = figures.iter().filter(|figure| figure["why"].is_null());
+    let met = figures.iter().filter(|figure| figure["met"] == true);
+    format!(
+        "{} of {} measured goals are met.",
+        met.count(),
+        measured.count()
+    )
+}
+
+/// The recorded figures; one that is measured twice stands only once, as it was measured last.
+fn figures(record: &str) -> Vec<Value> {
+    let mut figures: Vec<Value> = Vec::new();
+    for line in record.lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        figures.retain(|earlier| earlier["figure"] != line["figure"]);
+        figures.push(line);
+    }
+    figures
+}
+
+/// What stands in place of the figures of a call that has not measured them.
+fn absent(figure: &str, why: &str) -> Value {
+    serde_json::json!({ "figure": format!("`{figure}`"), "why": why })
+}
+
+/// The day of the measurement, and on what it was made.
+fn conditions() -> String {
+    let date = ddfuzz::store::rfc3339(SystemTime::now());
+    let day = date.split('T').next().unwrap_or_default();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut overrides: Vec<String> = std::env::vars()
+        .filter(|(name, _)| name.starts_with("CARGO_PROFILE_RELEASE_"))
+        .map(|(name, value)| format!("`{name}={value}`"))
+        .collect();
+    overrides.sort();
+    let build = match overrides.is_empty() {
+        true => "the release profile".to_owned(),
+        false => format!("the release profile with {}", overrides.join(", ")),
+    };
+    format!(
+        "Measured on {day}, on a machine with {processors} processors ({}), by a build with {build}.\n\n",
+        std::env::consts::ARCH
+    )
 }
 
 /// Calls a bench, which appends its figures to `record`.
@@ -177,19 +243,21 @@ fn run(call: &Call, record: &Path, is_verbose: bool) -> Result<(), String> {
     if !is_verbose {
         command.stdout(Stdio::null());
     }
-    let status = command.status();
-    let status = status.map_err(|error| format!("{command:?}: {error}"))?;
+    let status = command.status().map_err(|error| error.to_string())?;
     match status.success() {
         true => Ok(()),
-        false => Err(format!("{command:?}: {status}")),
+        false => Err(status.to_string()),
     }
 }
 
-/// The row of a recorded figure, and whether its goal is met.
-fn row(line: &Value) -> (String, bool) {
+/// The row of a recorded figure.
+fn row(line: &Value) -> String {
     let word = |name: &str| line[name].as_str().unwrap_or_default();
+    if let Some(why) = line["why"].as_str() {
+        let why = why.replace('|', "\\|").replace('\n', " ");
+        return format!("| {} | – | | not measured: {why} |\n", word("figure"));
+    }
     let measured = line["measured"].as_f64().unwrap_or(f64::NAN);
-    let is_met = line["met"].as_bool().unwrap_or_default();
     let digits = match measured.abs() {
         small if small < 10.0 => 2,
         middle if middle < 100.0 => 1,
@@ -199,16 +267,16 @@ fn row(line: &Value) -> (String, bool) {
         "" => String::new(),
         unit => format!(" {unit}"),
     };
-    let verdict = if is_met { "met" } else { "**missed**" };
-    let mut row = String::new();
-    let _ = writeln!(
-        row,
-        "| {} | {measured:.digits$}{unit} | {} | {verdict} |",
-        word("figure"),
-        word("goal")
-    );
-    (row, is_met)
+    let verdict = match line["met"].as_bool() {
+        Some(true) => "met",
+        _ => "**missed**",
+    };
+    let (figure, goal) = (word("figure"), word("goal"));
+    format!("| {figure} | {measured:.digits$}{unit} | {goal} | {verdict} |\n")
 }
+
+/// The first lines of the table.
+const HEAD: &str = "| figure | measured | goal | |\n|---|--:|--:|---|\n";
 
 /// What stands above the table in the book.
 const PAGE: &str = "\
@@ -221,6 +289,7 @@ cargo bench --bench promises -- --markdown docs/src/promises.md
 The short form of all promises about speed and size, in one run: few rounds and seeds, so that a \
 figure close to its goal is decided by its own bench ([Benchmarks](benchmarks.md)). `x` is a ratio: \
 *CPU time of a peer* means how many times as much CPU time the peer takes as ddfuzz, *to a peer* means \
-ddfuzz's figure divided by the peer's.
+ddfuzz's figure divided by the peer's. Why figures stay missed: \
+[decision 220](../decisions/0220-figures-that-stay-missed.md).
 
 ";

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench tmin`; behind `--`, `--all` measures files of all sizes, and
 //! `--ddfuzz FILE` another build of ddfuzz. The projects and their crash files are those of
-//! `tests/cargo_fuzz`. Each tool minimizes the same file once, one after the other on one machine;
+//! `tests/cargo_fuzz`; their programs are built once, and kept in target/bench-tmin. Each tool minimizes the same file once, one after the other on one machine;
 //! whether the result is still the same bug is asked of `ddfuzz triage`. A result of another bug
 //! is none, whatever its size.
 //!
@@ -19,7 +19,7 @@ mod tools;
 use std::path::{Path, PathBuf};
 
 use projects::{Built, PROJECTS};
-use promise::{Goal, compare};
+use promise::{Goal, compare, not_measured};
 use tools::{Shrunk, Tool};
 
 /// What is promised: `cargo fuzz tmin` takes so many times as much CPU time, for a result that is no
@@ -41,19 +41,19 @@ fn main() {
     let other = other.and_then(|at| arguments.get(at + 1));
     let own = PathBuf::from(env!("CARGO_BIN_EXE_ddfuzz"));
     let ddfuzz = other.map_or(own, PathBuf::from);
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    if let Err(why) = table(&ddfuzz, folder.path(), all) {
-        println!("skipped: {why}");
+    if let Err(why) = table(&ddfuzz, all) {
+        println!("{}", not_measured("minimizing cargo-fuzz artifacts", &why));
     }
 }
 
-fn table(ddfuzz: &Path, folder: &Path, all: bool) -> Result<(), String> {
+fn table(ddfuzz: &Path, all: bool) -> Result<(), String> {
+    let work = tempfile::tempdir().map_err(|error| error.to_string())?;
     println!(
         "{:<24}{:<26}{:>8}{:>8}{:>10}{:>10}{:>9}{:>9}  same bug",
         "file", "by", "before", "after", "wall ms", "CPU ms", "x wall", "x CPU"
     );
     for project in PROJECTS {
-        let built = Built::build(project, folder)?;
+        let built = Built::build(project, work.path())?;
         for file in built.files(|name| all || name.ends_with(SIZE))? {
             row(&built, ddfuzz, &file)?;
         }

@@ -19,24 +19,29 @@ pub struct Built {
     pub has_reports: bool,
     /// The program.
     pub program: PathBuf,
-    /// Where what is made is written.
-    pub folder: PathBuf,
+    /// Where results are written.
+    pub work: PathBuf,
     project: PathBuf,
     build: PathBuf,
     artifacts: PathBuf,
 }
 
 impl Built {
-    /// Copies a project into `folder` and builds its target.
-    pub fn build((name, target): (&str, &'static str), folder: &Path) -> Result<Built, String> {
-        let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cargo_fuzz");
+    /// Copies a project below `target` and builds its fuzz target, unless it is there as it is now.
+    /// Results are written into `work`.
+    pub fn build((name, target): (&str, &'static str), work: &Path) -> Result<Built, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (tests, folder) = (
+            root.join("tests/cargo_fuzz"),
+            root.join("target/bench-tmin"),
+        );
         let (project, build) = (folder.join(name), folder.join("target"));
         copy(&tests.join("projects").join(name), &project).map_err(|error| error.to_string())?;
         let mut built = Built {
             target,
             has_reports: name.ends_with("_asan"),
             program: PathBuf::new(),
-            folder: folder.to_owned(),
+            work: work.to_owned(),
             artifacts: tests.join("artifacts").join(name),
             project,
             build,
@@ -55,6 +60,10 @@ impl Built {
     /// `cargo fuzz COMMAND TARGET`, of the nightly toolchain.
     pub fn cargo_fuzz(&self, command: &str) -> Command {
         let mut call = Command::new("cargo");
+        // Settings of the build of ddfuzz are none of theirs.
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO_PROFILE_")) {
+            call.env_remove(name);
+        }
         call.env_remove("RUSTUP_TOOLCHAIN")
             .env("CARGO_TARGET_DIR", &self.build)
             .current_dir(&self.project)
@@ -80,6 +89,7 @@ impl Built {
     }
 }
 
+/// Copies what differs: cargo builds again what is newer.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -87,6 +97,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
         let copied = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {
             true => copy(&entry.path(), &copied)?,
+            false if fs::read(&copied).ok() == Some(fs::read(entry.path())?) => {}
             false => drop(fs::copy(entry.path(), copied)?),
         }
     }

@@ -54,12 +54,12 @@ impl Tool {
 
     /// Minimizes `input`, a copy of which it is given.
     pub fn shrink(self, ddfuzz: &Path, built: &Built, input: &Path) -> Result<Shrunk, String> {
-        let copied = built.folder.join("input");
+        let copied = built.work.join("input");
         fs::copy(input, &copied).map_err(|error| error.to_string())?;
-        let result = built.folder.join("result");
+        let result = built.work.join("result");
         let artifacts = match self {
             Tool::Tmin | Tool::LongTmin => built.cargo_fuzz_artifacts(),
-            Tool::Ddfuzz | Tool::LibFuzzer => built.folder.join("artifacts"),
+            Tool::Ddfuzz | Tool::LibFuzzer => built.work.join("artifacts"),
         };
         let _ = fs::remove_dir_all(&artifacts);
         fs::create_dir_all(&artifacts).map_err(|error| error.to_string())?;

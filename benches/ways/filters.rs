@@ -55,7 +55,8 @@ pub fn compare(programs: &Programs, plan: &Plan) {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut gains = Vec::new();
-    for (name, args) in FILTERS {
+    let step = FILTERS.len().div_ceil(plan.filters);
+    for (name, args) in FILTERS.into_iter().step_by(step) {
         let Some(mut sheet) = sheet(programs, name, args) else {
             println!("| {name} | not measured | | | | | | | | |");
             continue;

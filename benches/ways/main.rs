@@ -9,9 +9,11 @@
 //! the first call whose result may differ between runs.
 //!
 //! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
-//! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also these.
+//! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also
+//! these.
 //!
-//! `cargo test` only sees whether each subject still runs, with a few runs that measure nothing.
+//! `cargo test` only sees whether each subject still runs, with a few runs, and on a few of the filters,
+//! that measure nothing.
 
 #[path = "../cost/mod.rs"]
 mod cost;
@@ -34,6 +36,8 @@ pub struct Plan {
     pub runs: u32,
     /// How many rounds the medians are of.
     pub rounds: usize,
+    /// How many of the listed filters are measured, spread over the list.
+    pub filters: usize,
 }
 
 fn main() {
@@ -41,8 +45,16 @@ fn main() {
     let measures = std::env::args().any(|arg| arg == "--bench");
     let program = std::env::args().nth(1);
     let program = program.filter(|arg| measures && !arg.starts_with('-'));
-    let (runs, rounds) = if measures { (1000, 11) } else { (20, 1) };
-    let plan = Plan { runs, rounds };
+    let (runs, rounds, filters) = if measures {
+        (1000, 11, usize::MAX)
+    } else {
+        (20, 1, 4)
+    };
+    let plan = Plan {
+        runs,
+        rounds,
+        filters,
+    };
     let programs = Programs::new();
     println!("{runs} runs a round, medians of {rounds} rounds");
     let sheets = match &program {

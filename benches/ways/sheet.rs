@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Plan;
 use crate::cost::Cost;
 use crate::difference::{BOTH, Of, median};
-use crate::promise::{Goal, compare};
+use crate::promise::{Goal, compare, not_measured};
 use crate::subjects::Subject;
 
 /// `subject` makes at least `target` times as many runs as `floor` does in the same time.
@@ -124,7 +124,9 @@ impl Sheet {
         };
         let (subject, floor, target) = (promise.subject, promise.floor, promise.target);
         let (Some(ours), Some(theirs)) = (costs(subject), costs(floor)) else {
-            println!("| {subject} to {floor} | | | not measured |");
+            let figure = format!("{}: {subject} to {floor}", self.title);
+            let verdict = not_measured(&figure, &self.notes.join("; "));
+            println!("| {subject} to {floor} | | | {verdict} |");
             return;
         };
         for (name, of) in BOTH {

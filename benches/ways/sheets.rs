@@ -35,7 +35,7 @@ pub fn ul(programs: &Programs) -> Sheet {
 pub fn afl_plain(programs: &Programs) -> Sheet {
     let mut sheet = Sheet::new("`afl_plain.c` by afl-clang-fast, a fork a run");
     sheet.lengthen(4);
-    add_fork_servers(&mut sheet, programs, "afl_plain");
+    add_fork_servers(&mut sheet, programs, "afl_plain", 1.0);
     sheet
 }
 
@@ -43,7 +43,7 @@ pub fn afl_plain(programs: &Programs) -> Sheet {
 pub fn afl_persistent(programs: &Programs) -> Sheet {
     let mut sheet = Sheet::new("`afl_persistent.c` by afl-clang-fast, 10 000 runs a process");
     sheet.lengthen(25);
-    add_fork_servers(&mut sheet, programs, "afl_persistent");
+    add_fork_servers(&mut sheet, programs, "afl_persistent", 1.05);
     sheet
 }
 
@@ -76,8 +76,9 @@ fn add_ways(sheet: &mut Sheet, target: &Target) {
     }
 }
 
-/// AFL++'s own use of the fork server in that program of this bench, and ours.
-fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str) {
+/// AFL++'s own use of the fork server in that program of this bench, and ours, which is to make
+/// `times` as many runs.
+fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str, times: f64) {
     let path = match programs.instrumented(name) {
         Ok(path) => path,
         Err(why) => return sheet.note(format!("afl-fuzz, forkserver: {why}")),
@@ -91,7 +92,7 @@ fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str) {
         Ok(subject) => sheet.add(subject),
         Err(error) => sheet.note(format!("forkserver: {error}")),
     }
-    sheet.promise(Promise::times("forkserver", "afl-fuzz", 1.0));
+    sheet.promise(Promise::times("forkserver", "afl-fuzz", times));
 }
 
 impl Sheet {

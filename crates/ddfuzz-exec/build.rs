@@ -1,8 +1,10 @@
-//! Compiles the C runtime (`runtime/`) and the bundled targets (`targets/`), and lists their seeds
-//! and dictionaries (`corpora/`). The library embeds all of them.
+//! Compiles the C runtime (`runtime/`) and the bundled targets (`targets/`), and compresses these
+//! together with their seeds and dictionaries (`corpora/`). The library embeds all of them.
 
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -11,7 +13,7 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     build_runtime(&out);
     build_targets(&out);
-    build_corpora(&out);
+    pack_targets(&out);
 }
 
 const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
@@ -113,11 +115,10 @@ const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 /// Compiler flags of the bundled targets: one optimisation level for all, and no canaries or checks
 /// that stop an overrun before it crashes. Without inlining, each bug is in the function that the
 /// source shows.
-const TARGET_FLAGS: [&str; 12] = [
+const TARGET_FLAGS: [&str; 11] = [
     "-std=c11",
     "-O1",
     "-g",
-    "-gz=zlib",
     "-fno-omit-frame-pointer",
     "-fno-inline",
     "-fno-stack-protector",
@@ -142,7 +143,7 @@ const VARIANTS: [(&str, &[&str]); 4] = [
     ("-fixed-counted", &["-DDDFUZZ_FIXED", COUNTED]),
 ];
 
-/// Compiles every bundled target into `out/targets` and writes the list of them, `out/bundled.rs`.
+/// Compiles every bundled target into `out/targets`.
 fn build_targets(out: &Path) {
     println!("cargo::rerun-if-changed=targets");
     let programs = out.join("targets");
@@ -168,7 +169,6 @@ fn build_targets(out: &Path) {
             }
         }
     }
-    fs::write(out.join("bundled.rs"), bundled_list()).expect("OUT_DIR is writable");
 }
 
 /// Starts compiling the bundled targets' coverage counters, which must not be instrumented
@@ -214,48 +214,52 @@ fn sources(name: &str) -> Vec<PathBuf> {
     sources
 }
 
-/// Returns the Rust source of `BUNDLED`, the list of the bundled targets, then of their fixed
-/// variants; and of `COUNTED`, the same with coverage counters.
-fn bundled_list() -> String {
-    let plain = programs_named("BUNDLED", |suffix| !suffix.ends_with("-counted"));
-    plain + &programs_named("COUNTED", |suffix| suffix.ends_with("-counted"))
-}
-
-fn programs_named(list_name: &str, is_in: impl Fn(&str) -> bool) -> String {
-    let mut list = format!("pub const {list_name}: &[(&str, &[u8])] = &[\n");
-    for (suffix, _) in VARIANTS.iter().filter(|(suffix, _)| is_in(suffix)) {
-        for name in TARGETS {
-            let program = format!("/targets/{name}{suffix}");
-            writeln!(
-                list,
-                "    (\"{name}{suffix}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"{program}\"))),"
-            )
-            .expect("a string takes what is written");
-        }
-    }
-    list.push_str("];\n");
-    list
-}
-
-/// Writes `out/corpora.rs` with `CORPORA`, a list of each bundled target's seeds and dictionary.
-fn build_corpora(out: &Path) {
+/// Compresses each bundled target with its seeds and dictionary into one file of `out/targets`, and
+/// writes the list of these files, `out/bundled.rs`.
+fn pack_targets(out: &Path) {
     println!("cargo::rerun-if-changed=corpora");
-    let mut list = String::from("pub const CORPORA: &[super::Corpus] = &[\n");
+    let suffixes = VARIANTS.map(|(suffix, _)| suffix);
+    let mut list = format!(
+        "const SUFFIXES: [&str; {}] = {suffixes:?};\nconst ARCHIVES: &[Archive] = &[\n",
+        suffixes.len()
+    );
     for name in TARGETS {
         let folder = Path::new("corpora").join(name);
-        let seeds: String = files(&folder.join("seeds"))
-            .iter()
-            .map(|path| included(path) + ", ")
-            .collect();
-        let dictionary = included(folder.join(format!("{name}.dict")));
+        let programs = suffixes.map(|suffix| out.join("targets").join(format!("{name}{suffix}")));
+        let mut paths = Vec::from(programs);
+        paths.push(folder.join(format!("{name}.dict")));
+        paths.extend(files(&folder.join("seeds")));
+        let contents: Vec<Vec<u8>> = paths.iter().map(|path| read(path)).collect();
+        let sizes: Vec<usize> = contents.iter().map(Vec::len).collect();
+        let packed = out.join("targets").join(format!("{name}.lzma"));
+        fs::write(&packed, compressed(&contents.concat())).expect("OUT_DIR is writable");
         writeln!(
             list,
-            "    super::Corpus {{ name: \"{name}\", seeds: &[{seeds}], dictionary: {dictionary} }},"
+            "    Archive {{ name: {name:?}, fixed: \"{name}-fixed\", sizes: &{sizes:?}, \
+             packed: include_bytes!({packed:?}) }},"
         )
         .expect("a string takes what is written");
     }
     list.push_str("];\n");
-    fs::write(out.join("corpora.rs"), list).expect("OUT_DIR is writable");
+    fs::write(out.join("bundled.rs"), list).expect("OUT_DIR is writable");
+}
+
+/// Compresses bytes as a file of the format `.lzma`.
+fn compressed(bytes: &[u8]) -> Vec<u8> {
+    let size = u32::try_from(bytes.len()).expect("a target has some 100 KB");
+    let mut options = LzmaOptions::with_preset(6);
+    // Whoever decompresses allocates as much.
+    options.dict_size = size.next_power_of_two().max(4096);
+    let writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(size.into()));
+    let mut writer = writer.expect("a vector takes what is written");
+    writer
+        .write_all(bytes)
+        .expect("a vector takes what is written");
+    writer.finish().expect("a vector takes what is written")
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
 /// Returns the paths of the files in a folder, sorted by name.
@@ -265,11 +269,6 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = paths.collect();
     files.sort();
     files
-}
-
-fn included(path: impl AsRef<Path>) -> String {
-    let path = path.as_ref().display();
-    format!("include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{path}\"))")
 }
 
 const HINT: &str = "hint: install a C compiler with its C library's headers (gcc or clang; on \

@@ -8,7 +8,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
 
-/// Input of a trial run: text that most programs that read text accept.
+/// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
 /// Minimum number of runs of a campaign from which a warning about the target is derived.
 const MIN_RUNS: u64 = 200;
@@ -30,7 +30,7 @@ pub struct Behaviour {
 /// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
-    /// What was observed of the target, as a sentence for the user.
+    /// What was observed of the target, for example "the target does not read stdin".
     pub seen: String,
     pub fix: String,
 }
@@ -104,8 +104,9 @@ const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its librar
                         needs: a crash on any input hides all other bugs";
 
 /// Returns a warning about the target after a campaign of at least 200 runs if every run crashed,
-/// or if none crashed and none reached coverage that the first had not; else `None`. `corpus`:
-/// number of inputs in the corpus; `None` if coverage is not known.
+/// or if none crashed and the corpus has at most one input, so that no run reached coverage that
+/// the first had not; else `None`. `corpus`: number of inputs in the corpus; `None` if coverage is
+/// not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs < MIN_RUNS {
         return None;

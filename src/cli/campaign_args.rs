@@ -91,9 +91,9 @@ impl SeedArgs {
         Ok(Seeds::of(own.chain(bundled.filter(fits))))
     }
 
-    /// Reads the words of the given dictionaries, and of the bundled target's with
-    /// `--bundled-seeds`. Adds words extracted from the program if there are such words or
-    /// `automatic` is true, unless `--no-auto-dict` is given.
+    /// Reads the words of the given dictionaries, and with `--bundled-seeds` those of the bundled
+    /// target's dictionary. Unless `--no-auto-dict` is given, also extracts words from the program
+    /// if words were read or `automatic` is true.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {

@@ -178,8 +178,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns whether some recorded failures of the groups name their own target, and whether some do
-/// not.
+/// Returns two answers about the recorded failures of the groups: whether some record a target of
+/// their own, and whether some do not.
 fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
@@ -231,7 +231,8 @@ fn runnable(
     }
 }
 
-/// Returns the path of the target's program if that file does not exist; else `None`.
+/// Returns the path of the target's program if no such file exists any more; `None` if it exists or
+/// the target is a bundled one.
 fn gone(target: &Target) -> Option<&Path> {
     match &target.program {
         Program::Path(path) if !path.is_file() => Some(path),

@@ -101,9 +101,9 @@ fn command() -> clap::Command {
 /// Headings in `--help` under which there are only options that few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
-/// Moves options under the headings in `RARE` to the end of each command's help, by a change to
-/// each of them that changes nothing: clap puts changed options last, and shows headings in the
-/// order of their first options.
+/// Moves options under the headings in `RARE` to the end of each command's help. Each of these
+/// options is modified without effect, because clap lists modified options last, and headings in
+/// the order of their first options.
 fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()

@@ -85,8 +85,8 @@ fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Resul
     Ok(Exit::Done)
 }
 
-/// What the targets of an output directory, and the projects that they were built in, tell of its
-/// groups.
+/// Finds for an entry of an output directory, for use in reports, the cargo-fuzz command that runs
+/// its reproducer, and the text of a regression test.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -99,7 +99,8 @@ impl TargetKnowledge for OfTargets<'_> {
     }
 }
 
-/// Makes the page of an output directory as it will lie at `file`.
+/// Generates the HTML page of an output directory; its links are right if the page is stored at
+/// `file`.
 fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     let whole = match is_standard(file) {
         true => absolute(Path::new(PAGE)),
@@ -153,23 +154,23 @@ impl HtmlArgs {
         check_reports(&[(&Some(file), HTML)], output).map(drop)
     }
 
-    /// Starts to keep the page of the output directory `out` current; `None` if no page is asked
-    /// for.
+    /// Starts a thread that keeps the HTML page of the output directory `out` current; `None` if
+    /// `--html` is not given.
     pub fn start_page(&self, out: &Path) -> Option<LivePage> {
         Some(LivePage::begin(&self.file(out)?, out))
     }
 }
 
-/// Shortest time until the first version of a page, and until the next attempt after one that could
-/// not be made, because the output directory was not there yet.
+/// Minimum wall time before the first version of the HTML page, and before a further attempt after
+/// one that failed, as when the output directory did not exist yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Shortest time between two versions of a page.
+/// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// Pause after a version of the page, as a multiple of the time that writing it took: one hundredth
-/// of the time is for the page.
+/// Factor from the time that writing a version of the HTML page took to the pause after it: writing
+/// takes at most one hundredth of the time.
 const PAUSE_FACTOR: u32 = 99;
 
-/// A page that a thread writes again and again, until it is told to stop.
+/// An HTML page of an output directory that a thread writes again at intervals until it is stopped.
 pub struct LivePage {
     file: PathBuf,
     out: PathBuf,
@@ -200,10 +201,11 @@ impl LivePage {
         }
     }
 
-    /// Stops the thread, and writes the last version of the page.
+    /// Stops the thread, writes the last version of the page, and prints its path.
     ///
     /// # Errors
-    /// When the output directory cannot be read, or the page not be written.
+    ///
+    /// When the output directory cannot be read, or the page cannot be written.
     pub fn finish(mut self, output: &Output) -> Result<(), Failure> {
         self.stop();
         write_page(&self.file, &self.out)?;
@@ -228,7 +230,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits for `pause`, and returns early with `true` if the page is no longer to be written.
+/// Waits for `pause`, or until the thread that writes the page is to stop; returns true if it is to
+/// stop.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

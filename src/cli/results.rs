@@ -105,8 +105,9 @@ impl ResultPlace {
         Ok(ResultPlace::File { results, log })
     }
 
-    /// Removes existing result files and the log, because of `--force`; called after the original
-    /// input was checked and before the search begins.
+    /// Removes existing result files and the log; does nothing if the result goes into an output
+    /// directory. Called only with `--force`, after the original input was checked and before the
+    /// search begins.
     pub fn clear(&self) -> Result<(), Failure> {
         let ResultPlace::File { results, log } = self else {
             return Ok(());

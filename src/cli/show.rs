@@ -32,7 +32,8 @@ struct Shown {
     groups: Vec<RunGroup>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     utilities: Vec<UtilityResult>,
-    /// Which code of an unmodified program the campaign has reached.
+    /// Which code of an unmodified program the campaign has reached; absent if that was not
+    /// recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<CodeCoverage>,
 }

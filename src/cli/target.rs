@@ -322,7 +322,8 @@ pub struct ChannelArgs {
     #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long, value_name = "NAME", conflicts_with = "two_files")]
     pub file_name: Option<OsString>,
     /// Split the input into two files at its first byte 0x1c: the first @@ is replaced by the path
-    /// of what stands before that byte, the second by that of what follows
+    /// of what stands before that byte, the others by that of what follows. Without that byte the
+    /// second file is empty
     #[arg(help_heading = CHANNEL_HEADING, hide_short_help = true, long)]
     pub two_files: bool,
 }

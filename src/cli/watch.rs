@@ -172,7 +172,7 @@ pub struct WatchJob<'a> {
     /// Whether to print lines instead of showing the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
-    /// Whether and where a page is kept current.
+    /// Option `--html`: whether, and at which path, an HTML page of the results is kept current.
     pub html: &'a HtmlArgs,
     /// Flag that turns true when the user stops the watch, or the total time is over.
     pub stop: &'a Arc<AtomicBool>,

@@ -147,7 +147,8 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("libloading", &["ddfuzz-structure"]),
-    ("lzma-rust2", &["ddfuzz-triage"]),
+    // Debug files of distributions; bundled targets.
+    ("lzma-rust2", &["ddfuzz-exec", "ddfuzz-triage"]),
     // Templates of HTML pages.
     ("maud", &["ddfuzz-store"]),
     (

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, compiled};
 use crate::needs;
 
 /// A harness in `desk` that crashes on `(((` and on nothing else; `None`, and said so, without
@@ -23,19 +23,23 @@ fn harness(desk: &Desk, name: &str, sanitizers: &str) -> Option<()> {
     clang(desk, &source, name, sanitizers)
 }
 
-/// Compiles a harness; `None`, and said so, without clang and its libFuzzer.
+/// Compiles a harness, once for all tests; `None`, and said so, without clang and its libFuzzer.
 fn clang(desk: &Desk, source: &Path, name: &str, sanitizers: &str) -> Option<()> {
     needs::program("clang")?;
-    let output = desk
-        .command("clang")
-        .args(["-g", "-O1", sanitizers, "-o", name])
-        .arg(source)
-        .output()
-        .unwrap();
-    if !output.status.success() {
-        needs::missing("libFuzzer", &String::from_utf8_lossy(&output.stderr));
-        return None;
-    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let text = std::fs::read(source).unwrap();
+    let made = compiled::try_once(folder, name, (text, sanitizers), |own| {
+        let program = own.join(name);
+        let mut command = desk.command("clang");
+        command.args(["-g", "-O1", sanitizers, "-o"]);
+        let output = command.arg(&program).arg(source).output().unwrap();
+        if !output.status.success() {
+            needs::missing("libFuzzer", &String::from_utf8_lossy(&output.stderr));
+            return None;
+        }
+        Some(program)
+    })?;
+    desk.put(&made, name);
     Some(())
 }
 

@@ -98,7 +98,7 @@ fn another_build_or_a_target_without_coverage_is_named() {
     let words = format!("--exec forkserver -- {}", other.display());
     let error = call(&words).exits(1).json();
     assert_eq!(error["error"]["kind"], "target");
-    let error = call("--exec inject --target ul").exits(3).json();
+    let error = call("--exec command --target ul").exits(3).json();
     assert_eq!(error["error"]["kind"], "coverage");
     desk.script("test.sh", "exit 0");
     let error = call("--test test.sh").exits(2).json();

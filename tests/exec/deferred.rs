@@ -11,7 +11,7 @@ use crate::programs::{Compiled, compile, running, target};
 fn doing(program: &Compiled, words: &[&str]) -> Target {
     let mut target = target(program);
     target.args = words.iter().map(Into::into).collect();
-    target.limits.cpu = Duration::from_millis(300);
+    target.limits.cpu = Duration::from_millis(100);
     target
 }
 

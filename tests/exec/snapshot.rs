@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Traceable, Way, Written, start};
+use ddfuzz::exec::{
+    CoverageReporting, Ended, Executor, Freshness, Program, Target, Traceable, Way, Written, start,
+};
 
 use crate::filters::list::{FILTERS, MORE_FILTERS};
 use crate::kinds::of_all_kinds;
@@ -326,6 +328,52 @@ fn a_difference_ends_the_trust_and_corrects_earlier_runs() {
     let count = |ended| ends.iter().filter(|end| **end == ended).count();
     assert_eq!(corrected.len(), count(Ended::Exit(7)) + 1);
     assert_eq!(executor.corrected(), []);
+}
+
+#[test]
+fn a_check_that_is_asked_for_corrects_what_was_wrong_until_then() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "peek", Way::Snapshot);
+    while executor.run_some(&[b"a", b"a"]).unwrap().len() < 2 {}
+    executor.check_now().unwrap();
+    assert_eq!(executor.corrected(), [], "nothing was wrong");
+    let wrong = executor.run(b"bc").unwrap().ended;
+    assert_eq!(wrong, Ended::Exit(7), "the program sees no difference");
+    executor.check_now().unwrap();
+    let corrected = executor.corrected();
+    let [(input, run)] = &corrected[..] else {
+        panic!("{corrected:?}");
+    };
+    assert_eq!((&input[..], run.ended), (&b"bc"[..], Ended::Exit(8)));
+    assert_eq!(executor.run(b"bc").unwrap().ended, Ended::Exit(8));
+}
+
+#[test]
+fn a_run_that_finds_a_difference_has_its_own_coverage() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "peek", Way::Snapshot);
+    executor.cover_blocks().unwrap().unwrap();
+    executor.report_coverage(CoverageReporting::Every);
+    for _ in 0..400 {
+        executor.run(b"a").unwrap();
+    }
+    let mut covered = |input: &[u8]| {
+        executor.run(input).unwrap();
+        let [of_run] = executor.covered() else {
+            panic!("coverage of one run");
+        };
+        let counters = of_run.counters.clone();
+        (counters, !executor.corrected().is_empty())
+    };
+    // A difference is found on `b`; the runs that are made again then end with one on `a`.
+    let finding = (0..2000).find_map(|_| {
+        covered(b"a");
+        let (counters, has_corrected) = covered(b"b");
+        has_corrected.then_some(counters)
+    });
+    let (looking, _) = covered(b"b");
+    assert_eq!(finding, Some(looking.clone()));
+    assert_ne!(covered(b"a").0, looking);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::builds::{
 use crate::runs::{Canary, looping, tight, way_of};
 
 /// Processor, wall and memory limits, in milliseconds and MiB: those of the repeats.
-const LIMITS: [(u64, u64, u64); 2] = [(60, 400, 96), (150, 800, 200)];
+const LIMITS: [(u64, u64, u64); 2] = [(50, 400, 96), (100, 800, 200)];
 
 /// Programs that use as much of the processor as they get.
 struct Hogs(Vec<Child>);

@@ -81,7 +81,7 @@ pub fn generous() -> Limits {
 /// Limits for those that do not.
 pub fn tight() -> Limits {
     Limits {
-        cpu: Duration::from_millis(100),
+        cpu: Duration::from_millis(60),
         wall: Duration::from_secs(3),
         memory: 128 << 20,
         ..Limits::default()

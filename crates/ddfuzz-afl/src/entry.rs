@@ -7,16 +7,17 @@ use crate::TrimSearch;
 
 /// The question that AFL++ has to answer next.
 enum Asked {
-    /// Whether the unchanged queue entry has the same coverage when it is run again, which must
-    /// give FAIL.
+    /// Whether the unchanged queue entry has the same coverage when it is run again. The outcome
+    /// must be FAIL (the same coverage); otherwise the trimming ends.
     Whole,
     /// Whether the candidate of the search has the same coverage as the queue entry.
     Candidate,
-    /// None: the trimming has ended.
+    /// There is no question, since the trimming has ended.
     Nothing,
 }
 
-/// State of the trimming of one entry of the AFL++ queue.
+/// State of the trimming of one entry of the AFL++ queue: its search, the outcomes so far, and the
+/// buffer that AFL++ reads.
 pub(crate) struct Entry {
     searches: TrimSearch,
     /// Index of the present search in `searches`; a trimming has one or two searches in sequence.
@@ -24,23 +25,27 @@ pub(crate) struct Entry {
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
-    /// Length of the queue entry before trimming, in bytes.
-    whole: usize,
-    /// The bytes with which the present search began.
+    /// Length of the queue entry as AFL++ gave it, in bytes; candidates are padded to it.
+    untrimmed_len: usize,
+    /// The bytes with which the present search began: the queue entry, or in the second stage the
+    /// best of the first.
     original: Vec<u8>,
+    /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
     /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
     /// reads its minimum length from this buffer, whatever the length of the candidate is.
     buffer: Vec<u8>,
     /// Length of the candidate in `buffer`, in bytes.
     len: usize,
+    /// Largest number of executions that the trimming may take.
     steps: u32,
+    /// Number of outcomes that AFL++ has reported so far.
     outcomes: u32,
 }
 
 impl Entry {
-    /// Starts the trimming of a queue entry with at most `steps` executions; `None` if there is
-    /// nothing to try.
+    /// Starts the trimming of a queue entry with at most `steps` executions; `None` if `steps` is
+    /// 0, or the entry has fewer than two bytes.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
         // An entry of one byte could only become empty, and AFL++ never runs empty entries.
         if original.len() < 2 || steps == 0 {
@@ -52,7 +57,7 @@ impl Entry {
             search: searches.stage(0, original)?,
             cache: Cache::new(Caching::Text),
             asked: Asked::Whole,
-            whole: original.len(),
+            untrimmed_len: original.len(),
             original: original.to_vec(),
             best: original.to_vec(),
             buffer: original.to_vec(),
@@ -67,15 +72,16 @@ impl Entry {
         self.steps
     }
 
-    /// Returns the padded buffer that begins with the candidate, and the length of the candidate.
-    /// After the end of trimming, the candidate is the shortest text that kept the coverage.
+    /// Returns the buffer, which begins with the candidate and is padded with zeros to the length
+    /// of the queue entry, and the length of the candidate. After the end of trimming, the
+    /// candidate is the shortest text that kept the coverage.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the last question; FAIL means the same coverage. The first question
-    /// is about the unchanged entry; without FAIL the trimming ends there. Returns the number of
-    /// outcomes so far, or at the end the maximum number of steps that was announced.
+    /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage. The
+    /// first candidate is the unchanged entry; without FAIL the trimming ends there. Returns the
+    /// number of outcomes so far, or at the end the maximum number of steps that was announced.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.outcomes += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
@@ -94,7 +100,8 @@ impl Entry {
         self.outcomes
     }
 
-    /// Ends the trimming, puts the best into the buffer, and returns the total number of steps.
+    /// Ends the trimming, writes the best into the buffer, and returns the maximum number of steps
+    /// that was announced.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -102,8 +109,8 @@ impl Entry {
         self.steps
     }
 
-    /// Records the outcome of the text in the buffer. If it is FAIL (same coverage), the text
-    /// becomes the best.
+    /// Records the outcome of the candidate in the buffer in the cache. If it is FAIL (same
+    /// coverage), the candidate becomes the best.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
@@ -118,8 +125,8 @@ impl Entry {
         }
     }
 
-    /// Writes the next candidate that must be run into the buffer; returns `false` if there is
-    /// none.
+    /// Writes the next candidate that must be run into the buffer; returns `false` if all searches
+    /// have ended. Candidates whose outcome is known are answered without a run.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -141,7 +148,7 @@ impl Entry {
         }
     }
 
-    /// Starts the second search of the trimming with the best so far; returns `false` if there is
+    /// Starts the next search of the trimming with the best so far; returns `false` if there is
     /// none.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
@@ -153,13 +160,16 @@ impl Entry {
         true
     }
 
-    /// Pads the candidate in the buffer with zeros to the length of the queue entry.
+    /// Stores the length of the candidate in the buffer, and pads it with zeros to the length of
+    /// the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
-        self.buffer.resize(self.whole, 0);
+        self.buffer.resize(self.untrimmed_len, 0);
     }
 
-    /// Returns the outcome of the text in the buffer if it is known without a run; else `None`.
+    /// Returns the outcome of the candidate in the buffer if it is known without a run: PASS for
+    /// the empty text and for one longer than the best, else the outcome of an earlier test; `None`
+    /// if it was not tested.
     fn known(&self) -> Option<Outcome> {
         // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Settings, Trimmer};
 
-/// Prints a message to stderr; a failure to do so is ignored.
+/// Prints `ddfuzz-afl: `, the message and a line end to stderr; a failure to do so is ignored.
 fn say(line: &str) {
     // A failure to print is ignored.
     let _ = writeln!(std::io::stderr(), "ddfuzz-afl: {line}");
@@ -50,7 +50,8 @@ pub extern "C" fn afl_custom_init(_afl: *mut c_void, _seed: c_uint) -> *mut c_vo
     state_of(Trimmer::new(settings.unwrap_or_default()))
 }
 
-/// Makes the state of a library instance from a trimmer. It must be freed by [`afl_custom_deinit`].
+/// Converts a trimmer to the state pointer of a library instance, which must be freed by
+/// [`afl_custom_deinit`].
 pub fn state_of(trimmer: Trimmer) -> *mut c_void {
     Box::into_raw(Box::new(trimmer)).cast()
 }
@@ -92,7 +93,8 @@ pub unsafe extern "C" fn afl_custom_init_trim(
 
 /// Stores the address of the candidate, which is never null, at `out_buf`, and returns its length
 /// in bytes. The candidate is valid until the next call with this `data`. The length is 0, and
-/// AFL++ then skips the candidate, only if [`afl_custom_init_trim`] returned 0 or was not called.
+/// AFL++ then skips the candidate, only if [`afl_custom_init_trim`] returned 0 or was not called,
+/// after an internal error, or if `out_buf` is null; in the last case nothing is stored.
 ///
 /// # Safety
 /// `data` is a result of [`afl_custom_init`]; `out_buf` is null, or a pointer can be written there.

@@ -79,8 +79,8 @@ impl Default for TrimSearch {
     }
 }
 
-/// Deletes blocks from the front to the end, first blocks of 1/16 of the entry, and then blocks of
-/// half that size, and so on, in the order of AFL's own trimming.
+/// A search that deletes blocks from the front to the end: first blocks of 1/16 of the entry, then
+/// blocks of half that size, and so on, in the order of AFL's own trimming.
 ///
 /// The coverage of a run counts how often code is executed in classes of counts. Repeated data can
 /// be deleted until the count falls into a lower class. Large blocks use this allowance better than
@@ -88,9 +88,10 @@ impl Default for TrimSearch {
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {
     best: Config,
-    /// Sizes in bytes of the blocks that remain to be deleted, the present size first.
+    /// Sizes in bytes of the blocks that are still to be deleted, largest first; the first one is
+    /// the present size.
     sizes: Vec<usize>,
-    /// Position of the present block in the best, in bytes.
+    /// Offset of the present block in the best text so far, in bytes.
     at: usize,
 }
 

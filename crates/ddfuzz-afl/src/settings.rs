@@ -1,4 +1,5 @@
-//! Settings from environment variables, and the default number of steps of an entry.
+//! Settings of the trimming library from environment variables, and the default number of steps
+//! (executions) for an entry.
 
 use std::ffi::{OsStr, OsString};
 
@@ -65,10 +66,13 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming deletes first blocks of 1/16 of the length, finally of 1/1024, but none
-/// below 4 bytes (`TRIM_START_STEPS`, `TRIM_END_STEPS` and `TRIM_MIN_BYTES` in its `config.h`).
+/// AFL's own trimming begins with blocks of the entry's length (as a power of two) divided by this
+/// number (`TRIM_START_STEPS` in its `config.h`).
 const FIRST_DIVISOR: usize = 16;
+/// AFL's own trimming ends with blocks of the entry's length, rounded up to a power of two, divided
+/// by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
 const LAST_DIVISOR: usize = 1024;
+/// Smallest block that AFL's own trimming deletes, in bytes (`TRIM_MIN_BYTES`).
 const MIN_BLOCK: usize = 4;
 
 /// The default number of steps (executions) is this multiple of the steps of AFL's own trimming,

@@ -4,7 +4,7 @@ use ddfuzz_delta::Outcome;
 
 use crate::{Settings, entry::Entry, settings::default_steps};
 
-/// Trims one queue entry after another; it is the whole state of the library.
+/// Trims one queue entry after another; holds all state of the library.
 ///
 /// ```
 /// use ddfuzz_delta::Outcome;
@@ -64,8 +64,8 @@ impl Trimmer {
         self.steps
     }
 
-    /// Returns the candidate to run in this step; after the last step, the best. It is empty only
-    /// without a queue entry.
+    /// Returns the candidate to run in this step; after the last step, the shortest text that kept
+    /// the coverage. It is empty only without a queue entry.
     ///
     /// The first candidate is the entry itself. If it does not have the same coverage again, the
     /// coverage varies from run to run, and the trimming ends.
@@ -94,9 +94,9 @@ impl Trimmer {
         }
     }
 
-    /// Stops all trimming after a panic, and returns the number of steps of the present entry,
-    /// which ends its trimming. The state that the panic left is never used or freed, because that
-    /// could panic again.
+    /// Stops all trimming for good, after a panic, and returns the number of steps of the present
+    /// entry, which ends its trimming. The state that the panic left is never used or freed,
+    /// because that could panic again.
     pub fn give_up(&mut self) -> u32 {
         self.gave_up = true;
         std::mem::forget(self.entry.take());

@@ -1,6 +1,6 @@
-//! The state of a campaign: which groups are known and how many runs ended in each. [`CampaignState`]
-//! commits findings in the order of their runs and stores the inputs that are worth it;
-//! [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
+//! The state of a campaign: which groups are known and how many runs ended in each.
+//! [`CampaignState`] commits findings in the order of their runs and stores the inputs that are
+//! worth it; [`Checkpoint`] (`state.json`) carries the counts from one call to the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Number of minor keys in a group for each of which an input is stored.
+/// Greatest number of minor keys of a group of which the first input is stored.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// A finding whose input is stored.
@@ -23,8 +23,8 @@ pub(crate) struct Stored {
     pub(crate) founds: bool,
 }
 
-/// Minor keys and least size of the stored inputs of a group, without inputs that only a
-/// minimization has met.
+/// The minor keys of a group's stored inputs, and the size of the smallest one. Inputs that only a
+/// minimization has met are not counted.
 #[derive(Debug, Default)]
 struct StoredInputs {
     minors: HashSet<String>,
@@ -47,14 +47,16 @@ impl StoredInputs {
     }
 }
 
-/// Name of a group: kind, major key (12 hex digits), and the utility in a study of many utilities.
+/// Name of a group: kind, major key (12 hex digits), and in a study of many utilities the utility
+/// (`None` in other campaigns).
 type GroupName = (Kind, String, Option<String>);
 
 fn utility(crash: &Crash) -> Option<String> {
     crash.of.as_ref().map(|subject| subject.utility.clone())
 }
 
-/// Returns kind and major key (12 hex digits) of the group to which the result of a run belongs.
+/// Returns the kind and the major key (12 hex digits) of the group to which a classified run
+/// belongs.
 pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     match what {
         Classified::Known { kind, major } => (*kind, major.short()),
@@ -69,17 +71,19 @@ pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
     pub(crate) checkpoint: Checkpoint,
-    /// Groups that have a founder, because a run of this campaign found them or they existed before
-    /// it. A group that only a minimization slipped into may still get a run as its founder.
+    /// The stored inputs of each group that has a founder, because a run of this campaign found it
+    /// or it existed before. A group that only a minimization slipped into may still get a run as
+    /// its founder.
     founded: HashMap<GroupName, StoredInputs>,
-    /// Numbers of runs that this process has written to the records of groups, by kind and major
-    /// key.
+    /// Number of runs that this process last wrote to the record of each group, by kind and major
+    /// key (12 hex digits); groups whose number has not changed are not written again.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
 
 impl<'a> CampaignState<'a> {
-    /// Reads the checkpoint and the stored groups of the output directory.
+    /// Creates the state from the checkpoint and the stored groups of the output directory. In the
+    /// first call, and after a completed one, all groups of crashes that exist count as known.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -132,8 +136,9 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Commits a finding of a run: counts it in its group, and stores its input if the group needs
-    /// it. Returns the entry if the input is stored, else `None`.
+    /// Commits a finding of a run: counts it in its group, and stores its input if its minor key is
+    /// new and one of the first 16 of the group, or if it is a crash smaller than all stored inputs
+    /// of the group. Returns the entry if the input is stored, else `None`.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -143,8 +148,8 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding with its origin: counts it in its group, and stores its input if the group
-    /// needs it. Returns the entry if the input is stored, else `None`.
+    /// Commits a finding of the origin `found` as [`CampaignState::commit`] does. Returns the entry
+    /// if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -180,7 +185,8 @@ impl<'a> CampaignState<'a> {
         self.unsaved
     }
 
-    /// Saves the checkpoint, and the numbers of runs in the records of groups.
+    /// Saves the checkpoint (`state.json`), and writes the numbers of runs that have changed to the
+    /// records of their groups.
     pub(crate) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {
@@ -200,8 +206,8 @@ impl<'a> CampaignState<'a> {
         Ok(())
     }
 
-    /// Records that the call is complete. If all runs of `--runs` are committed, the next call
-    /// counts its runs from 0 again.
+    /// Records in the checkpoint that the call is complete and has reported its new groups, and
+    /// saves it. If all runs of `--runs` are committed, the next call counts its runs from 0 again.
     pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.reported = true;
@@ -209,7 +215,8 @@ impl<'a> CampaignState<'a> {
         self.save()
     }
 
-    /// Returns the entries to minimize next, in order, over all groups ([`schedule::pending`]).
+    /// Returns the entries to minimize next, the most urgent first, at most one for each group;
+    /// `last` adds those that are minimized after all others ([`schedule::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,
@@ -230,35 +237,40 @@ impl<'a> CampaignState<'a> {
     }
 }
 
-/// The checkpoint of a campaign (`state.json`): everything that no other file holds.
+/// The checkpoint of a campaign (`state.json`), by which the next call continues it: counts of
+/// runs, and hashes of what the inputs are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed yet.
     pub(crate) next: u64,
-    /// Number of the first of the runs that are counted together for `--runs`, over several calls.
+    /// Number of the campaign's run at which the present count for `--runs` begins; several calls
+    /// may share this count.
     pub(crate) count_start: u64,
-    /// Number of the first run after those counted together for `--runs`; `None` if these are
-    /// complete or without limit.
+    /// Number of the first run after those that `--runs` asks for; `None` if these are complete, or
+    /// their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex digits).
+    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex
+    /// digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
     /// change. `None` in campaigns that make no inputs.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
-    /// Hash of the seeds; `None` without seeds. The input of a run depends on them.
+    /// Hash of the seeds' contents; `None` without seeds. The inputs of runs depend on the seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<String>,
     /// Hash of the words of the dictionaries; `None` without a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
-    /// Words taken from the program; a rebuilt program does not change them.
+    /// Words taken from the program when the campaign began, which mutations write into inputs; a
+    /// rebuilt program does not change them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
     /// completed call has reported.
     pub(crate) known_before: BTreeSet<String>,
-    /// Number of runs before run `count_start` that crashed in each group, by major key.
+    /// Number of runs before run `count_start` that crashed in each group, by major key (12 hex
+    /// digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
     /// Whether the last call was completed, and so has reported the new groups.
@@ -289,12 +301,14 @@ impl Checkpoint {
         self.count_runs(kind, major, 1);
     }
 
-    /// Adds `runs` to the number of runs that showed the crash of the group `major`.
+    /// Adds `runs` to the number of runs that ended in a group, given by its kind and its major key
+    /// (12 hex digits).
     pub(crate) fn count_runs(&mut self, kind: Kind, major: String, runs: u64) {
         *self.seen.entry(kind).or_default().entry(major).or_default() += runs;
     }
 
-    /// Raises the number of runs that ended in a group to `runs`, if it is lower.
+    /// Raises the number of runs that ended in a group, given by kind and major key (12 hex
+    /// digits), to `runs`, if it is lower.
     pub(crate) fn raise_count(&mut self, kind: Kind, major: String, runs: u64) {
         if runs > 0 {
             let seen = self.seen.entry(kind).or_default().entry(major).or_default();
@@ -302,8 +316,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs since run `count_start` that crashed in a group known before, or
-    /// one for whose major key `is_known` returns true.
+    /// Returns the number of runs since run `count_start` that crashed in a group of
+    /// `known_before`, or in a group for whose major key `is_known` returns true.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes
@@ -312,7 +326,7 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a progress with the counts of this checkpoint; its times and rates are 0.
+    /// Returns a [`Progress`] with the counts of this checkpoint; its other fields are 0 or empty.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {

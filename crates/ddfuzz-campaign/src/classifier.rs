@@ -11,10 +11,11 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Time between two requests for the keys that other workers have stored.
+/// Least time between two requests to the crash sink for the keys that are stored.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
-/// Classifies the runs of one worker by triage: crash, hang, memory blow-up, flaky or known.
+/// Classifies the runs of one worker by triage: passed, crash, hang, memory blow-up, flaky crash,
+/// or a failure whose keys were reported before.
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
@@ -24,8 +25,8 @@ pub(crate) struct RunClassifier {
     /// By major key of a group of crashes: size in bytes of the smallest input that was reported
     /// with a full crash record.
     least: HashMap<Key, u64>,
-    /// Whether each hang is reported with a full crash record, even if its minor key was reported
-    /// before.
+    /// Whether each hang is reported with a full crash record; else only the first of each minor
+    /// key.
     hangs_in_full: bool,
 }
 
@@ -51,7 +52,7 @@ impl RunClassifier {
     }
 
     /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; `None`
-    /// if the run passed.
+    /// if the run passed. A suspicious run is repeated under triage.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -120,14 +121,15 @@ impl RunClassifier {
     }
 }
 
-/// Checks whether the run ended with an exit status that is no crash, so that only its output could
-/// make it one.
+/// Checks whether `ended` is an exit with a status that does not count as a crash; then only what
+/// the program printed could make the run a crash.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
-/// Builds the record of a crash that did not happen again. `preceding`: the inputs that the same
-/// process has run before; what it remembers of them may be why it crashed.
+/// Builds the record of a crash that did not happen again, from the copies that the dying process
+/// made of itself, if there are any. `preceding`: the inputs that the same process had run before;
+/// what it remembered of them may be why it crashed.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
@@ -140,7 +142,8 @@ fn flaky_record(
     }
 }
 
-/// The class of a run that did not pass, with its crash record unless its group is known.
+/// The result of classifying a run that did not pass: its crash record, or only its group if the
+/// record was reported before.
 pub(crate) enum Classified {
     /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or a
     /// crash by a smaller input than all that the worker has reported of its group; if hangs are
@@ -158,7 +161,8 @@ pub(crate) enum Classified {
 }
 
 impl Classified {
-    /// Checks whether the input may have to be stored: it is not if its keys were reported before.
+    /// Checks whether the crash record was not reported before, so that the input may have to be
+    /// stored.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -185,17 +189,20 @@ pub(crate) struct Suspect<'a> {
     /// How the run ended; `None` if the fuzzer does not tell. A run of an unknown end that does
     /// not fail again is dropped.
     pub(crate) ended: Option<Ended>,
-    /// What the executor has observed of the run.
+    /// Observations of the run by the fuzzer's executor, for the record of a crash that does not
+    /// happen again.
     pub(crate) observed: FailedRun,
 }
 
 /// The result of submitting a [`Suspect`] to a crash sink.
 pub(crate) enum Submission {
-    /// The input was stored: its minor key is new, or it is smaller than what was stored.
+    /// The input was stored, since its minor key is new in its group or it is smaller than the
+    /// stored inputs: the new entry, and its crash record.
     Stored(EntryId, Box<Crash>),
     /// The run was counted in its group, and the input was not stored.
     Counted,
-    /// The run is no crash, or does not crash again and had no known end.
+    /// Nothing was counted or stored: the run is no crash, or it did not crash again and the fuzzer
+    /// did not tell how it had ended.
     Dropped,
 }
 
@@ -204,7 +211,8 @@ pub(crate) enum Submission {
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// By kind, major and minor key: inputs of at least this number of bytes are not stored.
+    /// Size limits by kind, major key and minor key: inputs of at least this number of bytes are
+    /// not stored.
     known: HashMap<(Kind, Key, Key), u64>,
     /// When the sink was last asked for the known keys; `None` before the first time.
     asked: Option<Instant>,
@@ -256,7 +264,8 @@ impl SuspectClassifier {
         }
     }
 
-    /// Submits a suspect that cannot be classified now to the crash sink, as a flaky crash.
+    /// Submits a suspect that does not fail again, or cannot be classified now, to the crash sink
+    /// as a flaky crash; drops it if how its run ended is unknown.
     pub(crate) fn submit_unclassified<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -303,13 +312,14 @@ impl SuspectClassifier {
         })
     }
 
-    /// Checks whether a run that ended in this way may be a crash, and is worth classifying.
+    /// Checks whether a run that ended as `ended` says may be a crash, a hang or a memory blow-up,
+    /// so that it is to be classified.
     pub(crate) fn suspects(&self, ended: Ended) -> bool {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }
 
-    /// Checks whether an input of `size` bytes with these keys is only counted, and not stored.
-    /// Asks the sink for all known keys if that was not done within the last second, since a
+    /// Checks whether an input of `size` bytes with these keys is only counted, and not stored. If
+    /// the last request is more than a second old, asks the sink for all known keys first, since a
     /// minimization that has ended may change from which size on inputs are not stored.
     fn is_known<D: CrashSink>(
         &mut self,
@@ -333,17 +343,18 @@ impl SuspectClassifier {
 /// What an executor has observed of a run that did not pass.
 #[derive(Clone, Default)]
 pub struct FailedRun {
-    /// How the run ended, by signal, exit status or limit; `None` if no run is recorded.
+    /// How the run ended; `None` if no failed run is recorded.
     pub ended: Option<Ended>,
-    /// Snapshots that the dying process has taken of itself; `None` if there are none.
+    /// Copies of registers, maps and stacks that the dying process has taken of itself; `None` if
+    /// there are none.
     pub copies: Option<Arc<CrashSnapshots>>,
     /// Inputs that the same process had run before, oldest first.
     pub preceding: Vec<Base64>,
 }
 
-/// A shared slot in which an executor leaves its observations of the last run that did not pass.
-/// An objective takes them for the records of crashes that do not happen again. Clones share the
-/// slot.
+/// A slot for the observations of one failed run: an executor puts those of the last run that did
+/// not pass into it, and an objective takes them for the record of a crash that does not happen
+/// again. Clones share the slot.
 #[derive(Clone, Default)]
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 

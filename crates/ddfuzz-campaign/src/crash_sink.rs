@@ -1,5 +1,6 @@
-//! The traits by which fuzzers store crashes and get groups to minimize: [`StoreWriter`] writes into
-//! an output directory, [`CrashSink`] also knows its groups, [`RunCounter`] also counts runs.
+//! The traits by which fuzzers store crashes and get groups to minimize: [`StoreWriter`] writes
+//! into an output directory, [`RunCounter`] also records numbers of runs there, [`CrashSink`] also
+//! decides which inputs are stored and which group is minimized next.
 
 use std::ops::Deref;
 use std::sync::Mutex;
@@ -35,7 +36,7 @@ pub struct Report<'a> {
     pub crash: &'a Crash,
     /// Bytes of the input.
     pub input: &'a [u8],
-    /// Number of the fuzzer's run, from 0.
+    /// Number of the run in the fuzzer, from 0.
     pub run: u64,
     /// Name that the fuzzer gives the input.
     pub name: &'a str,
@@ -46,7 +47,8 @@ pub struct Report<'a> {
 ///
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
-    /// Returns the keys of which inputs are stored, one for each group and minor key.
+    /// Returns the keys of which inputs are stored, one [`KnownKey`] for each minor key of each
+    /// group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
@@ -58,15 +60,17 @@ pub trait CrashSink: StoreWriter {
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
-    /// Counts `runs` more runs that ended in a known group.
+    /// Adds `runs` to the number of runs that ended in a known group.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
-    /// Returns the next entry to minimize, reserved for the caller until it is
-    /// [released](CrashSink::release); `None` if there is none.
+    /// Returns the next entry to minimize, at most one of a group, and reserves it for the caller
+    /// until it is [released](CrashSink::release); `None` if no unclaimed group has one.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
-    /// Releases a claimed entry. `ended`: its minimization is complete, and is not continued from its
-    /// log. `spent`: how long the caller has worked on it.
+    /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
+    /// group may be claimed next; otherwise the entry can be claimed again, and its minimization
+    /// continues from its log. `spent`: how long the caller has worked on it; of groups with the
+    /// same priority, one that has taken less time is claimed first.
     fn release(&mut self, id: &EntryId, ended: bool, spent: Duration) -> Result<(), StoreError>;
 }
 
@@ -83,7 +87,7 @@ pub trait StoreWriter: Send {
     /// ([`Store::write_minimized`]).
     fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError>;
 
-    /// Writes the script that reproduces an entry's crash ([`Store::write_reproduce`]).
+    /// Writes the script that reproduces an entry's crash on `target` ([`Store::write_reproduce`]).
     fn write_reproduce(&mut self, id: &EntryId, target: &Target) -> Result<(), StoreError>;
 
     /// Records how an entry's minimization ended ([`Store::write_outcome`]).
@@ -136,8 +140,8 @@ impl RunCounter for Store {
     }
 }
 
-/// Writes through a store that other threads write to as well (`&Mutex<Store>`, `Arc<Mutex<Store>>`).
-/// The mutex is locked only for the time of each call.
+/// Writes through a store that other threads write to as well (`&Mutex<Store>`,
+/// `Arc<Mutex<Store>>`). The mutex is locked only for the time of each call.
 pub struct SharedStore<B> {
     store: B,
     reader: Reader,

@@ -1,10 +1,10 @@
 //! Dictionaries in the format of AFL's and libFuzzer's `-x`: one word in each line, `name="value"`.
 //!
-//! The name is optional and ignored; it may end in `@level` (AFL's), and words of every level are used.
-//! In the value, `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and `\n`, `\r` and
-//! `\t` mean the same as in C, as in libFuzzer since version 16. Empty lines and lines that begin with
-//! `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) is not used: it panics at bytes that
-//! are not UTF-8, and misreads invalid escapes.
+//! The name is optional and ignored; it may end in `@level` (AFL's), and words of every level are
+//! used. In the value, `\\`, `\"` and `\xHH` stand for a backslash, a quote and any byte, and `\n`,
+//! `\r` and `\t` mean the same as in C, as in libFuzzer since version 16. Empty lines and lines
+//! that begin with `#` are comments. LibAFL's own reader (`Tokens::add_from_file`) is not used: it
+//! panics at bytes that are not UTF-8, and misreads invalid escapes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use crate::seeds::hash_all;
 use ddfuzz_model::files::regular::{self, Unread};
 
-/// Greatest size of a dictionary, in bytes.
+/// Greatest size of a dictionary file, in bytes; a larger file is refused.
 const MOST_BYTES: u64 = 16 << 20;
-/// Greatest length of a word, in bytes, as in AFL++ (`MAX_DICT_FILE`).
+/// Greatest length of a word, in bytes, as in AFL++ (`MAX_DICT_FILE`); a longer word is an error.
 const LONGEST: usize = 128;
 
 /// Why a dictionary cannot be used.
@@ -52,7 +52,7 @@ pub enum Malformed {
     /// Text follows the value.
     #[error("there is text after the value; write a quote inside of it as \\\"")]
     TrailingText,
-    /// The text before the value is not a name and `=`.
+    /// There is text before the value other than a name and `=`.
     #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
     /// The value contains an unknown escape.
@@ -97,7 +97,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Vec<u8>>, (usize, Malformed)> {
     Ok(words)
 }
 
-/// Parses a line without surrounding blanks into its word.
+/// Parses one line of a dictionary, without surrounding blanks, and returns the bytes of its word.
 fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     let quote = line.iter().position(|byte| *byte == b'"');
     let (name, value) = line.split_at(quote.ok_or(Malformed::NoValue)?);
@@ -130,8 +130,8 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// Parses an escape, given without its backslash, into its byte and the text after it; `None` if it
-/// is unknown.
+/// Parses an escape in the value of a word. `text` begins after the backslash; returns the byte
+/// that the escape stands for, and the text after the escape; `None` if the escape is unknown.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {
@@ -191,7 +191,7 @@ impl Words {
         all.map(|word| &word.bytes[..])
     }
 
-    /// Returns the number of words.
+    /// Returns the number of words of all sources.
     pub fn len(&self) -> usize {
         self.all.len()
     }

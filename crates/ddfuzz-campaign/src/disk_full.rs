@@ -16,7 +16,7 @@ use ddfuzz_store::{StoreError, report::size};
 const SHORTEST: Duration = Duration::from_millis(200);
 /// The longest pause between two tries of a write on a full disk.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Number of free bytes from which on a disk no longer counts as full.
+/// Number of free bytes from which on a disk counts as having space again (1 MiB).
 const ENOUGH: u64 = 1 << 20;
 /// Time between two checks, during a pause, whether the user has stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -81,11 +81,11 @@ impl DiskFullError for CampaignError {
     }
 }
 
-/// Pauses workers while the disk is full.
+/// Pauses workers while the disk is full; [`DiskWait`] closes and opens it.
 #[derive(Debug, Default)]
 pub struct PauseGate {
     closed: AtomicBool,
-    /// Milliseconds for which workers were paused, without a present pause.
+    /// Milliseconds for which workers were paused, without a pause that still lasts.
     paused_ms: AtomicU64,
 }
 
@@ -103,23 +103,24 @@ impl PauseGate {
     }
 }
 
-/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until they
-/// succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
+/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until
+/// they succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
 pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
     /// When waiting ends; `None` means no limit.
     end: Option<Instant>,
     gate: &'a PauseGate,
     pause: Duration,
-    /// Whether to wait at all; else a full disk is an error like any other.
+    /// Whether to wait for space at all; if false, a full disk is an error like any other.
     pub(crate) patient: bool,
-    /// Since when the disk is full, and the path that could not be written; `None` if it is not full.
+    /// Since when the disk is full, and the path that could not be written; `None` if it is not
+    /// full.
     full: Option<(Instant, PathBuf)>,
 }
 
 impl<'a> DiskWait<'a> {
-    /// Creates a wait without time limit, which ends when `stop` turns true; `gate` pauses the
-    /// workers meanwhile.
+    /// Creates a `DiskWait` without time limit, which stops waiting when `stop` turns true; `gate`
+    /// pauses the workers meanwhile.
     pub fn new(stop: &'a AtomicBool, gate: &'a PauseGate) -> DiskWait<'a> {
         DiskWait {
             stop,
@@ -131,21 +132,22 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Limits the waiting: it ends at `end`.
+    /// Sets when waiting for space ends; `None` means no limit.
     pub fn until(self, end: Option<Instant>) -> DiskWait<'a> {
         DiskWait { end, ..self }
     }
 
-    /// Sets whether to wait for space at all; else a full disk is an error like any other.
+    /// Sets whether to wait for space at all; if false, a full disk is an error like any other.
     pub fn patient(self, patient: bool) -> DiskWait<'a> {
         DiskWait { patient, ..self }
     }
 
-    /// Repeats `write` while it fails because the disk is full. `say` gets one message when the disk is
-    /// full and one when it has space again.
+    /// Repeats `write` while it fails because the disk is full, and returns its result. `say` gets
+    /// one message for the user when the disk is full and one when it has space again.
     ///
     /// # Errors
-    /// The error of `write`; that of a full disk only if the user has stopped or the time is over.
+    /// The error of `write`; that of a full disk only if the user has stopped, the time is over, or
+    /// waiting is off.
     pub fn with_space<T, E: DiskFullError>(
         &mut self,
         say: &mut dyn FnMut(&str),
@@ -164,9 +166,9 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Pauses if `error` is that of a full disk. Returns true if the write is to be tried again:
-    /// not after other errors, and not if the user has stopped, the time is over, or waiting is
-    /// off.
+    /// If `error` is that of a full disk, closes the gate for the workers and pauses 0.2 to 2
+    /// seconds. Returns true if the write is to be tried again: not after other errors, and not if
+    /// the user has stopped, the time is over, or waiting is off.
     pub fn wait_after<E: DiskFullError>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
@@ -189,8 +191,8 @@ impl<'a> DiskWait<'a> {
         !self.is_over()
     }
 
-    /// Pauses if `result` is the error of a full disk, and returns true if the write is to be tried
-    /// again. Records a good result as a successful write.
+    /// If `result` is an error, does what [`DiskWait::wait_after`] does, and returns true if the
+    /// write is to be tried again. Records an `Ok` as a successful write, and returns false.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
@@ -205,9 +207,9 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Records a successful write, which lets the workers go on if the disk was full and has space again.
-    /// `again`: the same write failed before, which proves that there is space; any other write may
-    /// have needed less, so that the free bytes decide.
+    /// Records a successful write. If the disk was full and has space again, opens the gate for the
+    /// workers. `again`: the same write failed before, so there is space; after any other write the
+    /// free bytes decide (1 MiB), since it may have needed less.
     pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
         let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
         let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);
@@ -220,7 +222,7 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Checks whether the time was over before the disk had space.
+    /// Checks whether the time limit for waiting is over and the disk is still full.
     pub fn is_given_up(&self) -> bool {
         self.full.is_some() && self.is_late()
     }

@@ -25,7 +25,7 @@ pub enum CampaignError {
         now: u64,
     },
     /// A system call failed, such as opening a port for the workers, or the target's record could
-    /// not be encoded.
+    /// not be encoded as JSON.
     #[error("{what}: {source}")]
     System {
         /// The operation that failed.
@@ -38,13 +38,13 @@ pub enum CampaignError {
     NotJoined {
         /// Address at which the broker was expected.
         address: std::net::SocketAddr,
-        /// Why it cannot be joined.
+        /// Why the other campaign cannot be joined.
         why: String,
     },
     /// The workers cannot reach each other.
     #[error("the workers cannot be connected: {0}")]
     Network(String),
-    /// A worker has failed for this reason, or all workers have died.
+    /// A worker has reported this reason why it cannot continue, or all workers have died.
     #[error("a worker has failed: {0}")]
     Worker(String),
     /// The output directory belongs to a campaign on another target.
@@ -62,8 +62,8 @@ pub enum CampaignError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A thread that minimizes, or that examines inputs, has panicked; the panic is printed on
-    /// stderr.
+    /// A thread that minimizes, or that examines the inputs of a watch, has panicked; the panic is
+    /// printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds than it was started with.
@@ -77,7 +77,7 @@ pub enum CampaignError {
     /// The campaign is resumed with other dictionaries than it was started with.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
-    /// A minimization failed, for a reason other than its target.
+    /// A minimization failed or was interrupted, for the reason that the inner error says.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
 }

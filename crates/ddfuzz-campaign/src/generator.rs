@@ -1,11 +1,12 @@
-//! The classic generator of the fuzz studies: random characters, printable or all, with or without NUL,
-//! with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
+//! The classic generator of the fuzz studies: random characters, printable or all, with or without
+//! NUL, with or without line ends (Miller, Fredriksen and So, 1990; ISSTA, section 5).
 //!
-//! The name of an input (kind, seed, length) determines its bytes, on any machine: the random bytes are
-//! the extendable output of blake3. [`Stream`] produces them, also for [`InputName::write_into`].
+//! The name of an input (kind, seed, length) determines its bytes, on any machine: the random bytes
+//! are the extendable output of blake3. [`Stream`] produces them, also for
+//! [`InputName::write_into`].
 //!
-//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in which
-//! keys and epilogs are written.
+//! [`Preset`]s are the inputs of the published studies; [`unescape`] reads the escapes of C, in
+//! which keys and epilogs are written.
 
 mod preset;
 
@@ -76,7 +77,7 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the input into `buffer`.
+    /// Rebuilds the input of this name: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let mut stream = self.stream();
@@ -121,15 +122,15 @@ impl Characters {
     }
 }
 
-/// Where the lines of an input end, in addition to newlines among its characters.
+/// Where line ends are added to an input, beside newlines among its characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lines {
     /// No line ends are added.
     None,
     /// Lines end at random distances, whose scale differs from input to input.
     Scaled,
-    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The length of
-    /// such an input is a number of lines.
+    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The
+    /// length of such an input is a number of lines.
     Strings {
         /// Each line has fewer characters than this number; 1 gives empty lines. Never 0.
         below: u32,
@@ -141,14 +142,15 @@ pub enum Lines {
 pub struct Kind {
     /// Characters of the input.
     pub characters: Characters,
-    /// Whether NUL is among the characters (`fuzz -0`).
+    /// Whether NUL is one of the characters (`fuzz -0`).
     pub nul: bool,
     /// Where lines end, in addition to newlines among the characters.
     pub lines: Lines,
 }
 
 impl Kind {
-    /// The kinds of inputs that campaigns draw, in a fixed order.
+    /// The eight kinds of inputs that campaigns draw, in a fixed order: printable or all
+    /// characters, with or without NUL, without added line ends or with scaled ones.
     pub const ALL: [Kind; 8] = {
         const fn kind(index: u8) -> Kind {
             Kind {
@@ -169,7 +171,8 @@ impl Kind {
         ]
     };
 
-    /// Maps each value of a random byte to a character, as evenly as possible.
+    /// Returns a table that maps each value of a random byte to a character of this kind, as evenly
+    /// as possible.
     pub(super) fn alphabet(self) -> [u8; 256] {
         let with_newline = self.characters != Characters::All;
         let mut characters: Vec<u8> = self
@@ -249,7 +252,7 @@ pub struct Stream {
     rest: Rest,
 }
 
-/// The part of the input that was not read yet.
+/// The part of the input that a [`Stream`] has not produced yet.
 #[derive(Debug)]
 enum Rest {
     /// `left` bytes, to which no newlines are added.
@@ -257,7 +260,7 @@ enum Rest {
     /// `left` bytes, with newlines at random distances.
     Scaled {
         left: u64,
-        /// Number of bytes before the next newline.
+        /// Number of bytes up to the next added newline.
         to_end: u64,
         scale: u64,
         distances: Distances,
@@ -272,14 +275,15 @@ enum Rest {
     },
 }
 
-/// Returns the next random number from a source of random bytes.
+/// Returns the next random number, of 64 bits, from a source of random bytes.
 fn number_from(random: &mut blake3::OutputReader) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 
-/// Source of random distances between line ends, separate from that of the characters.
+/// Source of the random distances between line ends; it is separate from that of the characters, so
+/// that neither depends on how much of the other was read.
 #[derive(Debug)]
 struct Distances(blake3::OutputReader);
 
@@ -289,7 +293,7 @@ impl Distances {
     }
 }
 
-/// Random bytes from which an input is drawn.
+/// `N` random bytes from which the kind, seed and length of an input are read.
 pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Draw<N> {
@@ -394,8 +398,8 @@ impl Read for Stream {
     }
 }
 
-/// Returns the smaller of two numbers of bytes: what is left of the input, and the free space of a
-/// buffer.
+/// Returns how many bytes can be written now: the smaller of `left` (bytes left of the input) and
+/// `free` (bytes free in the buffer).
 fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
@@ -436,8 +440,8 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     Ok(bytes)
 }
 
-/// Decodes an escape, given without its backslash; returns its byte and the number of its
-/// characters. `None` if C has no such escape.
+/// Decodes one escape of C; `after` begins after its backslash. Returns its byte and the number of
+/// characters after the backslash. `None` if C has no such escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {
@@ -458,8 +462,8 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Parses at most `most` digits; returns the number, and the count of its digits. `None` without
-/// digits, or if the number is over 255.
+/// Parses at most `most` leading digits of `text` in base `radix`; returns the number and the count
+/// of its digits. `None` without digits, or if the number is over 255.
 fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
     let digits = text
         .iter()

@@ -40,7 +40,7 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the keystrokes into `buffer`.
+    /// Rebuilds the input of this name: replaces the content of `buffer` by the bytes of its keys.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");
@@ -54,11 +54,12 @@ impl KeystrokesName {
 }
 
 const SIGNS: &[u8] = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
-/// Control keys that no terminal handles itself: all from ^@ on, except ^C, ^D, ^I, ^M, ^Q, ^S, ^Z,
-/// ^[ and ^\.
+/// Control keys that have no kind of their own in [`KINDS`]: all from ^@ to ^_ except those of
+/// [`SIGNALS`], and ^D, ^I, ^M and ^[. In its usual mode a terminal handles some of them itself,
+/// such as ^U and ^W.
 const CONTROLS: &[u8] =
     b"\x00\x01\x02\x05\x06\x07\x08\x0a\x0b\x0c\x0e\x0f\x10\x12\x14\x15\x16\x17\x18\x19\x1d\x1e\x1f";
-/// Control keys that a terminal handles itself: ^C, ^Q, ^S, ^Z and ^\.
+/// Control keys by which a terminal sends a signal or stops its output: ^C, ^Q, ^S, ^Z and ^\.
 const SIGNALS: &[u8] = b"\x03\x11\x13\x1a\x1c";
 /// Escape sequences of cursor keys as xterm sends them, in both of its modes.
 const CURSORS: [&str; 14] = [
@@ -78,8 +79,9 @@ const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 /// A function that writes one random key of a certain kind.
 type WriteKey = fn(&mut Random, &mut Vec<u8>);
 
-/// The kinds of keys, each with its weight. The commands of most programs are letters, signs and
-/// control keys; keys that end a session are rare, so that sessions last.
+/// The kinds of keys, each with its weight and the function that writes such a key. The commands of
+/// most programs are letters, signs and control keys; keys that end a session are rare, so that
+/// sessions last.
 const KINDS: [(u64, WriteKey); 20] = [
     (300, |random, out| out.push(random.letter())),
     (150, |random, out| out.push(random.one_of(SIGNS))),
@@ -123,27 +125,27 @@ fn write_mouse(random: &mut Random, out: &mut Vec<u8>) {
     out.extend([button, column, row].map(|number| 0x20 + number as u8));
 }
 
-/// Writes a bracketed paste of a word.
+/// Writes a bracketed paste of one of [`WORDS`], as xterm sends it.
 fn write_paste(random: &mut Random, out: &mut Vec<u8>) {
     escape(out, "[200~");
     out.extend(random.one_of(&WORDS).bytes());
     escape(out, "[201~");
 }
 
-/// Writes a change of the window's size.
+/// Writes a change of the window's size, with rows and columns from [`SIZES`].
 fn write_resize(random: &mut Random, out: &mut Vec<u8>) {
     let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
     // A vector takes all that is written to it.
     let _ = write!(out, "\x1b[8;{rows};{columns}t");
 }
 
-/// Writes an escape sequence.
+/// Appends ESC and the text `rest` to `out`.
 fn escape(out: &mut Vec<u8>, rest: &str) {
     out.push(0x1b);
     out.extend(rest.bytes());
 }
 
-/// A stream of random numbers.
+/// A stream of random numbers, read from the output of blake3.
 struct Random(blake3::OutputReader);
 
 impl Random {

@@ -1,14 +1,14 @@
-//! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new group
-//! while fuzzing goes on.
+//! Fuzz campaigns: make inputs, run them, store every crash in its group, and minimize each new
+//! group while fuzzing goes on.
 //!
-//! In: [`Settings`] and the output directory ([`Store`]). Out: groups in the output
-//! directory, and a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one,
-//! for targets without coverage, is a function of its seed; the guided one is guided by coverage and
-//! built from LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of
-//! system utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
+//! In: [`Settings`] and the output directory ([`Store`]). Out: groups in the output directory, and
+//! a [`Summary`]. Central: [`run()`], which runs one of two campaigns: the classic one, for targets
+//! without coverage, is a function of its seed; the guided one is guided by coverage and built from
+//! LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of system
+//! utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
 //!
-//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one of
-//! `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one
+//! of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
 //! Only `mutation.rs`, `guided/` and `stage/` use LibAFL.
 

@@ -18,15 +18,16 @@ use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// After fuzzing, all hangs and memory blow-ups together are minimized for at most the time of the
-/// fuzzing divided by this number.
+/// In a hurried minimization after fuzzing, all hangs and memory blow-ups together are minimized
+/// for at most the time of the fuzzing divided by this number.
 const HANG_DIVISOR: u32 = 5;
-/// Least time for minimizing all hangs and memory blow-ups together after fuzzing.
+/// In a hurried minimization after fuzzing, least time for all hangs and memory blow-ups together.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// With less time left than this, no minimization of a hang or memory blow-up is begun.
+/// When less of that budget is left than this, no minimization of a hang or memory blow-up is
+/// begun.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// The reply of the minimizing thread: the entry, how long it took, and how it ended.
+/// The reply of the minimizing thread: the entry, how long its minimization took, and how it ended.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
 /// Works as the minimizing thread of a campaign: minimizes the entries that it receives, and
@@ -48,8 +49,10 @@ pub(crate) fn run_minimizer(
 }
 
 /// Minimizes the groups of an output directory that have no result, or smaller inputs than their
-/// result, one after the other; with `resume` also those whose budget had ended. Leaks are not
-/// minimized, nor crashes that a study has found: the call that resumes the study minimizes those.
+/// result, one entry after the other, until none is left; with `resume` also entries whose
+/// minimization was ended by its budget. Checks all groups first if the program was rebuilt. Groups
+/// in `known` (muted), leaks, and crashes that a study has found are left out: the call that
+/// resumes the study minimizes those.
 ///
 /// # Errors
 /// When the target cannot be run, or a file cannot be written; earlier results are kept, and the
@@ -105,7 +108,7 @@ pub fn minimize_pending(
     Ok(())
 }
 
-/// Returns the entries whose minimization was ended by its budget, before it was complete; without
+/// Returns the entries whose minimization was ended by its budget before it was complete, without
 /// muted groups and crashes that a study has found.
 fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
     let mut unfinished = Vec::new();
@@ -129,8 +132,8 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
     Ok(unfinished)
 }
 
-/// Returns the entries that [`minimize_pending`] would minimize, as far as the output directory
-/// tells.
+/// Returns the entries that [`minimize_pending`] would minimize now, without `resume`, the most
+/// urgent first; each minimization may add others.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -150,8 +153,8 @@ pub fn pending_entries(
     Ok(left)
 }
 
-/// Minimizes one entry; if its crash does not happen again, only records that. Calls `watch` at
-/// most ten times a second meanwhile.
+/// Minimizes one entry by the settings `minimizing`. If its crash does not happen again, records
+/// that and returns `Ok`. Meanwhile calls `watch` at most ten times a second.
 pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -166,8 +169,8 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
     minimize_with(store, minimizing, id, options).map(drop)
 }
 
-/// Minimizes one entry with these options; `None` if its crash did not happen again, which is
-/// recorded for the entry.
+/// Minimizes one entry with these options and returns the result; `None` if its crash did not
+/// happen again, which is recorded for the entry.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -187,15 +190,17 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Time for minimizing all hangs and memory blow-ups when fuzzing is over; each of their failing
-/// runs takes all its permitted time or memory.
+/// Time budget for minimizing all hangs and memory blow-ups together when fuzzing is over; each of
+/// their failing runs takes all its permitted time or memory.
 pub(crate) struct HangBudget {
-    /// Time that is left; `None` if only the budget of each entry limits it.
+    /// Time that is left of the budget; `None` if only the time limit of each entry counts, since
+    /// the user has set it.
     left: Option<Duration>,
 }
 
 impl HangBudget {
-    /// Makes the budget after the time `fuzzed` of fuzzing.
+    /// Creates the budget when the time `fuzzed` was fuzzed: a fifth of it, at least 5 seconds, if
+    /// `minimizing` is hurried.
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
         let left = minimizing.hurried;
         HangBudget {
@@ -203,8 +208,8 @@ impl HangBudget {
         }
     }
 
-    /// Returns the settings for minimizing an entry, with its time limit; `None` if there is no
-    /// time for it.
+    /// Returns `minimizing` with the time limit for this entry: for a hang or memory blow-up, at
+    /// most what is left of the budget. `None` if less than a second is left for it.
     pub(crate) fn of(&self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
         let budget_time = match self.left.filter(|_| is_slow(id)) {
             Some(left) if left < MIN_ENTRY => return None,
@@ -221,7 +226,8 @@ impl HangBudget {
         })
     }
 
-    /// Records that minimizing an entry took the time `taken`, if it is a hang or memory blow-up.
+    /// Takes the time `taken` from the budget if the entry, whose minimization took it, is a hang
+    /// or memory blow-up.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
         if let Some(left) = self.left.as_mut().filter(|_| is_slow(id)) {
             *left = left.saturating_sub(taken);
@@ -235,8 +241,8 @@ pub(crate) fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
-/// Returns the text that tells the user how many hangs and memory blow-ups there was no time to
-/// minimize.
+/// Returns the note to the user that `groups` hangs and memory blow-ups are not minimized, because
+/// there is no time left for them.
 pub(crate) fn hangs_left_note(groups: usize) -> String {
     let (groups, are) = match groups {
         1 => ("1 hang".to_owned(), "is"),
@@ -248,8 +254,9 @@ pub(crate) fn hangs_left_note(groups: usize) -> String {
     )
 }
 
-/// Returns true if a minimization is complete, and false if it was interrupted. After Ctrl-C
-/// (`stopped`), a full disk and an error of the target are interruptions too.
+/// Returns true if `result` is that of a complete minimization, and false if the minimization was
+/// interrupted. After Ctrl-C (`stopped`), a full disk and an error of the target are interruptions
+/// too; any other error is returned.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,
@@ -262,7 +269,8 @@ pub(crate) fn is_done(
     }
 }
 
-/// Checks whether `error` is a failure of the target, which Ctrl-C or a rebuild may have caused.
+/// Checks whether `error` says that the target cannot be run or its crash does not happen again,
+/// which Ctrl-C or a rebuild may have caused.
 pub(crate) fn is_of_target(error: &CampaignError) -> bool {
     matches!(
         error,

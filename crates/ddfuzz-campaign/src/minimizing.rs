@@ -22,40 +22,40 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// Largest number of candidates that are run to find a smaller input with the minor key of the
-/// original crash.
+/// Largest number of candidates of the search that are run to find another input with the minor key
+/// of the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// The target and the settings of minimizations.
+/// The target and the settings by which entries of an output directory are minimized.
 #[derive(Clone, Debug)]
 pub struct Minimizing {
-    /// The program, its arguments and its limits.
+    /// The target: program, arguments, limits.
     pub target: Target,
-    /// How the target is executed.
+    /// The way in which the target is executed.
     pub way: Way,
-    /// Name of the search that makes the candidates.
+    /// Name of the search (algorithm of delta debugging) that makes the candidates.
     pub search: String,
-    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content of
-    /// each input.
+    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content
+    /// of each input.
     pub structure: Option<String>,
     /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
     /// it although they fit no grammar. `None` if there is none.
     pub usual_language: Option<String>,
-    /// Most time for one entry; `None` sets no limit.
+    /// Greatest wall time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
-    /// Most executed tests for one entry; `None` sets no limit.
+    /// Greatest number of executed tests for the minimization of one entry; `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Whether the log contains the bytes of each candidate.
+    /// Whether the log contains the bytes of each candidate, which makes it large.
     pub log_inputs: bool,
-    /// Whether to run a candidate again although its text was tested before.
+    /// Whether a candidate is run again although the same bytes were tested before.
     pub no_cache: bool,
-    /// Seed of the campaign, which the log records; `None` without a campaign.
+    /// Random seed of the campaign, which only the log records; `None` without a campaign.
     pub seed: Option<u64>,
     /// Whether the time limit of a run is learned from the runs of the input; false if the user has
     /// set a limit.
     pub learn_limit: bool,
-    /// Whether all hangs and memory blow-ups together have only a part of the fuzzing's time when
-    /// fuzzing is over; false if the user has set a budget.
+    /// Whether all hangs and memory blow-ups together may take only a part of the fuzzing's time
+    /// when fuzzing is over; false if the user has set a time limit for each entry.
     pub hurried: bool,
     /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
@@ -93,9 +93,9 @@ impl Variants {
     }
 }
 
-/// A target that runs already.
+/// A target that was started already, and its triager.
 pub struct StartedTarget {
-    /// The executor of the runs of a search, which may run many inputs in one process.
+    /// The executor that runs the candidates of a search; it may run many inputs in one process.
     pub executor: Box<dyn Executor>,
     /// Classifies crashes of the target, and computes their keys.
     pub triager: Triager,
@@ -111,8 +111,8 @@ pub struct Finished {
 }
 
 impl Minimizing {
-    /// Makes settings for `target`, executed in the way `way`, by the search of this name, without
-    /// budgets.
+    /// Creates settings for `target`, executed in the way `way`, by the search named `search`,
+    /// without budgets and variants.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
             target,
@@ -132,8 +132,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the same settings with the program of `crash`, if a study of many programs has found
-    /// it.
+    /// Returns these settings, with the target and way that `crash` records if a study of many
+    /// programs has found it.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -159,9 +159,9 @@ impl Minimizing {
         }
     }
 
-    /// Makes the oracle that tests whether an input shows the crash `held`, given by its record or
-    /// by the keys of a log. The search may run many inputs in one process; runs that are to prove
-    /// that the result is minimal use fresh processes.
+    /// Starts the target and creates the oracle that tests whether an input shows the crash `held`,
+    /// given by its record or by the keys of a log. The search may run many inputs in one process;
+    /// runs that are to prove that the result is minimal use fresh processes.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -169,7 +169,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Makes the oracle of [`Minimizing::oracle`], with other limits on the runs of the search.
+    /// Creates the oracle of [`Minimizing::oracle`], with the limits `limits` on the runs of the
+    /// search.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -180,8 +181,8 @@ impl Minimizing {
         Ok(self.oracle_of(started, limits, held))
     }
 
-    /// Makes the oracle of [`Minimizing::oracle`] of a target that was started with these limits on
-    /// the runs of the search.
+    /// Creates the oracle of [`Minimizing::oracle`] from a target that was started with the limits
+    /// `limits` on the runs of the search.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;
@@ -210,9 +211,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits on the runs of the search that minimizes `input`. For a hang they are
-    /// shorter than those that it was found with, if the input hangs within them too, since each
-    /// failing run takes all the time (docs/decisions/0050).
+    /// Returns the limits on the runs of the search that minimizes `input`: the target's. For a
+    /// hang they are shorter if the input hangs within shorter ones too, which is tested by a run,
+    /// since each failing run takes all the time (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -227,7 +228,8 @@ impl Minimizing {
         Ok(if shows { hurried } else { whole })
     }
 
-    /// Minimizes `input`, which shows the crash `held`, with the configured number of workers.
+    /// Minimizes `input`, which shows the crash `held`, with `jobs` worker threads; writes all
+    /// tests to `journal`.
     ///
     /// # Errors
     /// As [`minimize_by_workers`]; when the target cannot be started.
@@ -241,8 +243,8 @@ impl Minimizing {
         self.minimize_started(None, input, held, journal, options)
     }
 
-    /// Minimizes as [`Minimizing::minimize`] does, and uses the target that is started already
-    /// where its limits are those of the search.
+    /// Minimizes as [`Minimizing::minimize`] does, and uses `started`, if given, instead of
+    /// starting the target; a target whose limits are not those of the search is dropped.
     ///
     /// # Errors
     /// As [`Minimizing::minimize`].
@@ -272,8 +274,8 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Checks whether whatever input crashes with the major key `major`, by running a few very
-    /// different ones.
+    /// Checks whether the target crashes with the major key `major` on any input, by running a few
+    /// very different ones.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
@@ -302,12 +304,12 @@ impl Minimizing {
         start
     }
 
-    /// Minimizes the entry `id`, or continues its interrupted minimization. The store is locked only
-    /// for moments.
+    /// Minimizes the entry `id`, or continues its interrupted minimization. The store is locked
+    /// only for moments.
     ///
     /// # Errors
-    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when the
-    /// target cannot be run or a file cannot be written.
+    /// [`MinimizeError::Interrupted`] when `stop` turned true: the next call continues. Else when
+    /// the target cannot be run or a file cannot be written.
     pub fn entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -317,8 +319,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions and
-    /// slips are replaced.
+    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions
+    /// and slips are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -351,8 +353,10 @@ impl Minimizing {
         Ok(Finished { start, minimized })
     }
 
-    /// If the result of a minimization has another minor key than its input, stores the result, and
-    /// an input with the original minor key if one is found: each is a variant of the group.
+    /// If the result of a minimization has another minor key than its input, stores the result as
+    /// an entry of the group, and also an input with the original minor key if one is found, so
+    /// that both can be minimized as variants. Does nothing without variants, and for hangs and
+    /// memory blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -391,7 +395,8 @@ impl Minimizing {
     }
 
     /// Returns the first candidate of the search, other than `input`, that crashes with the minor
-    /// key of `crash`; `None` if none of the first `MAX_CANDIDATES` does.
+    /// key of `crash`; `None` if none of the first `MAX_CANDIDATES` does. An error if `stop` turns
+    /// true.
     fn first_with_same_minor(
         &self,
         input: &[u8],
@@ -423,9 +428,9 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that stores each other crash that a minimization meets (slip), once for each
-    /// major and minor key. It ignores what the store holds, so that the stored slips do not depend
-    /// on the time. `of`: the program, in a study of many programs.
+    /// Makes the callback that stores each other crash that a minimization meets (slip), once for
+    /// each major and minor key. It ignores what the store holds, so that the stored slips do not
+    /// depend on the time. `of`: the program, in a study of many programs.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -449,11 +454,12 @@ impl Minimizing {
         })
     }
 
-    /// Records for an entry that its crash did not happen again in `tries` runs, with its input as
-    /// the result. Unless the program was rebuilt, the crash is flaky.
+    /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
+    /// is not minimized: its original input is the result, and the crash counts as flaky unless the
+    /// program was rebuilt during the campaign. Writes also the script that reproduces the crash.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When there is no such entry, or a file cannot be read or written.
     pub fn give_up<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -487,7 +493,8 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Writes the minimized input, the script that reproduces it, and last the outcome.
+    /// Writes the minimized input of an entry, the script that reproduces its crash, and last the
+    /// outcome.
     fn store_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -517,8 +524,8 @@ impl Finished {
     }
 }
 
-/// Returns the outcome of a minimization as it is stored. `debug`: the input as the program shows
-/// it.
+/// Converts the result of a minimization to the outcome that is stored. `debug`: the minimized
+/// input as the program itself prints it; `None` if it does not.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     let untried = |warning: &Warning| match warning {
         Warning::Values { untried } => Some(*untried),

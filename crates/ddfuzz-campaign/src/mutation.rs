@@ -28,7 +28,7 @@ use crate::{Seeds, Words, generator::NotAName};
 /// is drawn.
 const HAVOC_STACK_POWERS: usize = 7;
 
-/// Makes mutated seeds. Each thread has its own `Mutation`; they share the seeds.
+/// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.
 pub struct Mutation {
     state: MutatorState,
     /// LibAFL's mutators; those that need other seeds or words are left out if there are none.
@@ -62,8 +62,8 @@ impl Mutation {
         }
     }
 
-    /// Builds the input that a name stands for; `None` if the campaign does not have the seed that
-    /// it names.
+    /// Builds the input with this name: a seed, mutated or unchanged. `None` if the campaign does
+    /// not have the seed.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {
@@ -72,7 +72,8 @@ impl Mutation {
         })
     }
 
-    /// Mutates the seed at index `place` with the random seed `number`.
+    /// Returns the mutant of the seed at index `place` by the random seed `number`; it has at most
+    /// the greatest length.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
         let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);
@@ -89,7 +90,7 @@ impl Mutation {
     }
 }
 
-/// A list of mutators of any type.
+/// A list of LibAFL's mutators, whatever its type.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -106,7 +107,7 @@ impl<M: MutatorsTuple<BytesInput, MutatorState>> MutateAt for M {
     }
 }
 
-/// The state that LibAFL's mutators require.
+/// The state that LibAFL's mutators require; see the module.
 struct MutatorState {
     rand: Xoshiro256PlusPlusRand,
     max_size: usize,
@@ -280,13 +281,13 @@ impl Corpus<BytesInput> for SharedSeeds {
     }
 }
 
-/// Number of hex digits of the hash, and of the random seed, in the name of a mutated seed.
+/// Number of hex digits of the hash, and of the random seed, in a [`MutatedName`].
 const DIGITS: usize = 16;
 
 /// The name of a mutated seed: `seed+HASH:SEED`, or `seed+HASH` for an unchanged seed.
 ///
-/// HASH names the content, which is in `corpus/HASH` of the output directory. The mutation is a
-/// function of SEED, the seeds and words of the campaign and the greatest length.
+/// HASH is the hash of the seed, whose content is in `corpus/HASH` of the output directory. The
+/// mutation is a function of SEED, the seeds and words of the campaign and the greatest length.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MutatedName {
     /// The first 16 hex digits of the blake3 hash of the seed's content.

@@ -1,5 +1,5 @@
-//! Rebuilt programs: notices that the program of a campaign has changed, while it is fuzzed or between
-//! two calls, and checks all groups with the new build.
+//! Rebuilt programs: notices that the program of a campaign has changed, while it is fuzzed or
+//! between two calls, and checks all groups with the new build.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,12 +19,13 @@ use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time without changes after which a program's file counts as completely written.
 const SETTLED: Duration = Duration::from_secs(1);
-/// How long a program's file may be missing while it is rebuilt, before the campaign fails.
+/// How long a program's file may be missing while the program is rebuilt; then the campaign fails.
 const MISSING_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time between two checks of a program's file that is being written.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Metadata of a file that changes when the file is written or replaced.
+/// Metadata of a file (device, inode, size, modification time), by which a change of the file is
+/// noticed without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     /// Device and inode of the file.
@@ -47,7 +48,7 @@ impl FileStamp {
     }
 }
 
-/// Watches the program of a target for changes: by the metadata of its file, and if that has changed,
+/// Detects changes of a target's program: by the metadata of its file, and if these have changed,
 /// by its content.
 #[derive(Debug)]
 pub struct ProgramWatch {
@@ -56,7 +57,8 @@ pub struct ProgramWatch {
     stamp: Option<FileStamp>,
     /// Blake3 hash of the build of the program that is watched, 64 hex digits.
     build: String,
-    /// When the program's file was last checked for changes.
+    /// When the program's file was last checked for changes; it is checked every two seconds at
+    /// most.
     looked: Instant,
 }
 
@@ -84,14 +86,14 @@ impl ProgramWatch {
         &self.build
     }
 
-    /// Checks whether the program differs from the watched build. The file is checked every two
-    /// seconds at most; calls in between return false.
+    /// Checks whether the program differs from the watched build, or is missing or cannot be read.
+    /// The file is checked every two seconds at most; calls in between return false.
     pub fn has_changed(&mut self) -> bool {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// Checks now whether the program differs from the watched build, or is missing; hashes the
-    /// file only if its metadata has changed.
+    /// Checks now whether the program differs from the watched build, or is missing; reads the file
+    /// only if its metadata has changed.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -109,12 +111,12 @@ impl ProgramWatch {
         !same
     }
 
-    /// Waits until the program is completely written, and watches this build from now on. Returns
-    /// true if it differs from the build watched before, and false also if `stop` turns true
-    /// meanwhile.
+    /// Waits until the program's file has not changed for a second, and watches this build from now
+    /// on. Returns true if it differs from the build watched before; false if it is the same, or if
+    /// `stop` turns true meanwhile.
     ///
     /// # Errors
-    /// When the program is missing for two minutes.
+    /// When the program is missing for two minutes, or cannot be read.
     pub fn settle(&mut self, stop: &AtomicBool) -> Result<bool, CampaignError> {
         let Some(path) = self.program.clone() else {
             return Ok(false);
@@ -141,7 +143,7 @@ impl ProgramWatch {
     }
 }
 
-/// Returns the blake3 hash of a program's file, as 64 hex digits.
+/// Returns the blake3 hash of the file at `path`, as 64 hex digits.
 fn build_of(path: &Path) -> Result<String, CampaignError> {
     let mut hasher = blake3::Hasher::new();
     let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
@@ -149,8 +151,8 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Runs the inputs of all groups with a new build of the program, and records the status of each
-/// group.
+/// Checks all groups with a new build of the program, by running their inputs again, and records
+/// the status of each group.
 pub struct BuildCheck<'a> {
     /// Output directory, with the groups and the builds recorded so far.
     pub store: &'a Mutex<Store>,
@@ -163,22 +165,24 @@ pub struct BuildCheck<'a> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the campaign has run more than one build of the program.
+    /// Checks whether the output directory records more than one build of the program for the
+    /// present campaign.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.is_some_and(|campaign| campaign.builds.len() > 1)
     }
 
-    /// Returns the last recorded build of the program in this campaign; `None` if there is none.
+    /// Returns the build of the program that the output directory records last for the present
+    /// campaign; `None` if it records none.
     fn recorded(&self) -> Option<Build> {
         let store = lock(self.store);
         let campaign = store.campaigns().current.as_ref();
         campaign.and_then(|campaign| campaign.builds.last().cloned())
     }
 
-    /// Returns the groups (kind and major key) that did not fail in the same way when they were
-    /// checked with the last recorded build.
+    /// Returns the groups, by kind and major key (12 hex digits), that did not show the same crash
+    /// when they were checked with the last recorded build.
     pub(crate) fn not_the_same(&self) -> HashSet<(Kind, String)> {
         let build = self.recorded();
         let groups = build.into_iter().flat_map(|build| build.groups);
@@ -191,8 +195,8 @@ impl BuildCheck<'_> {
         gone.collect()
     }
 
-    /// Compares, at the start of a call, the program with the last recorded build: records it if
-    /// there is none, and checks all groups if it is another build.
+    /// At the start of a call, compares the program with the build that is recorded last: records
+    /// it if there is none, and checks all groups if it is another one.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -275,8 +279,8 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Records that a group fails with the present build after all, although the check of all
-    /// groups with this build did not reproduce it.
+    /// Records that a group fails with the present build after all; does nothing unless the check
+    /// of all groups with this build gave the group another status. `major`: 12 hex digits.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());

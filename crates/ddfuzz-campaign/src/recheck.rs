@@ -1,5 +1,5 @@
-//! Checks whether groups still fail: runs their inputs again and compares the crashes with the recorded
-//! ones (`check`, and campaigns with a rebuilt program).
+//! Checks whether groups still fail: runs their inputs again and compares the crashes with the
+//! recorded ones (`check`, and campaigns with a rebuilt program).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,16 +17,17 @@ pub struct Examined {
     pub ended: Ended,
     /// Number of tries made.
     pub tries: u32,
-    /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash does
-    /// not reproduce.
+    /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash did
+    /// not happen again.
     pub crash: Option<Box<Crash>>,
 }
 
-/// Checks whether groups still fail, by running their inputs again.
+/// Checks whether the crashes of groups still occur, by running the inputs of their entries again.
 pub struct Recheck<'a> {
     /// Reader of the output directory with the groups.
     pub reader: &'a Reader,
-    /// Returns the target and way of execution for an entry's inputs; `None` leaves the entry out.
+    /// Returns the target and the way by which an entry's inputs are run; `None` leaves the entry
+    /// out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// Groups to check.
     pub groups: &'a [Group],
@@ -35,9 +36,10 @@ pub struct Recheck<'a> {
 }
 
 impl Recheck<'_> {
-    /// Checks all groups by `jobs` workers and returns the results in the order of the groups;
-    /// `None` for groups that were not checked because the user stopped, or because they have no
-    /// entries to check. `progress` is called with the number of checked groups.
+    /// Checks all groups by `jobs` worker threads, and returns the results in the order of the
+    /// groups; `None` for groups that were not checked because the user stopped, or because they
+    /// have no entries to check. Calls `progress` after each group with the number of checked
+    /// groups.
     pub fn run(
         &self,
         jobs: usize,
@@ -63,9 +65,9 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks one group: runs the reproducer and the original of its entries until one crashes as
-    /// before; the worst status decides. Returns `None` if the user stops, or the group has no
-    /// entries to check.
+    /// Checks one group: runs the reproducer and the original of its [entries](Recheck::entries)
+    /// until one crashes as before. The result is that of the input with the worst status, in the
+    /// order of [`Status`]. `None` if the user stops, or the group has no entries to check.
     fn check(
         &self,
         triagers: &mut LastTriager,
@@ -141,14 +143,16 @@ impl Recheck<'_> {
     }
 }
 
-/// The triager that a worker has started last, to use it again for the same target.
+/// The triager that a worker has started last, which is used again for the next input of the same
+/// target.
 #[derive(Default)]
 struct LastTriager {
     held: Option<(Target, Way, Triager)>,
 }
 
 impl LastTriager {
-    /// Returns a triager for a target; starts one only if the last was for another target.
+    /// Returns a triager for a target: the last one if it is for the same target and way, else a
+    /// new one.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
             Some((last, by, triager)) if last == *target && by == way => triager,
@@ -159,8 +163,8 @@ impl LastTriager {
     }
 }
 
-/// Runs an input until it crashes, three times at most. With `leaks`, an input that does not crash is
-/// run once more to look for leaks.
+/// Runs an input until it crashes, three times at most, and returns the result. With `leaks`, an
+/// input that does not crash is run once more to look for memory leaks.
 pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
     triager.look_for_leaks(leaks);
     Ok(match triager.examine(input)? {
@@ -185,8 +189,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// Returns the status of an entry's bug after its input was run again under `conditions`; if the
-/// runs cannot tell, also why.
+/// Returns the status of an entry's crash, given the result `now` of running its input again under
+/// `conditions`. If these runs cannot tell, also returns why.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -216,10 +220,11 @@ fn status(
     }
 }
 
-/// Checks whether two crashes are the same bug: they have the same major key; or the same class,
-/// and the same line or (after a rebuild) the same function names or no frames at all. Panics are
-/// compared by their messages. If the builds are not `comparable`, the line alone decides, since
-/// each sanitizer has its own classes.
+/// Checks whether two crashes are the same bug. They are if they have the same major key. Two
+/// panics are, after a rebuild, if they have the same class and matching messages. Other crashes
+/// are if they have the same class, and the same source line, the same function names (after a
+/// rebuild, or with older keys), or one of them has no frames. If the builds are not `comparable`,
+/// the source line alone is enough, since each sanitizer has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -245,7 +250,7 @@ fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Returns the names of the three innermost functions of the user's code in the stack of a crash;
+/// Returns the names of the three innermost stack frames in the user's code, innermost first;
 /// `None` for one without a name.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);

@@ -1,10 +1,10 @@
 //! Which entry of a group is minimized next.
 //!
-//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs smaller
-//! than the result, and inputs found by runs of at most a tenth of the size of the smallest input that
-//! was minimized. Minimizations of other groups *slip* into inputs of the group, as their logs tell; most
-//! of these are small because the search has reduced them. Last the variants: inputs of minor keys that
-//! no result of the group shows.
+//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs
+//! smaller than the result, and inputs found by runs of at most a tenth of the size of the smallest
+//! input that was minimized. Minimizations of other groups *slip* into inputs of the group, as
+//! their logs tell; most of these are small because the search has reduced them. Last the variants:
+//! inputs of minor keys that no result of the group shows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
@@ -15,8 +15,8 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// Divisor: an input of at most the size of the smallest minimized input divided by this number may
-/// give a smaller result.
+/// An input of at most the size of the smallest minimized input divided by this number may give a
+/// smaller result.
 const SIZE_DIVISOR: u64 = 10;
 
 /// Priority of an entry to minimize, the most urgent first.
@@ -54,12 +54,13 @@ impl Priority {
     }
 }
 
-/// Position of an entry in the order in which founders of groups are chosen: kind of origin, number
-/// of the run or test, name.
+/// Position of an entry in the order in which founders of groups are chosen, the lowest first: kind
+/// of origin, number of the run or test, name of the file or entry.
 pub(crate) type Rank = (u8, u64, String);
 
 /// Returns the position of an entry by its origin: entries found by runs in their order, then those
-/// from files, then those that minimizations have met (slips), by test and minimized entry.
+/// from files by path, then those that minimizations have met (slips) by test and minimized entry,
+/// and last those of unknown origin.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -74,7 +75,7 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
 
-/// The entries of one bug: of a group, and of one utility in a study of many.
+/// The entries of one group; in a study of many utilities, those of one group and one utility.
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
@@ -108,7 +109,8 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the entry to minimize first: the one found first by a run; of several files, whose
-    /// names do not tell which came first, the smallest. `None` if an entry has a result.
+    /// names do not tell which came first, one whose minimization has begun, else the smallest.
+    /// `None` if an entry has a result already.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -124,7 +126,7 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the entry to minimize first: one whose minimization has begun, else the one found
-    /// first. `None` if an entry has a result.
+    /// first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -134,9 +136,10 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// Returns the first entry, found by a run or given as a file, that may give a smaller result
-    /// than the entries minimized so far; `None` if there is none, or nothing was minimized. It
-    /// depends on the runs alone, not on when it is asked for.
+    /// Returns the next entry that was found by a run or given as a file and may give a smaller
+    /// result than the entries minimized so far: one whose minimization has begun, else the one
+    /// found first. `None` if there is none, or nothing was minimized. It depends on the runs
+    /// alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
         let found: Vec<&Entry> = found.copied().collect();
@@ -150,9 +153,10 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, of any origin, that may give a smaller result than all others;
-    /// `None` if there is none, or nothing was minimized. Entries that belong to no test of a log
-    /// are left out, since meeting them depends on the number of workers.
+    /// Returns the smallest entry, of any origin, that may give a smaller result than the bug has;
+    /// an entry whose minimization has begun comes first. `None` if there is none, or nothing was
+    /// minimized. Slips without the number of their test are left out, since meeting them depends
+    /// on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -170,9 +174,9 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the input to minimize next for a further minor key: the smallest input with a minor
-    /// key that none of the group's minimized reproducers has. `None` if there is no such input, or
-    /// if the reproducers already have more than `most` minor keys.
+    /// Returns the entry to minimize next as a variant: the smallest one of a minor key that none
+    /// of the group's minimized reproducers has. `None` if there is none, nothing was minimized, or
+    /// the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -195,7 +199,8 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys shown by results that have kept the minor key of their input.
+    /// Returns the minor keys (12 hex digits) of those results that have the same minor key as the
+    /// input they were minimized from.
     fn shown(&self) -> BTreeSet<&'a str> {
         let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
         let shown = self.entries.iter().filter(shows);
@@ -211,7 +216,7 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Checks whether a minimization of another entry of this bug has met the entry.
+    /// Checks whether the entry was met by a minimization of an entry of this same bug (a slip).
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -239,12 +244,13 @@ impl SmallestSizes {
         reached
     }
 
-    /// Returns the sizes of the smallest result and of the smallest minimized input of `entries`.
+    /// Returns, for `entries`, the size of the smallest result and the size of the smallest input
+    /// that was minimized.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
-    /// Takes into account that an input of `before` bytes was minimized to `after` bytes.
+    /// Records that an input of `before` bytes was minimized to `after` bytes.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
@@ -270,9 +276,9 @@ impl SmallestSizes {
     }
 }
 
-/// Returns the entries to minimize next, one for each bug, in order. With `last`, also those that
-/// are minimized after all others: groups that only a minimization has met, hangs, memory blow-ups,
-/// variants.
+/// Returns the entries to minimize next, at most one for each bug, the most urgent first. With
+/// `last`, also those that are minimized after all others: groups that only a minimization has met,
+/// smaller inputs met so, hangs, memory blow-ups, variants.
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,
@@ -314,6 +320,7 @@ pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<Ent
 }
 
 /// Returns the entry of a bug to minimize next, and its priority; `None` if there is none.
+/// `variants`: greatest number of further minor keys. `last` is as in [`pending`].
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -343,8 +350,9 @@ fn next_of<'a>(
     }
 }
 
-/// Checks whether an entry is minimized as a variant; its minimization then preserves its minor
-/// key.
+/// Checks whether an entry would be minimized as a variant: its group has a result, the entry is
+/// not expected to give a smaller one, and no result shows its minor key. Its minimization then
+/// preserves that minor key.
 pub(crate) fn is_variant(
     reader: &Reader,
     entry: &Entry,
@@ -369,19 +377,19 @@ pub(crate) fn is_variant(
 /// each log once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Entries whose logs were queued or read.
+    /// Minimized entries whose logs were queued in `unread` or read.
     seen: HashSet<EntryId>,
-    /// Entries whose logs are to be read.
+    /// Minimized entries whose logs are still to be read.
     unread: VecDeque<EntryId>,
-    /// Slips (inputs with another crash that a minimization has met) read from logs, with the entry
-    /// that was minimized.
+    /// Slips (inputs with another crash that a minimization has met) that were read from logs and
+    /// not handled yet, each with the entry that was minimized.
     slips: VecDeque<(EntryId, LeastSlip)>,
 }
 
 impl SlippedInputs {
-    /// Returns the next input that is smaller than all results and waiting inputs of its group,
-    /// with the entry whose minimization has met it; `None` if there are no more. Groups whose
-    /// major key `accepts` rejects are left out.
+    /// Returns the next slip whose input is smaller than all results and all entries still to be
+    /// minimized of its group, with the entry whose minimization has met it; `None` if there are no
+    /// more. Groups whose major key (12 hex digits) `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
@@ -402,8 +410,8 @@ impl SlippedInputs {
         }
     }
 
-    /// Reads the slips (inputs with another crash) from the next log of a minimization; returns
-    /// false if there is none.
+    /// Reads the slips (inputs with another crash) from the next log of a finished minimization;
+    /// returns false if all logs were read.
     fn read_next(&mut self, reader: &Reader) -> Result<bool, CampaignError> {
         if self.unread.is_empty() {
             for group in reader.groups(Kind::Crash)? {
@@ -424,8 +432,8 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Stores the next slipped input that still crashes in its group as an entry; returns false if
-    /// there is none.
+    /// Stores the next slip ([`SlippedInputs::next`]) whose input still crashes in its group as an
+    /// entry of that group; returns false if there is none.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -442,8 +450,8 @@ impl SlippedInputs {
     }
 }
 
-/// Stores an input that the minimization of `entry` has met as an entry of its own group, if it
-/// still crashes there; returns true if it does.
+/// Runs an input that the minimization of `entry` has met, and stores it as an entry of its own
+/// group if it still crashes there; returns true if it does.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -473,7 +481,7 @@ pub(crate) fn file_slip<S: StoreWriter>(
 }
 
 /// Returns the slips (inputs with another crash) in the log of an entry's minimization, the
-/// smallest of each crash; none if the log does not exist.
+/// smallest of each major and minor key; none if the log does not exist.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {
@@ -484,7 +492,8 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
 }
 
 /// Checks whether a slip (input that the minimization of `entry` has met) is smaller than all
-/// results and waiting inputs of its group, for the same utility.
+/// results of its group, for the same utility, and smaller than all its entries still to be
+/// minimized.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));

@@ -1,4 +1,5 @@
-//! What a campaign shows while it runs: its phase, its progress, and the groups that it finds.
+//! What a campaign shows to the user while it runs: its phase, its progress, and the groups that it
+//! finds.
 
 use std::time::Duration;
 
@@ -18,20 +19,20 @@ pub enum Phase {
         /// Number of hangs whose position in the program is still to be determined.
         left: u64,
     },
-    /// Fuzzing is over or paused; groups are minimized.
+    /// Fuzzing is over, or paused for a minimization; entries are minimized.
     Minimizing {
-        /// Number of groups whose minimization has ended.
+        /// Number of entries whose minimization has ended since fuzzing ended.
         done: u64,
-        /// Number of all groups to minimize, including those that are done.
+        /// Number of all entries to minimize, including those whose minimization has ended.
         of: u64,
-        /// Time limit for each group, in milliseconds; `None` means no limit.
+        /// Time limit for the minimization of each entry, in milliseconds; `None` means no limit.
         each_ms: Option<u64>,
     },
 }
 
 impl Phase {
-    /// Returns the phase in which `done` groups are minimized, `left` are not yet, and each has
-    /// `budget`.
+    /// Returns the phase in which `done` entries are minimized, `left` are not yet, and each may
+    /// take the time `budget`.
     pub(crate) fn minimizing(done: u64, left: u64, budget: Option<Duration>) -> Phase {
         Phase::Minimizing {
             done,
@@ -76,9 +77,10 @@ pub struct Progress {
     pub phase: Phase,
     /// Milliseconds since this call began to fuzz.
     pub time_ms: u64,
-    /// Number of runs committed that count for `--runs`, which several calls may share.
+    /// Number of committed runs that count for `--runs`; several calls of ddfuzz may share this
+    /// count.
     pub runs: u64,
-    /// Number of runs committed per second of this call's fuzzing time.
+    /// Number of runs that this call has committed per second of its fuzzing time.
     pub runs_per_s: f64,
     /// Number of inputs in the corpus of a guided campaign; 0 in others.
     pub corpus: u64,
@@ -119,8 +121,8 @@ impl Progress {
     }
 }
 
-/// Where a job shows its progress: a campaign ([`Progress`]), or another job with a progress `P` of
-/// its own. All methods are called from one thread at a time.
+/// Shows the progress of a job to the user: of a campaign ([`Progress`]), or of another job whose
+/// progress has the type `P`. All methods are called from one thread at a time.
 pub trait Screen<P = Progress>: Send {
     /// Shows the progress; called several times a second.
     fn progress(&mut self, progress: &P);
@@ -131,7 +133,7 @@ pub trait Screen<P = Progress>: Send {
     /// Shows a group whose minimization has ended.
     fn minimized(&mut self, _: &GroupView) {}
 
-    /// Shows a message to the user.
+    /// Shows a message of one line to the user.
     fn note(&mut self, text: &str);
 }
 

@@ -1,7 +1,7 @@
 //! Seeds: the inputs that a campaign mutates, read from the user's files.
 //!
-//! Seeds are ordered by the hash of their content, and each content is one seed, so that neither file
-//! names nor the order of directories change a campaign.
+//! Seeds are ordered by the hash of their content, and each content is one seed, so that neither
+//! file names nor the order of directories change a campaign.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::Metadata;
@@ -26,16 +26,17 @@ pub struct Seed {
     pub bytes: Vec<u8>,
 }
 
-/// The seeds of a campaign, in the order of their hashes, each content once. Clones share the contents.
+/// The seeds of a campaign, in the order of their hashes, each content once. Clones share the
+/// contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 
-/// Number of files that gave no seed, by reason.
+/// Numbers of files that gave no seed, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedSeeds {
     /// Files longer than the greatest length of an input.
     pub too_long: u64,
-    /// Files with the same content as another file.
+    /// Files with the same content as one that was read before.
     pub again: u64,
     /// Fifos, sockets, devices, broken links and vanished files in directories.
     pub no_files: u64,
@@ -110,7 +111,7 @@ impl Seeds {
 }
 
 /// Returns the blake3 hash, in hex, of `purpose` (which keeps different uses apart) and of all
-/// texts with their lengths.
+/// texts in order, each with its length.
 pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
@@ -121,13 +122,13 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
     hasher.finalize().to_hex().to_string()
 }
 
-/// Seeds while they are read from files.
+/// The seeds read so far, while files are read, and the files that gave none.
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
-    /// Contents by hash.
+    /// Contents of the seeds read so far, by hash.
     found: BTreeMap<String, Vec<u8>>,
-    /// Number of bytes of all contents.
+    /// Number of bytes of all contents in `found`.
     bytes: u64,
     /// The smallest hash that was left out because of the limits; seeds with greater hashes are
     /// left out, too, so that the order of reading does not matter. `None` while nothing was left
@@ -144,7 +145,8 @@ impl Gathered {
         }
     }
 
-    /// Reads a file, or all files below a directory.
+    /// Adds a file, or all files below a directory. `named`: the metadata of `path`, after
+    /// following links.
     fn below(&mut self, path: PathBuf, named: &Metadata) -> Result<(), SeedError> {
         if !named.is_dir() {
             return self.file(&path);

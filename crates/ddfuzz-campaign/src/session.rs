@@ -1,6 +1,6 @@
-//! The part that the classic, guided, `watch` and study campaigns share while a call runs: the output
-//! directory, progress and groups shown to the user, stopping, waiting for disk space, muted groups,
-//! new groups, and the build of the program.
+//! The part that the classic, guided, `watch` and study campaigns share while a call (invocation of
+//! ddfuzz) runs: the output directory, progress and groups shown to the user, stopping, waiting for
+//! disk space, muted groups, new groups, and the build of the program.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -16,15 +16,15 @@ use ddfuzz_exec::RefusalReason;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// Time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no finding
-/// is stored.
+/// Least time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no
+/// finding is stored.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
 /// The settings that every kind of campaign has.
 pub(crate) struct SessionSettings<'a> {
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
     pub(crate) deadline: &'a Deadline,
-    /// Target, and how groups are minimized.
+    /// The target, and the settings by which groups are minimized.
     pub(crate) minimizing: &'a Minimizing,
     /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
@@ -32,11 +32,12 @@ pub(crate) struct SessionSettings<'a> {
     pub(crate) known: &'a KnownGroups,
     /// Wall time that the call may fuzz; `None` means no limit.
     pub(crate) time: Option<Duration>,
-    /// Conditions that end the fuzzing (`--until`).
+    /// Conditions of which the first that is met ends the fuzzing (`--until`).
     pub(crate) until: &'a [Until],
 }
 
-/// The state of a running call that all kinds of campaigns share.
+/// State of one running call that all kinds of campaigns need: output directory, screen, stop flag,
+/// times, count of new groups.
 pub(crate) struct CampaignSession<'a> {
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) screen: &'a mut dyn Screen,
@@ -45,18 +46,19 @@ pub(crate) struct CampaignSession<'a> {
     pub(crate) settings: SessionSettings<'a>,
     /// Pauses the workers while the disk is full.
     pub(crate) gate: &'a PauseGate,
-    /// Waits until a full disk has space.
+    /// Repeats writes that failed because the disk is full, until it has space.
     pub(crate) disk_wait: DiskWait<'a>,
     /// When this call began to fuzz.
     pub(crate) began: Instant,
     /// When the time for fuzzing ends; `None` means no limit.
     pub(crate) end: Option<Instant>,
-    /// New groups that the conditions of `--until` are compared with, as last counted.
+    /// The number of new groups that conditions of `--until` are compared with, as last counted,
+    /// and the fuzzing time at which it last grew.
     pub(crate) new_groups: NewGroups,
-    /// When the last line of `stats.jsonl` was written.
+    /// When the last line of `stats.jsonl` or, in a study, the checkpoint was last written.
     pub(crate) saved: Instant,
-    /// Groups that do not fail in the same way with the present build of the program, by kind and
-    /// major key (12 hex digits).
+    /// Groups that did not show the same crash when they were checked with the present build of the
+    /// program, by kind and major key (12 hex digits). A group that a run finds again is removed.
     gone: HashSet<(Kind, String)>,
 }
 
@@ -101,14 +103,14 @@ impl<'a> CampaignSession<'a> {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Checks whether `error` only means that the disk stayed full until the time for fuzzing was
-    /// over or the user stopped the call.
+    /// Checks whether `error` says that the disk is full, and waiting for space has ended because
+    /// the time for fuzzing is over or the call is stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Returns `result`, but `Ok(otherwise)` in place of an error after which the campaign [gives
-    /// up](Self::gives_up), so that the call ends with what is stored.
+    /// Returns `result`; in place of an error after which the campaign [gives up](Self::gives_up),
+    /// returns `Ok(otherwise)`, so that the call ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -130,8 +132,9 @@ impl<'a> CampaignSession<'a> {
             .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// Pauses until there is space if `result` is the error of a full disk; returns true if the
-    /// failed operation is to be tried again.
+    /// If `result` is the error of a full disk, pauses up to 2 seconds, and returns true if the
+    /// failed operation is to be tried again. Returns false for any other result, and when waiting
+    /// has ended.
     pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.disk_wait
@@ -158,8 +161,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Returns the progress of the call: the checkpoint's counts, the time since the start, and the
-    /// rate of `runs` (a number) made in `fuzzed` (fuzzing time).
+    /// Returns the progress of the call: the checkpoint's counts, the time since the call began to
+    /// fuzz, and `runs` (a number of runs) divided by the fuzzing time `fuzzed` as the rate.
     pub(crate) fn progress(
         &self,
         campaign: &CampaignState<'_>,
@@ -173,8 +176,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Returns which fraction of all workers' time so far `spent` (time for minimization) is, from
-    /// 0 to 1.
+    /// Returns `spent` (time for minimization) as a fraction of the time that all workers together
+    /// have had since the call began to fuzz, from 0 to 1.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
         spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
@@ -200,11 +203,12 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Shows the group of an entry to the user if its minimization has ended; returns true if it
-    /// has.
+    /// Shows the group of an entry to the user if `result`, that of the entry's minimization, is
+    /// `Ok`. Returns true then, and false if the minimization was interrupted.
     ///
     /// # Errors
-    /// The error of the minimization, unless the user's stop explains it.
+    /// The error of the minimization, unless the call was stopped and that may have caused it; or
+    /// the error of reading the group from the output directory.
     pub(crate) fn show_minimized(
         &mut self,
         id: &EntryId,
@@ -217,8 +221,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored finding) on this thread; shows `progress` with the passing time
-    /// meanwhile.
+    /// Minimizes one entry (stored finding) on this thread. Meanwhile the screen shows `progress`
+    /// with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,
@@ -230,8 +234,9 @@ impl<'a> CampaignSession<'a> {
         minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
-    /// Counts, for `--until`, the groups of crashes that are new: not muted, not there before the
-    /// campaign, and not reported by a completed call. `fuzzed` is the fuzzing time until now.
+    /// Updates the number of new groups for `--until`: groups of crashes that are not muted, did
+    /// not exist before the campaign, and that no completed call has reported. `fuzzed` is the
+    /// fuzzing time until now.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -242,17 +247,17 @@ impl<'a> CampaignSession<'a> {
         self.new_groups.update(new, fuzzed);
     }
 
-    /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`: with
-    /// `of_runs` among the conditions on runs, else among those on the clock. `None` if none is
-    /// met.
+    /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
+    /// if none is met. `of_runs`: true considers only conditions on the number of new groups, false
+    /// only those on the time without a new group.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Builds the summary of the call. The campaign itself fills in `runs_of_call`, `unstored`,
-    /// `refusals` and `unnamed`.
+    /// Builds the summary of the call, with `ended_by` and `until` as given. The campaign itself
+    /// fills in `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -287,15 +292,16 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Compares the program with the last recorded build, at the start of a call, and checks all
-    /// groups if it was rebuilt.
+    /// At the start of a call, compares the program with the build that the output directory
+    /// records last. Records the first build; checks all groups if the program was rebuilt.
     pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
         self.build_check().begin(watch, self.screen)?;
         self.gone = self.build_check().not_the_same();
         Ok(())
     }
 
-    /// Waits until a changed program is completely written, and checks all groups with the new build.
+    /// Waits until a rebuilt program is completely written, and checks all groups with the new
+    /// build if it differs from the one before.
     pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
@@ -305,7 +311,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Records that a group fails again, if the check of all groups with the present build of the
-    /// program had not reproduced it.
+    /// program had not reproduced its crash; does nothing otherwise.
     pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
         if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
             self.build_check().seen_again(kind, major)?;
@@ -317,33 +323,39 @@ impl<'a> CampaignSession<'a> {
 /// The result of one call of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Number of runs committed that count for `--runs`, which several calls may share.
+    /// Number of committed runs that count for `--runs`; several calls of ddfuzz may share this
+    /// count.
     pub runs: u64,
     /// Number of runs committed by this call (invocation of ddfuzz).
     pub runs_of_call: u64,
-    /// Wall time that this call fuzzed.
+    /// Wall time that this call fuzzed, without the time in which the disk was full.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
     /// no completed call has reported before.
     pub new_groups: u64,
-    /// Number of those of the `runs` that crashed in a group known before.
+    /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
+    /// was reported by an earlier completed call.
     pub known_crashes: u64,
     /// Number of runs that crashed, in all calls of the campaign.
     pub crashes: u64,
-    /// Whether the user stopped the call, and not its deadline.
+    /// Whether the user stopped the call before its deadline.
     pub interrupted: bool,
-    /// What ended the call.
+    /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the
+    /// watched fuzzer.
     pub ended_by: EndedBy,
     /// The condition of `--until` that ended the call; `None` if another cause did.
     pub until: Option<Until>,
-    /// Number of findings that were not stored because the disk was full until the time was over.
+    /// Number of findings of this call that were not stored because the disk was full until the
+    /// time for fuzzing was over.
     pub unstored: u64,
-    /// Number of runs of this call that the way `snapshot` left to new processes, by the reason.
+    /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason;
+    /// empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
-    /// Number of hangs stored without a position in the program, because the time was over before
-    /// the position was determined.
+    /// Number of suspected hangs that were stored without their position in the program, because
+    /// the campaign ended before they were examined.
     pub unnamed: u64,
-    /// Whether the disk was still full at the end: some counted findings may not be stored.
+    /// Whether the disk was still full when the time for fuzzing was over; then some counted
+    /// findings may not be stored.
     pub out_of_room: bool,
     /// Whether the program was rebuilt since the campaign began.
     pub rebuilt: bool,

@@ -65,12 +65,12 @@ pub struct Monitoring {
 /// The settings of one call of a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Seed of the random numbers that all inputs are made from.
+    /// Seed of all random numbers of the campaign, by which inputs are made.
     pub seed: u64,
-    /// Greatest length of an input, in bytes; `None` means the length recorded in the campaign's
-    /// checkpoint, or [`DEFAULT_MAX_LEN`].
+    /// Greatest length of an input, in bytes (`--max-len`). `None` takes the length with which the
+    /// campaign began, and [`DEFAULT_MAX_LEN`] for a new campaign.
     pub max_len: Option<u64>,
-    /// Inputs to mutate.
+    /// Inputs that the campaign runs and mutates.
     pub seeds: Seeds,
     /// Words that mutations write into the inputs.
     pub words: Words,
@@ -79,23 +79,24 @@ pub struct Settings {
     pub runs: Option<u64>,
     /// Wall time that this call fuzzes; `None` means no limit.
     pub time: Option<Duration>,
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
     pub deadline: Deadline,
     /// Conditions of which the first that is met ends the fuzzing (`--until`).
     pub until: Vec<Until>,
     /// Which generator makes the inputs.
     pub generator: Generator,
-    /// Name of the structure by which inputs are mutated beside havoc; `None` leaves that out. Only
-    /// guided campaigns use it.
+    /// Name of the structure (a file format or language) by which inputs are mutated beside havoc;
+    /// `None` mutates by havoc only. Only guided campaigns use it.
     pub mutated_structure: Option<String>,
-    /// Greatest share of a fuzzing worker's time that minimization takes. Only guided campaigns use
-    /// it.
+    /// Greatest share of each fuzzing worker's time that minimization may take. Only guided
+    /// campaigns use it.
     pub share: Share,
-    /// Number of workers (threads or processes) that fuzz in parallel.
+    /// Number of workers that fuzz in parallel: threads in a classic campaign, processes in a
+    /// guided one.
     pub jobs: usize,
     /// When groups are minimized.
     pub when: When,
-    /// Target, and how groups are minimized.
+    /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
     /// Links with campaigns on other hosts.
     pub network: Network,
@@ -106,7 +107,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns those of the settings that all kinds of campaigns have.
+    /// Returns the part of the settings that a [`CampaignSession`](crate::CampaignSession) needs.
     pub(super) fn session(&self) -> SessionSettings<'_> {
         SessionSettings {
             deadline: &self.deadline,
@@ -127,12 +128,12 @@ impl Share {
     /// Default part of a fuzzing worker's time that minimization may take: 20 %.
     pub const DEFAULT: Share = Share(0.2);
 
-    /// Creates a share; `None` unless `part` is above 0 and up to 1.
+    /// Creates a share from the fraction `part`; `None` unless `part` is above 0 and up to 1.
     pub fn new(part: f64) -> Option<Share> {
         (part > 0.0 && part <= 1.0).then_some(Share(part))
     }
 
-    /// Returns the share as a number, above 0 and up to 1.
+    /// Returns the share as a fraction, above 0 and up to 1.
     pub fn part(self) -> f64 {
         self.0
     }

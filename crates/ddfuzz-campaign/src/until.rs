@@ -22,15 +22,15 @@ pub enum Until {
     NoNewFor(Duration),
 }
 
-/// Numbers of a campaign on which the conditions of `--until` depend.
+/// State of a campaign on which the conditions of `--until` depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CampaignStatus {
     /// Number of groups of crashes that are new: not muted, not there before the campaign, and not
     /// reported by a completed call.
     pub groups: u64,
-    /// Time of fuzzing since the last new group; `None` if no group is new.
+    /// Fuzzing time since the last new group was found; `None` if no group is new.
     pub since_new: Option<Duration>,
-    /// Time of fuzzing in this call.
+    /// Fuzzing time of this call so far.
     pub elapsed: Duration,
 }
 
@@ -44,13 +44,15 @@ impl Until {
         }
     }
 
-    /// Checks whether the condition depends on the runs alone, and not on the clock.
+    /// Checks whether the condition depends on the runs alone (true for [`Until::First`] and
+    /// [`Until::Groups`]), and not on the clock.
     pub fn is_of_runs(&self) -> bool {
         !matches!(self, Until::NoNewFor(_))
     }
 }
 
-/// Number of new groups that `--until` compares with, and when the last of them was found.
+/// The number of new groups that `--until` compares with, and the fuzzing time at which the last of
+/// them was counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewGroups {
     count: u64,
@@ -131,7 +133,8 @@ impl FromStr for Until {
     }
 }
 
-/// Parses a time of at least 1 ms with its unit (ms, s, m, h); without a unit, in seconds.
+/// Parses a time with its unit (ms, s, m, h), like `10m`; without a unit, in seconds. An error
+/// below 1 ms.
 fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -149,15 +152,16 @@ fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     }
 }
 
-/// The end of a whole call (`--total-time`). At the deadline the call ends as if the user stopped it:
-/// its state is saved, and the next call continues.
+/// The deadline of a whole call (`--total-time`). At the deadline the call ends as if the user
+/// stopped it: its state is saved, and the next call continues.
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     over: Arc<AtomicBool>,
 }
 
 impl Deadline {
-    /// Starts a thread that sets `stop` to true after `total`; `None` means no deadline.
+    /// Begins a deadline: starts a thread that sets `stop` to true after the time `total`; `None`
+    /// means no deadline. Fails if the thread cannot be started.
     pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
         let at = total.and_then(|total| Instant::now().checked_add(total));
         let deadline = Deadline::default();
@@ -181,9 +185,9 @@ impl Deadline {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Returns the time limit for fuzzing (`None`: no limit) if the user asked for `time` of
-    /// fuzzing and a whole call of `total`. Without `time`, a quarter of `total` is left for the
-    /// work after fuzzing.
+    /// Returns the time limit for fuzzing (`None`: no limit), when the user asks for `time` of
+    /// fuzzing and `total` for the whole call: the shorter one. With `total` alone, it is three
+    /// quarters of that; the rest is for the work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -199,7 +203,7 @@ pub(crate) struct StopCondition<'a> {
     stop: &'a AtomicBool,
     /// End of the time for fuzzing; `None` means no limit.
     deadline: Option<Instant>,
-    /// Whether to stop because a worker has failed or no more runs are committed.
+    /// Whether workers stop for good because one has failed or no more runs are committed.
     broken: AtomicBool,
     /// Pauses the workers while the disk is full.
     gate: &'a PauseGate,
@@ -226,21 +230,23 @@ impl<'a> StopCondition<'a> {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Waits while the disk is full; then returns true if workers are to go on.
+    /// Waits while the disk is full; then returns true if workers are to go on, and false if they
+    /// have to stop.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()
     }
 
-    /// Checks whether workers have to stop: the user stopped, the time is over, or a worker failed.
+    /// Checks whether workers have to stop: the user has stopped the call, its deadline or the time
+    /// for fuzzing is over, or [`StopCondition::break_off`] was called.
     pub(crate) fn is_over(&self) -> bool {
         let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
         stopped || self.is_late()
     }
 
-    /// Checks whether a run that ended with `ended` is to be classified. A hang is not after the
-    /// user has stopped, since classifying it takes as long as the run; the next call repeats the
-    /// run.
+    /// Checks whether a run that ended with `ended` is to be classified: false only for a hang
+    /// after the call was stopped, since classifying it takes as long as the run; the next call
+    /// repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }

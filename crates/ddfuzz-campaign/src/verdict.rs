@@ -1,5 +1,5 @@
-//! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit, what
-//! the journal of triage records of them, and for which target the result holds.
+//! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit,
+//! what the journal of triage records of them, and for which target the result holds.
 
 use crate::{CampaignError, Examined, examined};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
@@ -11,15 +11,16 @@ use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of judging an input of another fuzzer ([`judged`]).
 pub enum Judged {
-    /// The input crashed with a known major and minor key.
+    /// The input crashed with this major and minor key, which are known; it was not examined
+    /// further.
     Again(Key, Key),
-    /// The input was examined in full.
+    /// The input was examined in full: how its runs ended, and the crash record if it crashed.
     New(Examined),
 }
 
 /// Runs an input of another fuzzer. If `any` is true (some keys are known), runs it first for the
-/// keys of its crash alone, and stops there if `is_known` accepts them; else examines the input in
-/// full ([`examined`]): with `leaks` also for memory leaks.
+/// keys of its crash alone, and returns [`Judged::Again`] if `is_known` accepts these. Else
+/// examines the input in full ([`examined`]), with `leaks` also for memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -72,9 +73,9 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Completes the result `tried` of an input that crashed once with these keys before. If none of
-/// the later tries crashed, the crash record holds the keys only; else the result is returned as it
-/// is.
+/// Completes the result `tried` of examining an input that had crashed with these keys in one run
+/// before. If none of the later tries crashed, adds a crash record that holds little more than the
+/// keys and the class; else returns the result as it is.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
         return tried;
@@ -104,7 +105,7 @@ pub fn kind_of(crash: &Crash) -> Kind {
     }
 }
 
-/// Returns the part of a crash record that triage writes into its journal.
+/// Converts a crash record to the part of it that triage writes into its journal.
 pub fn line_of(crash: &Crash) -> CrashLine {
     CrashLine {
         kind: kind_of(crash),

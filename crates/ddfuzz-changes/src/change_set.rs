@@ -1,4 +1,5 @@
-//! The changes between two versions: which there are, and applying some of them.
+//! The numbered changes between two versions of a program, and how some of them are applied to a
+//! version.
 
 use std::collections::{HashMap, hash_map};
 use std::ops::Range;
@@ -62,8 +63,8 @@ fn lines(text: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Writes a range of lines as the header of a hunk does: the first line, counted from 1, and the
-/// number of lines.
+/// Writes a range of lines as the header of a hunk does: the first line, counted from 1 (for an
+/// empty range, the line before it), and the number of lines.
 pub fn as_in_header(lines: &Range<usize>) -> [u64; 2] {
     let start = lines.start + usize::from(!lines.is_empty());
     [start as u64, lines.len() as u64]
@@ -81,9 +82,10 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Returns for each line of the new version of the file the commit that has brought it (`None`
-    /// for a line of the old version; an empty list without hunks), and all commits that touch the
-    /// file.
+    /// Returns for each line of the new version of the file the id of the commit that has brought
+    /// it (`None` for a line of the old version); the list is empty if the file has no hunks. Also
+    /// returns the commits after the old version up to the new one that change the file, newest
+    /// first and without merges. Fails if git cannot read the history.
     fn history(
         &self,
         repository: &Repository,
@@ -114,7 +116,8 @@ impl FileChange {
         matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
     }
 
-    /// Returns the number of sections that a patch of git has for the file: two if its type changes.
+    /// Returns the number of sections that a patch of git has for the file: two if the type of the
+    /// file changes, else one.
     pub fn sections(&self) -> usize {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => 1 + usize::from(old.entry.mode >> 12 != new.entry.mode >> 12),
@@ -175,7 +178,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the kind in results.
+    /// Returns what results call a change of this kind, such as `new file` or `hunk`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Create => "new file",
@@ -194,13 +197,13 @@ impl Kind {
 pub struct Part {
     /// Index of the file in [`ChangeSet::files`].
     pub file: usize,
-    /// What is changed.
+    /// What the change does to the file.
     pub kind: Kind,
 }
 
-/// All changes between two versions, numbered by file and line. A change is one hunk, or a file that
-/// is created, deleted, renamed or otherwise changed as a whole; several if they exclude each other
-/// in part (a file that becomes a directory).
+/// All changes between two versions, numbered by file and line. A change is usually one part: a
+/// hunk, or a file that is created, deleted, renamed or otherwise changed as a whole. Parts that
+/// can only be applied together are one change, such as when a file becomes a directory.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
     /// The files that differ.
@@ -233,9 +236,9 @@ impl ChangeSet {
         self.units.is_empty()
     }
 
-    /// Applies the changes `kept` to a tree. The changes of a file that is not as in the old
-    /// version are merged into it. Returns `None` if they conflict, or if a file would be where
-    /// another needs a directory.
+    /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. The changes of
+    /// a file that is not as in the old version are merged into it. Returns `None` if they
+    /// conflict, or if a file would be where another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -273,9 +276,9 @@ impl ChangeSet {
         Ok((!tree.is_contradictory()).then_some(tree))
     }
 
-    /// Returns for each change the commit between two versions that it comes from; `None` if
-    /// several have touched it, or it is not known. The list is empty if there are fewer than two
-    /// commits, or very many files.
+    /// Returns for each change the id of the commit between two versions that it comes from; `None`
+    /// if several have touched it, or it is not known. The list is empty if there are fewer than
+    /// two commits, or if more than 300 files differ.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -309,7 +312,8 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Returns what is known of the changes by their texts. `commit_of` has the result of
+    /// Gathers what the texts of the changes tell: their groups, their identifiers, and which
+    /// change probably requires which. `commit_of` has the result of
     /// [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
@@ -372,8 +376,9 @@ impl ChangeSet {
         Ok(facts.with_unread(&unread))
     }
 
-    /// Returns the names of the groups that a change belongs to: the directory, the file, the
-    /// commit where there is a history, and the function.
+    /// Returns the names of the groups that a change belongs to ([`UnitFacts::groups`]): the
+    /// directory, the file, the commit if commits are known (empty if that of this change is not),
+    /// and the function. A change that is no hunk has the name of its kind in place of a function.
     fn groups(
         &self,
         part: Part,
@@ -412,7 +417,8 @@ enum Applied {
 }
 
 impl FileChange {
-    /// Applies the chosen changes of this file to the file in `base`.
+    /// Applies the chosen changes of this file to the file in the tree `base`; returns the
+    /// resulting state of the file, and leaves `base` as it is.
     fn applied(
         &self,
         chosen: &[Kind],
@@ -534,7 +540,7 @@ impl FileChange {
     }
 }
 
-/// Returns the elements of a range, as many of them as there are.
+/// Returns the elements of `lines` in a range; the part of it after the end of `lines` is ignored.
 fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
@@ -588,7 +594,8 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not have.
+/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not
+/// have.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }

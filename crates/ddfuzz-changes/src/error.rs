@@ -28,7 +28,7 @@ pub enum ChangesError {
         revision: String,
         /// The folder of the repository.
         folder: PathBuf,
-        /// Whether the history of the repository is cut off.
+        /// Whether the repository is a shallow clone, whose history is cut off.
         shallow: bool,
     },
     /// An object is missing, as in a partial clone.
@@ -42,7 +42,7 @@ pub enum ChangesError {
     Git {
         /// The words of the command.
         what: String,
-        /// What git printed.
+        /// What git printed to stderr.
         message: String,
     },
     /// Both versions have the same files.
@@ -76,21 +76,21 @@ pub enum ChangesError {
         /// The names of the three outcomes.
         outcomes: String,
     },
-    /// A test ended with a status that ends the search.
+    /// A test ended by a signal, or with a status from 128 on, which ends the search.
     #[error("the test ended with {ended}, which ends the search")]
     TestBroken {
         /// How the test ended.
         ended: String,
-        /// The end of what it printed.
+        /// The end of what the test printed.
         output: String,
     },
     /// The result failed in the search. Built again on the first build of the old version alone, it
-    /// does not fail in each of three tests.
+    /// does not build, or does not fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// The outcome of that test, in words.
+        /// The outcome of the first of these tests that does not fail, in words.
         outcome: String,
     },
     /// The user has stopped the search.
@@ -126,7 +126,7 @@ pub enum ChangesError {
     /// A file of a worktree cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Path {
-        /// What was tried.
+        /// The operation that failed, for the message.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -136,7 +136,7 @@ pub enum ChangesError {
     /// A system call failed, or a program (git, cp) or a thread could not be started.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed, for the message.
         what: String,
         /// The error of the system.
         source: io::Error,

@@ -18,7 +18,7 @@ use crate::tree::Tree;
 /// Number of tests of each version before the search, and of the result after it.
 const TIMES: usize = 3;
 
-/// What is searched for.
+/// What a search shall find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// A minimal set of changes that fails on top of the old version.
@@ -27,18 +27,18 @@ pub enum Goal {
     Difference,
 }
 
-/// The result of a search.
+/// The result of a search for failure-inducing changes.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The changes that were found, in the order in which they are applied to the old version, or
     /// for [`Goal::Difference`] to `passing`: the index of a set in the session, and its changes.
     pub kept: Vec<(usize, Config)>,
-    /// The old version.
+    /// The files of the old version.
     pub old: Arc<Tree>,
     /// The version before the found changes: the old version, or for [`Goal::Difference`] one with
     /// further changes.
     pub passing: Arc<Tree>,
-    /// The version with the found changes.
+    /// The version with the found changes, which fails.
     pub failing: Arc<Tree>,
     /// The last version of the history that passes, and the same version with the changes that were
     /// found in the commit after it. `None` without a history, for [`Goal::Difference`], and if the
@@ -53,15 +53,18 @@ pub struct Found {
     pub interference: bool,
     /// Number of found changes without which the others do not build; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
-    /// The end of the log.
+    /// The last line of the log: what is claimed of the result, and the tests that prove it.
     pub end: EndLine,
 }
 
-/// Finds the changes by which the new version of `session` fails. `line` has the commits from the
-/// old to the new version, oldest first; `None` if there is no history, or it shall not be used.
+/// Finds the changes by which the new version of `session` fails, and ends the log. `line` has the
+/// commits from the old to the new version, oldest first; `None` if there is no history, or it
+/// shall not be used.
+///
+/// # Errors
 ///
 /// If both versions have the same files, the tests of the old version do not all pass or those of
-/// the new one do not all fail, or the result no longer fails when it is built again; those of
+/// the new one do not all fail, or the result no longer fails when it is built again; and those of
 /// [`Session::probe`].
 pub fn find(
     session: &mut Session<'_>,
@@ -128,7 +131,8 @@ fn check(
     })
 }
 
-/// Tests the changes of one set on top of a commit, with changes of later sets applied after them.
+/// Tests changes of the set `set` on top of the commit `on`, with the changes `later` of other sets
+/// applied after them.
 struct SetProber<'s, 'a> {
     session: &'s mut Session<'a>,
     on: String,
@@ -233,7 +237,8 @@ fn search(
     }
 }
 
-/// Searches all changes between both versions.
+/// Searches all changes between both versions as one set, without bisecting the history, and ends
+/// the log.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,
@@ -261,7 +266,8 @@ fn all_at_once(
     }
 }
 
-/// A history that is searched: its versions, of which the first passes and the last fails.
+/// A linear history that is searched: version 0 is `first`, which passes; the following versions
+/// are the commits `line`, of which the last fails.
 struct History<'l> {
     first: String,
     line: &'l [Commit],
@@ -282,7 +288,8 @@ impl<'l> History<'l> {
         })
     }
 
-    /// Returns the id of the commit of a version. Version 0 is the first.
+    /// Returns the id of the commit of a version; 0 is the version before the first commit of the
+    /// line.
     fn version(&self, index: usize) -> &str {
         match index {
             0 => &self.first,
@@ -313,7 +320,8 @@ impl<'l> History<'l> {
     }
 }
 
-/// Searches the history, then the changes of the commit that it leads to, then their partners.
+/// Bisects the history, searches the changes of the commit that the bisection finds, then the
+/// earlier changes that these need on top of the old version; ends the log.
 fn by_history(
     session: &mut Session<'_>,
     goal: Goal,
@@ -414,8 +422,9 @@ fn inside_merge(
     }
 }
 
-/// Searches the earlier commits for the changes that the found ones need on top of the old version
-/// (*interference*), until both together fail there.
+/// Makes changes that were found in a commit fail on top of the old version: searches the earlier
+/// commits for the changes that they need (*interference*), until all together fail there. Then
+/// leaves out needless ones and ends the log.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,

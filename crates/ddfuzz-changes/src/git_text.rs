@@ -1,9 +1,9 @@
-//! What git prints and reads: commits, differences, patches, paths.
+//! Parses what git prints (commits, differences, patches), and writes paths as git reads them.
 
 use crate::change_set::{FileChange, Hunk, Version};
 use crate::tree::{Content, Entry};
 
-/// A commit with what is shown of it.
+/// A commit: its id, its parents, and the facts of it that results show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The id of the commit, in hex digits.
@@ -32,8 +32,8 @@ pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Parses the output of `git log -z` in the format of `repository.rs`. Text in another format is
-/// left out.
+/// Parses the output of `git log -z` in the format of `repository.rs`. An entry in another format
+/// is left out.
 pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     let commit = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);

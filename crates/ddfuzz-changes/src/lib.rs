@@ -1,14 +1,14 @@
-//! Finds which changes between two versions of a program make it fail ("Yesterday, my program worked.
-//! Today, it does not. Why?").
+//! Finds which changes between two versions of a program make it fail ("Yesterday, my program
+//! worked. Today, it does not. Why?").
 //!
 //! - In: a [`Repository`] with two commits, a [`Recipe`] (how to build and test), a log.
-//! - Out: [`Found`], a minimal set of changes that fails on top of the old version, and what is proved
-//!   of it.
-//! - Central type: [`Session`], which tests candidates and writes each test to the minimization log;
-//!   [`find`] is the search over it.
-//! - The folder [`search`] is pure: sets of changes in, sets to test out. `change_set.rs`, `tree.rs`,
-//!   `text.rs`, `messages.rs` and `places.rs` touch neither git nor processes, except that they ask a
-//!   [`Repository`] for contents.
+//! - Out: [`Found`], a minimal set of changes that fails on top of the old version, and what is
+//!   proved of it.
+//! - Central type: [`Session`], which tests candidates and writes each test to the minimization
+//!   log; [`find`] is the search over it.
+//! - The folder [`search`] is pure: sets of changes in, sets to test out. `change_set.rs`,
+//!   `tree.rs`, `text.rs`, `messages.rs` and `places.rs` touch neither git nor processes, except
+//!   that they ask a [`Repository`] for contents.
 //! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`, and then
 //!   `worktree.rs`, `workbench.rs` and `workers.rs`.
 

@@ -1,16 +1,19 @@
 //! Messages of compilers and linkers: which identifiers and places they name as missing or wrong.
 
-/// What the messages of a failed build name.
+/// The identifiers and places that the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildMessages {
-    /// Identifiers, each once, in the order in which they are named.
+    /// Identifiers that the messages name as missing or wrong, each once, in the order of the
+    /// messages.
     pub named: Vec<String>,
-    /// Files, each once with a line, counted from 1; 0 for a file that is missing.
+    /// Places that the messages name: files, each with a line, counted from 1, or 0 for a file that
+    /// is missing. Each place occurs once.
     pub at: Vec<(Vec<u8>, u64)>,
 }
 
-/// Largest numbers of identifiers and of places that are read from the messages of one build.
+/// Largest number of identifiers that are read from the messages of one build.
 const MOST_NAMED: usize = 200;
+/// Largest number of places that are read from the messages of one build.
 const MOST_PLACES: usize = 64;
 /// Longest quoted text that is searched for identifiers, in bytes.
 const LONGEST_QUOTE: usize = 200;
@@ -38,8 +41,8 @@ const COMMON: [&str; 20] = [
 ];
 
 impl BuildMessages {
-    /// Reads the messages that a build printed: those of GCC, Clang, TinyCC, rustc, Go, Python and the
-    /// GNU linker. Other text is ignored.
+    /// Reads the messages that a build printed: those of GCC, Clang, TinyCC, rustc, Go, Python and
+    /// the GNU linker. Other text is ignored.
     pub fn parse(text: &[u8]) -> BuildMessages {
         let text = String::from_utf8_lossy(text);
         let mut found = BuildMessages::default();

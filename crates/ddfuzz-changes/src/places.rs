@@ -1,21 +1,21 @@
-//! From the places that the messages of a failed build name to the changes there.
+//! Finds the changes at the places (files and lines) that the messages of a failed build name.
 
 use ddfuzz_delta::Config;
 
 use crate::change_set::{ChangeSet, Kind};
 
-/// Largest number of changes near one place that are taken for what its message misses.
+/// Largest number of changes near one place that are tried as what the build misses there.
 const NEAREST: usize = 4;
 
 /// The changes of a set at the places that the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-    /// The changes nearest to the places, at most `NEAREST` for each, that the version does not
-    /// have.
+    /// Changes that the version does not have and that are nearest to the places: at most `NEAREST`
+    /// for each place, in ascending order.
     pub near: Vec<usize>,
-    /// Changes that the version does not have, and that change the lines at the places.
+    /// Changes that the version does not have, and that would change the lines at the places.
     pub missing: Vec<usize>,
-    /// Changes that the version has, and that made the lines at the places.
+    /// Changes that the version has, and that have made the lines at the places.
     pub within: Vec<usize>,
 }
 

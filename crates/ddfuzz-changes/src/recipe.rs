@@ -15,7 +15,7 @@ use crate::tree::Tree;
 pub struct Recipe {
     /// Shell command that builds the program in its directory; `None` if the test does that.
     pub build: Option<String>,
-    /// What is tested after the build.
+    /// How a version is tested after the build.
     pub test: TestKind,
     /// The input, on stdin or as the file `@@`; empty without one.
     pub input: Vec<u8>,
@@ -27,9 +27,11 @@ pub struct Recipe {
     pub build_time: Duration,
     /// Limit on the CPU time of a test.
     pub test_time: Duration,
-    /// Whether `build_time` is kept. If not, the limit is learned from the builds of both versions.
+    /// Whether `build_time` is the user's and stays. If not, the limit is learned from the builds
+    /// of both versions.
     pub keep_build_time: bool,
-    /// Whether `test_time` is kept. If not, the limit is learned from the tests of both versions.
+    /// Whether `test_time` is the user's and stays. If not, the limit is learned from the tests of
+    /// both versions.
     pub keep_test_time: bool,
     /// Limit on the memory of a build or test, in bytes.
     pub memory: u64,
@@ -52,7 +54,7 @@ pub enum TestKind {
     Program {
         /// The program: a path in the version, an absolute path, or a name in PATH.
         program: OsString,
-        /// Its arguments; `@@` stands for a file with the input.
+        /// Arguments of the program; `@@` stands for a file with the input.
         args: Vec<OsString>,
         /// The crash to search for. While it is empty, because the new version has not been tested,
         /// each crash is FAIL.
@@ -91,8 +93,8 @@ pub struct HeldFailure {
     pub major: Key,
     /// The minor key of the crash, which holds for one build only.
     pub minor: Key,
-    /// The stable key of the crash: its class and the names of its functions; `None` if they have no
-    /// names.
+    /// The stable key of the crash: its class and the names of its functions; `None` if they have
+    /// no names.
     pub stable: Option<Key>,
 }
 

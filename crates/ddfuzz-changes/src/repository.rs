@@ -31,7 +31,7 @@ pub struct Repository {
     contents: Mutex<Option<Contents>>,
 }
 
-/// The process that returns the contents of objects.
+/// The process `git cat-file --batch`, which returns the contents of objects on request.
 struct Contents {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -121,7 +121,7 @@ pub fn resolve(folder: &Path, revision: &str) -> Result<String, ChangesError> {
         })
 }
 
-/// Checks whether the history of the repository at `folder` is cut off.
+/// Checks whether the repository at `folder` is a shallow clone, whose history is cut off.
 pub fn is_shallow(folder: &Path) -> bool {
     let shallow = output(git_in(folder).args(["rev-parse", "--is-shallow-repository"]));
     shallow.is_ok_and(|text| text.starts_with(b"true"))
@@ -188,9 +188,9 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Returns the folder of the repository to which objects are written. It borrows no objects: git
-    /// sets the time of a file of objects, also of a borrowed one, when it is to write an object that
-    /// the file has.
+    /// Returns the folder of the repository into which git writes objects. Unlike the main one, it
+    /// borrows no objects: when git is to write an object that it already has, it changes the time
+    /// of that object's file, which must not be one of the user's.
     fn written(&self) -> PathBuf {
         self.folder.join("written")
     }
@@ -372,9 +372,11 @@ impl Repository {
         Ok(lines.into_iter().map(id).collect())
     }
 
-    /// Returns the number of commits after the old version up to the new one, on all lines.
+    /// Returns the number of commits after the old version up to the new one, on all lines of the
+    /// history; 0 if git prints no number.
     ///
     /// # Errors
+    ///
     /// If git cannot read the history.
     pub fn commit_count(&self, (old, new): (&str, &str)) -> Result<u64, ChangesError> {
         let range = format!("{old}..{new}");

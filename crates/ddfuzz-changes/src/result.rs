@@ -23,9 +23,10 @@ pub struct ChangesResult {
     pub goal: &'static str,
     /// Number of tests, by how they were answered.
     pub tests: TestCounts,
-    /// Number of builds.
+    /// Number of builds that were run, and that were not needed.
     pub builds: BuildCounts,
-    /// Number of commits that could not be tested, among which the changes were found.
+    /// Number of commits beside the failing one that could not be tested, so that the changes may
+    /// be theirs.
     pub found_despite_unbuildable: u64,
     /// Number of found changes. The claim is about the removal of each one of them.
     pub removals: u64,
@@ -52,7 +53,7 @@ pub struct ChangesResult {
 pub struct TestCounts {
     /// Tests for which a version was built and, if it builds, run; without checks.
     pub executed: u64,
-    /// Those of them with the outcome UNRESOLVED, such as of versions that do not build.
+    /// Executed tests with the outcome UNRESOLVED, such as those of versions that do not build.
     pub unresolved: u64,
     /// Tests that were answered UNRESOLVED without a build, because a learned relation between
     /// changes says that the version does not build, or because its changes cannot be merged.
@@ -77,12 +78,14 @@ pub struct BuildCounts {
 pub struct ChangeRecord {
     /// Path of the file.
     pub file: OsText,
-    /// What is changed: `hunk`, `new file`, `deleted file`, `renamed file`, `mode`, `binary`, `type`.
+    /// What is changed: `hunk`, `new file`, `deleted file`, `renamed file`, `mode`, `binary`,
+    /// `type`.
     pub kind: &'static str,
     /// First line, counted from 1, and number of lines in the old version, as `git diff -U0` writes
     /// them; 0 and 0 if it has no such file.
     pub old: [u64; 2],
-    /// First line and number of lines in the new version, in the same way.
+    /// First line, counted from 1, and number of lines in the new version; 0 and 0 if it has no
+    /// such file.
     pub new: [u64; 2],
     /// The function around the lines, if git names one.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -1,5 +1,5 @@
-//! Tests candidates for a search: composes their files, answers what is known, has the rest built and
-//! tested, and writes each test to the minimization log.
+//! Tests candidates for a search: composes their files, answers what is known, has the rest built
+//! and tested, and writes each test to the minimization log.
 //!
 //! A search is a pure function of the two versions and the outcomes. So a log is resumed by feeding
 //! its lines as answers to the same search, and replayed by feeding nothing else.
@@ -36,11 +36,11 @@ struct NumberedSet {
 
 /// Tests candidates for a search, and writes the log.
 pub struct Session<'a> {
-    /// The versions.
+    /// The repository with the versions.
     pub repository: Arc<Repository>,
-    /// The version that passes.
+    /// The id of the commit of the version that passes.
     pub old: String,
-    /// The version that fails.
+    /// The id of the commit of the version that fails.
     pub new: String,
     /// Builds and tests; `None` if a log is only replayed.
     pub workers: Option<Workers>,
@@ -54,7 +54,7 @@ pub struct Session<'a> {
     pub counts: Counts,
     /// Number of executed tests with the outcome UNRESOLVED.
     pub unresolved: u64,
-    /// Number of candidates whose build was not needed, because the same version was known.
+    /// Number of tests that needed no build, because the same version was tested before.
     pub reused: u64,
     /// Number of changes of the smallest set that has failed; `None` before the first.
     best: Option<u64>,
@@ -68,12 +68,12 @@ pub struct Session<'a> {
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,
-    /// The last report, for errors.
+    /// The report of the last build and test that was run, for error messages.
     pub last: Report,
 }
 
-/// What all tests of a search may take together, without checks, but with the tests before it was
-/// resumed; `None`: as much as they need.
+/// Limits on what all tests of a search may take together. Checks do not count; tests that were
+/// made before the search was resumed do. `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
     /// Number of tests that are run.
@@ -128,13 +128,14 @@ impl<'a> Session<'a> {
         self.budget = budget;
     }
 
-    /// Checks whether a test was not run because the budget was used up; all later ones are not run,
-    /// either.
+    /// Checks whether a test was not run because the budget was used up; all later ones are not
+    /// run, either.
     pub fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Notes for the next line of the log that one change of a set requires another.
+    /// Notes, for the next line of the log, that the change `user` of the set `index` requires the
+    /// change `needed` of that set.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
@@ -212,7 +213,8 @@ impl<'a> Session<'a> {
         self.sets.len() - 1
     }
 
-    /// Returns a set of changes by its index.
+    /// Returns the set of changes with the index `index`, as [`compare`](Session::compare) returned
+    /// it.
     pub fn set(&self, index: usize) -> Arc<ChangeSet> {
         Arc::clone(&self.sets[index].set)
     }
@@ -525,9 +527,10 @@ impl<'a> Session<'a> {
     /// Writes the line of a test that was not run, or checks that the log has it, and counts the
     /// test. `key` is that of the version if its outcome was known; `None` if it was predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
+        let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {
             Some(logged) if logged.outcome == line.outcome => {}
-            Some(_) => return Err(disagrees(self.tests, "its outcome is not the known one")),
+            Some(_) => return Err(disagrees(number, "its outcome is not the known one")),
             None => self.append(&Line::Test(line.clone()))?,
         }
         match key {
@@ -539,7 +542,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Builds and tests a version, and completes the line of its test.
+    /// Shows the status, builds and tests a version, and returns the line of its test with the
+    /// outcome.
     fn run(
         &mut self,
         tree: &Arc<Tree>,
@@ -590,7 +594,8 @@ impl<'a> Session<'a> {
         Ok(report)
     }
 
-    /// Records and counts the outcome of a test that was run, now or before the log was resumed.
+    /// Counts a test that was run, now or before the log was resumed, and remembers its outcome for
+    /// later candidates with the same files, by `key`.
     fn record(&mut self, key: [u8; 32], line: &TestLine) -> Known {
         let changes = line.changes.clone().unwrap_or_default();
         let known = Known {

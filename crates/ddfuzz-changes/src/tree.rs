@@ -102,7 +102,8 @@ impl Tree {
         self.entries.keys().any(is_below_file)
     }
 
-    /// Returns a hash by which equal trees are recognized.
+    /// Returns a hash of the paths, modes and contents, by which equal trees are recognized. As in
+    /// comparisons, an object and bytes are different contents even if the object has these bytes.
     pub fn key(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for (path, entry) in &self.entries {

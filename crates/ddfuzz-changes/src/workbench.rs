@@ -25,9 +25,11 @@ use crate::worktree::Worktree;
 const MOST_OUTPUT: u64 = 4 << 20;
 /// Largest number of lines of an output that messages show.
 const SHOWN_LINES: usize = 12;
-/// Limits on the size of a file, in bytes, and on the number of processes, which builds and tests
-/// do not reach unless something is wrong.
+/// Limit on the size of a file that a build or test writes, in bytes. It is not reached unless
+/// something is wrong.
 const FILE_SIZE: u64 = 1 << 40;
+/// Limit on the number of processes of a build or test. It is not reached unless something is
+/// wrong.
 const PROCESSES: u32 = 4096;
 /// If less space than this is free, in bytes, a failure is blamed on the disk.
 const LEAST_SPACE: u64 = 1 << 20;
@@ -38,12 +40,12 @@ const CANNOT_TELL: i32 = 125;
 /// Lowest status that ends the search, as for `git bisect run`.
 const BROKEN: i32 = 128;
 
-/// What building and testing a version has shown.
+/// The result of building and testing a version.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The outcome of the test; `None` if the version does not build.
     pub outcome: Option<Outcome>,
-    /// What the messages of a failed build name.
+    /// The identifiers and places that the messages of a failed build name.
     pub messages: BuildMessages,
     /// The end of what build or test printed.
     pub output: String,
@@ -91,9 +93,11 @@ impl Workbench {
         }
     }
 
-    /// Builds and tests a version. It is not built again if it was built last. With `anew`, it is
-    /// always built, on what the build of the first version has left; if there is no copy of that,
-    /// in an empty directory.
+    /// Builds and tests a version. The version is not built again if it was built last. With
+    /// `anew`, it is always built, on what the build of the first version has left; if there is no
+    /// copy of that, in an empty directory.
+    ///
+    /// # Errors
     ///
     /// If files cannot be written, the disk is full, a command cannot be started, or a test ends
     /// with a status or signal that ends the search.
@@ -389,7 +393,8 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts the executor of the command `line`; `name` names its output.
+    /// Starts the executor of the shell command `line`, with its output in the file beside the
+    /// worktree that has the ending `name`. For `build`, compiler caches are used.
     fn start(
         line: &str,
         worktree: &Worktree,

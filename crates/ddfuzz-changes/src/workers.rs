@@ -18,8 +18,9 @@ use crate::workbench::{Report, Workbench};
 const TICK: Duration = Duration::from_millis(50);
 /// Builds and tests of candidates may take this many times as long as those of the two versions.
 const FACTOR: u32 = 10;
-/// Shortest limits that are learned, for builds and for tests.
+/// Shortest limit on the wall time of a build that is learned.
 const LEAST_BUILD: Duration = Duration::from_secs(30);
+/// Shortest limit on the CPU time of a test that is learned.
 const LEAST_TEST: Duration = Duration::from_secs(5);
 
 /// A version to build and test.
@@ -126,6 +127,8 @@ impl Workers {
     /// Idle workers test the versions `ahead` meanwhile. With `anew`, the version is tested again,
     /// on the first build alone (see [`Workbench::run`]).
     ///
+    /// # Errors
+    ///
     /// Those of [`Workbench::run`] for this version; [`ChangesError::Interrupted`] if the user
     /// stops the search.
     pub fn run(
@@ -174,7 +177,9 @@ impl Workers {
         }
     }
 
-    /// Gives a version to the idle worker whose worktree differs from it in the fewest files.
+    /// Gives a version to the idle worker whose worktree differs from it in the fewest files; with
+    /// `anew`, to the first worker, which has the first build. Does nothing if no such worker is
+    /// idle.
     fn give(&mut self, tree: &Arc<Tree>, anew: bool) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,

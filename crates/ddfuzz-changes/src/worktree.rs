@@ -23,9 +23,9 @@ const STEP: Duration = Duration::from_millis(20);
 /// Size of the largest directory that is copied, in bytes: a copy shall take less time than a
 /// compilation.
 const MOST_COPIED: u64 = 64 << 20;
-/// Largest number of copies at one time, and the size of all of them together, in bytes; at least
-/// four are kept.
+/// Largest number of copies at one time.
 const MOST_COPIES: usize = 12;
+/// Largest size of all copies together, in bytes; at least four copies are kept, however large.
 const MOST_COPIED_TOGETHER: u64 = 256 << 20;
 
 /// Names of files that say how a program is built; most tools do not notice that they have changed.
@@ -49,7 +49,8 @@ const BUILD_FILES: [&str; 16] = [
 ];
 
 /// A directory with the files of one version and what builds have made of it. The next version is
-/// made by writing only the files that differ, so that a build tool builds only what depends on them.
+/// made by writing only the files that differ, so that a build tool builds only what depends on
+/// them.
 pub struct Worktree {
     root: PathBuf,
     sandbox: Sandbox,
@@ -57,8 +58,8 @@ pub struct Worktree {
     state: Option<Tree>,
     /// When the last build ended.
     built: Instant,
-    /// Copies of the directory after builds of other versions; the first is that of the version that
-    /// was built first.
+    /// Copies of the directory after builds of other versions; the first is that of the version
+    /// that was built first.
     copies: Vec<Copy>,
     /// Whether the directory is small enough to be copied.
     is_small: bool,
@@ -87,7 +88,7 @@ impl Worktree {
         &self.root
     }
 
-    /// Notes that a build or test has ended now.
+    /// Notes that a build or test has ended now; the next update waits until file times are later.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }
@@ -182,10 +183,12 @@ impl Worktree {
         Ok(())
     }
 
-    /// Makes the directory hold the files of `tree`, and what earlier builds made of unchanged files.
+    /// Makes the directory hold the files of `tree`, and what earlier builds made of unchanged
+    /// files.
     ///
-    /// If a file changes that says how the program is built, the directory is made anew. A file that
-    /// includes a changed one gets a new time, because not each build tool knows of inclusions.
+    /// If a file changes that says how the program is built, the directory is made anew. A file
+    /// that includes a changed one gets a new time, because not each build tool knows of
+    /// inclusions.
     ///
     /// # Errors
     /// If a content cannot be read, or a file cannot be written.
@@ -252,8 +255,8 @@ impl Worktree {
         self.root.join(OsStr::from_bytes(path))
     }
 
-    /// Removes what a build has put in place of a directory above `path`: a link would lead out of the
-    /// worktree.
+    /// Removes what a build has put in place of a directory above `path`: a link would lead out of
+    /// the worktree.
     fn clear_way(&self, path: &[u8]) -> Result<(), ChangesError> {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let folder = self.path(&path[..at]);
@@ -393,8 +396,8 @@ fn empty(folder: &Path) -> Result<(), ChangesError> {
     Ok(())
 }
 
-/// Gives the owner all rights in a directory and those below it; a build may have made them read-only.
-/// What cannot be changed is left as it is.
+/// Gives the owner all rights in a directory and those below it; a build may have made them
+/// read-only. What cannot be changed is left as it is.
 fn open_directories(folder: &Path) {
     let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

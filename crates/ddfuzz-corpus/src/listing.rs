@@ -27,11 +27,13 @@ const MAX_RECOGNISED: usize = 64;
 pub struct NotListed {
     /// The path, as given on the command line.
     pub path: PathBuf,
-    /// Why the path cannot be listed.
+    /// Why the path cannot be listed: it is missing, is no regular file or directory, or was
+    /// refused.
     pub why: Unread,
 }
 
-/// Entries that a listing found to be no inputs, and directories that could not be listed.
+/// What a listing found beside inputs: directories of known fuzzers, entries that are no inputs,
+/// and directories that could not be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListingReport {
     /// Directories whose layout shows which fuzzer wrote them; at most 64.
@@ -59,7 +61,8 @@ struct OpenDirectory {
     depth: usize,
 }
 
-/// Iterates over the inputs below some paths, in the order of the directories.
+/// Iterates over the inputs below some paths: first the files among these paths, then the inputs in
+/// directories, in the order in which the system lists them.
 pub struct Listing {
     /// Files of the command line that are still to be returned.
     files: Vec<PathBuf>,
@@ -134,7 +137,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns which entries were found to be no inputs, and which directories could not be listed.
+    /// Returns which directories are those of known fuzzers, which entries were found to be no
+    /// inputs, and which directories could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
@@ -294,7 +298,7 @@ pub enum Layout {
     Honggfuzz,
     /// cargo-fuzz project; its inputs are in `corpus`.
     CargoFuzz,
-    /// Cargo package with a cargo-fuzz project in `fuzz`.
+    /// Cargo package with a cargo-fuzz project in `fuzz`; nothing else in the package is searched.
     Package,
     /// Any other directory; all files are inputs, except those in hidden directories.
     Plain,

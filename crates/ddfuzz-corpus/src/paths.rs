@@ -57,8 +57,8 @@ impl CleanPaths {
         &self.root
     }
 
-    /// Returns the path of the folder that the kept files of the last cleanup are moved to before
-    /// they are removed.
+    /// Returns the path of the folder to which a cleanup moves the kept files of the last cleanup,
+    /// before it removes them.
     pub fn replaced_corpus(&self) -> PathBuf {
         self.root.join(format!("{TEMPORARY_PREFIX}old-corpus"))
     }

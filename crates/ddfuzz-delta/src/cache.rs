@@ -31,8 +31,8 @@ pub struct Seen {
     /// Outcome of testing the text. If several tests of the same text disagree, FAIL is recorded,
     /// so that a flaky text never proves that a removal makes the failure disappear.
     pub outcome: Outcome,
-    /// Index of the test that gave the outcome, counted from 0; `None` if the outcome was found
-    /// before the search, by a test of the whole or the empty input.
+    /// Index of the test that gave the outcome, counted from 0; `None` for tests that are not
+    /// numbered, such as those of the whole and the empty input before the search.
     pub test: Option<u64>,
 }
 

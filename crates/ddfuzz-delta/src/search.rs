@@ -58,12 +58,12 @@ pub trait Search: Send {
 /// How many tests the passes of a search after its proof may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExtraTests {
-    /// As many as the search, and at least 2,000.
+    /// As many as the search took before, but at least 2,000.
     #[default]
     Many,
-    /// Half as many as the search: tests take long.
+    /// Half as many as the search took before, because tests take long.
     Few,
-    /// None.
+    /// No tests.
     None,
 }
 

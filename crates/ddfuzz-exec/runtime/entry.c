@@ -27,10 +27,13 @@ struct entry_point entry_from(const char *words)
     uintptr_t base = program_base();
     entry.is_fuzzer = *words++ == 'f';
     uintptr_t function = next_number(&words), initialize = next_number(&words);
+    uintptr_t find_module = next_number(&words);
     uintptr_t start = next_number(&words), end = next_number(&words);
     entry.function = (int (*)(const uint8_t *, size_t))(base + function);
     if (initialize)
         entry.initialize = (int (*)(int *, char ***))(base + initialize);
+    if (find_module)
+        entry.find_module = (int (*)(void *, char *, size_t, void **))(base + find_module);
     if (start < end) {
         entry.counters = (uint8_t *)(base + start);
         entry.counter_count = end - start;
@@ -38,6 +41,13 @@ struct entry_point entry_from(const char *words)
     while (entry.callback_count < CALLBACKS && *words == ',')
         entry.callbacks[entry.callback_count++] = base + next_number(&words);
     return entry;
+}
+
+void entry_prepare_reports(const struct entry_point *entry)
+{
+    void *offset;
+    if (entry->find_module)
+        entry->find_module((void *)(uintptr_t)entry->function, NULL, 0, &offset);
 }
 
 int entry_call(const struct entry_point *entry, const uint8_t *input, size_t length)

@@ -397,6 +397,7 @@ static int serve(int argc, char **argv, char **envp)
         entry.initialize(&argc, &argv);
     if (once)
         return entry.function ? run_once(&entry) : 127;
+    entry_prepare_reports(&entry);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* some kernels reset it at execve */
     enum trouble unfit = why_unfit();
     if (unfit != TROUBLE_NONE) {

@@ -1,19 +1,25 @@
 //! The bundled targets: small Unix utilities with historic bugs of the fuzz studies (`targets/` in
 //! the source), each also in a fixed variant.
 
-mod compiled {
-    // Written by build.rs: `BUNDLED`, names and ELF files; `COUNTED`, the same of the variants with
-    // coverage counters.
-    include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
-    // Written by build.rs: `CORPORA`, seeds and dictionary of each target.
-    include!(concat!(env!("OUT_DIR"), "/corpora.rs"));
+use lzma_rust2::LzmaReader;
+use std::io::Read;
+use std::sync::OnceLock;
+
+/// A bundled target in its variants, with its dictionary and seeds, compressed.
+struct Archive {
+    /// Name of the target.
+    name: &'static str,
+    /// Name of the variant without the bug.
+    fixed: &'static str,
+    /// Size in bytes of each file in the archive: the variants in the order of `SUFFIXES`, the
+    /// dictionary, the seeds.
+    sizes: &'static [usize],
+    /// The files one after the other, in the format `.lzma`.
+    packed: &'static [u8],
 }
 
-struct Corpus {
-    name: &'static str,
-    seeds: &'static [&'static [u8]],
-    dictionary: &'static [u8],
-}
+// Written by build.rs: `SUFFIXES`, what the names of variants add to that of the target; `ARCHIVES`.
+include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// A bundled target program: its name and a description in one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,41 +60,66 @@ const SUMMARIES: [(&str, &str); 6] = [
 /// Returns the names of all bundled programs: those with bugs in alphabetical order, then the fixed
 /// ones.
 pub fn names() -> Vec<&'static str> {
-    compiled::BUNDLED.iter().map(|(name, _)| *name).collect()
+    let buggy = ARCHIVES.iter().map(|archive| archive.name);
+    buggy
+        .chain(ARCHIVES.iter().map(|archive| archive.fixed))
+        .collect()
 }
 
 /// Returns the ELF file of a bundled program, which reads the file named by its argument, or stdin;
 /// `None` if there is no such program. Variants with [coverage counters](counted) are included.
 pub fn program(name: &str) -> Option<&'static [u8]> {
-    let mut all = compiled::BUNDLED.iter().chain(compiled::COUNTED);
-    let found = all.find(|(known, _)| *known == name);
-    found.map(|(_, program)| *program)
+    let (archive, variant) = find(name)?;
+    Some(files(archive)[variant])
 }
 
 /// Returns the name of the variant of the bundled program `name` that has coverage counters:
 /// `ul-counted` for `ul`; `None` if there is none. It has the same bugs at other addresses.
 pub fn counted(name: &str) -> Option<String> {
     let counted = format!("{name}-counted");
-    program(&counted).is_some().then_some(counted)
+    find(&counted).is_some().then_some(counted)
 }
 
 /// Returns the seed inputs of the bundled target `name` or of its fixed variant (`corpora/` in the
 /// source); empty if there is no such target.
 pub fn seeds(name: &str) -> &'static [&'static [u8]] {
-    corpus(name).map_or(&[], |corpus| corpus.seeds)
+    find(name).map_or(&[], |(archive, _)| &files(archive)[SUFFIXES.len() + 1..])
 }
 
 /// Returns the dictionary of the bundled target `name`, in AFL's format; `None` if there is no such
 /// target.
 pub fn dictionary(name: &str) -> Option<&'static [u8]> {
-    corpus(name).map(|corpus| corpus.dictionary)
+    find(name).map(|(archive, _)| files(archive)[SUFFIXES.len()])
 }
 
-fn corpus(name: &str) -> Option<&'static Corpus> {
-    let plain = name.strip_suffix("-counted").unwrap_or(name);
-    let plain = plain.strip_suffix("-fixed").unwrap_or(plain);
-    let mut corpora = compiled::CORPORA.iter();
-    corpora.find(|corpus| corpus.name == plain)
+/// Returns the indices of a program's archive and of its variant; `None` if there is no such program.
+fn find(name: &str) -> Option<(usize, usize)> {
+    ARCHIVES.iter().enumerate().find_map(|(index, archive)| {
+        let suffix = name.strip_prefix(archive.name)?;
+        let variant = SUFFIXES.iter().position(|known| *known == suffix)?;
+        Some((index, variant))
+    })
+}
+
+/// Returns the files of an archive. The first call decompresses it.
+fn files(archive: usize) -> &'static [&'static [u8]] {
+    static FILES: [OnceLock<Vec<&[u8]>>; ARCHIVES.len()] =
+        [const { OnceLock::new() }; ARCHIVES.len()];
+    FILES[archive].get_or_init(|| unpacked(&ARCHIVES[archive]))
+}
+
+fn unpacked(archive: &Archive) -> Vec<&'static [u8]> {
+    let mut bytes = Vec::with_capacity(archive.sizes.iter().sum());
+    LzmaReader::new_mem_limit(archive.packed, u32::MAX, None)
+        .and_then(|mut reader| reader.read_to_end(&mut bytes))
+        .expect("build.rs has compressed it");
+    let mut rest: &'static [u8] = bytes.leak();
+    let mut next = |size: &usize| {
+        let (file, after) = rest.split_at(*size);
+        rest = after;
+        file
+    };
+    archive.sizes.iter().map(&mut next).collect()
 }
 
 /// Returns all bundled programs with their one-line descriptions, in the order of [`names`].

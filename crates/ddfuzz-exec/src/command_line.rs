@@ -39,7 +39,8 @@ pub struct FuzzerLimits {
 }
 
 impl FuzzerLimits {
-    /// Reads libFuzzer's memory limits from a target's arguments. The last of repeated flags wins.
+    /// Reads libFuzzer's memory limits from a target's arguments. The last of repeated flags wins;
+    /// where a flag is missing, libFuzzer's default applies.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
             let values = args.iter().rev();
@@ -167,8 +168,8 @@ impl CommandLine {
         self
     }
 
-    /// Creates the input files in the private directory; returns the input, which can then be
-    /// written, and the command line, with the name of the program and the paths of the files.
+    /// Creates the input files in the private directory. Returns the empty input, to which runs
+    /// write, and the command line, with the name of the program and the paths of the files.
     pub(crate) fn in_place(
         &self,
         program: &Path,
@@ -201,8 +202,9 @@ impl CommandLine {
     }
 }
 
-/// Returns a new path for an input file. For a file with a given name, creates a directory of its
-/// own, in which the target's user cannot write.
+/// Returns a new path for an input file in the private directory. For a file with a given name,
+/// creates a new directory for it, in which the target's user cannot write. Fails if `name` is a
+/// path with directories.
 fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     let fresh = private.fresh("input");
     let Some(name) = name else {

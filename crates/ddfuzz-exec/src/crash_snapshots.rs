@@ -8,11 +8,13 @@ use crate::{
     shared_page::keep_length, ways,
 };
 
-/// Constants of `runtime/snapshot.h`: first word of the memory, size of its header in bytes, number
-/// of slots for one snapshot each, size of a slot in bytes.
+/// First word of the memory for snapshots (`SNAPSHOT_MAGIC` of `runtime/snapshot.h`).
 const MAGIC: u32 = 0x4444_6370;
+/// Size of the header before the slots, in bytes.
 const HEAD: u64 = 4096;
+/// Number of slots, each for one snapshot.
 const SLOTS: u64 = 4;
+/// Size of a slot in bytes.
 const SLOT: u64 = 2 << 20;
 
 /// Shared memory to which a crashing target process writes snapshots of itself, those of one run at
@@ -23,8 +25,9 @@ pub struct CrashSnapshots {
 }
 
 impl CrashSnapshots {
-    /// Creates the memory file for crash snapshots, which takes memory only when a snapshot is
-    /// written. Fails when no memory file can be created.
+    /// Creates the memory file for crash snapshots, of a bit more than 8 MiB, of which a slot takes
+    /// more than a page only when a snapshot is written to it. Fails when the memory file cannot be
+    /// created, written or sealed.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
@@ -61,7 +64,8 @@ impl CrashSnapshots {
         self.word(0) >> 32 != 0
     }
 
-    /// Returns device and inode of the program file that the last run executed first.
+    /// Returns device and inode of the program file that the first process of the last run
+    /// executed.
     pub fn target(&self) -> (u64, u64) {
         (self.word(16), self.word(24))
     }

@@ -1,4 +1,5 @@
-//! Finds crashes of descendants, which count as crashes of the run (docs/src/keys.md; docs/decisions/0034).
+//! Finds crashes of descendants, which count as crashes of the run (docs/src/keys.md;
+//! docs/decisions/0034).
 //!
 //! Runs are not traced until one has started other processes. That run is repeated, and all later
 //! runs are made, with the whole process tree traced.
@@ -25,10 +26,10 @@ const RETRY_TIME: Duration = Duration::from_secs(5);
 /// Whether a target's next run is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// The next run is traced, and with it this many runs in all, to see whether they start
-    /// processes.
+    /// The next run and later ones, as many in all as the number says, are traced to learn whether
+    /// they start processes.
     Calibrating(u32),
-    /// The next run is not traced.
+    /// The next run is not traced. If it starts processes, it is made again and traced.
     Bare,
     /// The next run and all later runs are traced.
     Traced,
@@ -52,7 +53,7 @@ pub(crate) struct TreeExecutor {
     mode: TraceMode,
     /// Whether runs report what they write; they are not traced then.
     reports: bool,
-    /// Which runs report the blocks that they reach, if the program's are covered.
+    /// Which runs report their coverage (counters or blocks).
     reporting: CoverageReporting,
     /// Whether the last call has made a traced run, which reports no coverage.
     was_traced: bool,
@@ -77,7 +78,8 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a run whose process tree is traced; `None` if tracing failed, in this run or for ever.
+    /// Makes a run whose process tree is traced. `None` if tracing failed in this run, or the
+    /// system refuses to trace; then no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -95,7 +97,7 @@ impl TreeExecutor {
         Ok(None)
     }
 
-    /// Whether runs report the blocks that they reach.
+    /// Whether runs report their coverage.
     fn covers(&self) -> bool {
         self.reporting != CoverageReporting::Nothing && self.bare.places().is_some()
     }
@@ -200,6 +202,10 @@ impl Executor for TreeExecutor {
         self.bare.corrected()
     }
 
+    fn check_now(&mut self) -> Result<(), ExecError> {
+        self.bare.check_now()
+    }
+
     fn places(&self) -> Option<usize> {
         self.bare.places()
     }
@@ -245,7 +251,7 @@ struct TracedRun {
     forked: bool,
 }
 
-/// The thread that traces one run, and the channel of its messages.
+/// The thread that traces one run, and the channel on which it sends its messages.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 enum TracerMessage {
@@ -320,8 +326,9 @@ struct TreeOutcome {
 }
 
 impl TreeOutcome {
-    /// Traces a seized process tree: resumes the processes, and delivers their signals, until none
-    /// is left. Processes stop only when they fork, execute a program or get a signal.
+    /// Traces a seized process tree until no process of it is left: resumes stopped processes and
+    /// delivers their signals. They stop only when they fork, execute a program or get a signal.
+    /// Returns what was observed.
     fn follow() -> TreeOutcome {
         let mut seen = TreeOutcome::default();
         // `wait` fails when nothing is left; only this thread reaps what it traces.

@@ -189,6 +189,7 @@ impl ElfFacts {
                     Some(sanitizer) => {
                         self.sanitized = true;
                         self.shadowed |= sanitizer.shadows();
+                        functions.has_asan |= sanitizer == Sanitizer::Asan && symbol.address() != 0;
                     }
                     None => functions.add(name, symbol.address()),
                 },
@@ -261,7 +262,13 @@ pub(crate) struct EntryFunction {
     /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
     /// A process that runs many inputs patches them to return at once, because no engine uses them.
     callbacks: [u64; CALLBACKS.len()],
+    /// Address of AddressSanitizer's function that finds the module of an address; 0 where missing.
+    /// A fork server calls it once, so that its forks need not list the modules when they crash.
+    find_module: u64,
 }
+
+/// The function of the sanitizers' common interface that finds the module of an address.
+const FIND_MODULE: &str = "__sanitizer_get_module_and_offset_for_pc";
 
 /// Functions that `-fsanitize-coverage=trace-cmp` calls and libFuzzer defines.
 const CALLBACKS: [&str; 9] = [
@@ -299,6 +306,9 @@ struct EntryFunctions {
     test_one_input: Option<u64>,
     initialize: Option<u64>,
     callbacks: [u64; CALLBACKS.len()],
+    find_module: Option<u64>,
+    /// Whether the program contains AddressSanitizer.
+    pub(crate) has_asan: bool,
 }
 
 impl EntryFunctions {
@@ -312,6 +322,7 @@ impl EntryFunctions {
             "target_main" => &mut self.target_main,
             "LLVMFuzzerTestOneInput" => &mut self.test_one_input,
             "LLVMFuzzerInitialize" => &mut self.initialize,
+            FIND_MODULE => &mut self.find_module,
             _ => return,
         };
         if address != 0 {
@@ -344,6 +355,7 @@ impl EntryFunctions {
             kind,
             counters,
             callbacks,
+            find_module: self.find_module.filter(|_| self.has_asan).unwrap_or(0),
         })
     }
 }
@@ -357,7 +369,8 @@ impl EntryFunction {
             EntryKind::LibFuzzer { initialize } => ('f', initialize.unwrap_or(0)),
         };
         let (start, end) = self.counters.unwrap_or((0, 0));
-        let mut words = format!("{kind},{:x},{initialize:x},{start:x},{end:x}", self.at);
+        let (at, find_module) = (self.at, self.find_module);
+        let mut words = format!("{kind},{at:x},{initialize:x},{find_module:x},{start:x},{end:x}");
         for callback in self.callbacks.iter().filter(|callback| **callback != 0) {
             words.push_str(&format!(",{callback:x}"));
         }

@@ -1,6 +1,6 @@
-//! Composes the environment of a target (docs/src/calls.md): the inherited variables without ddfuzz's
-//! own, a UTF-8 locale if none is set, a directory for temporary files, the user's variables, and
-//! sanitizer options by which reports become crashes.
+//! Composes the environment of a target (docs/src/calls.md): the inherited variables without
+//! ddfuzz's own, a UTF-8 locale if none is set, a directory for temporary files, the user's
+//! variables, and sanitizer options by which reports become crashes.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::{CString, OsStr, OsString};
@@ -102,6 +102,7 @@ impl SanitizerSettings {
 
 /// Composes the environment of a target as `NAME=VALUE` strings: the inherited variables, unless
 /// `only` is set, and `extra`. `scratch`: the value of TMPDIR, and of HOME if `home` is set.
+/// Without `sanitizer_settings`, the user's sanitizer options stay as they are.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
@@ -126,7 +127,7 @@ pub(crate) fn compose(
 }
 
 /// Returns the value of PATH in a target's environment. `extra`: the user's variables; `only`: the
-/// target inherits none. `None` if PATH is not set.
+/// target inherits none. `None` if neither sets PATH.
 pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsString> {
     let set = extra.iter().rev().find(|(name, _)| name == "PATH");
     match set {

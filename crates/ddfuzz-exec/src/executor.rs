@@ -49,21 +49,24 @@ pub trait Executor: Send {
     /// start in a new process. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
-    /// Returns the number of coverage counters in the target; `None` where runs do not report
-    /// coverage.
+    /// Returns the number of coverage counters that the report of a run has: those of the target,
+    /// or one for each block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
+    /// without either.
     fn places(&self) -> Option<usize> {
         None
     }
 
-    /// Lets later runs report which basic blocks of an unmodified program they reach, each block as a
-    /// coverage counter of value 1 (docs/decisions/0191). Only the ways `inject` and `snapshot`
-    /// support this, on x86-64. Returns the number of blocks, or why runs do not report any. Does nothing to a target that has coverage counters itself. Fails when the target
-    /// cannot be started again.
+    /// Lets later runs report which basic blocks of an unmodified program they reach, each block as
+    /// a coverage counter of value 1 (docs/decisions/0191). Only the ways `inject` and `snapshot`
+    /// support this, on x86-64. Returns the number of blocks, or why runs report none. Changes
+    /// nothing for a target with coverage counters of its own, whose number is returned. Fails when
+    /// the target cannot be started again.
     fn cover_blocks(&mut self) -> Result<Result<usize, NotCovered>, ExecError> {
         Ok(self.places().ok_or("it has no coverage counters"))
     }
 
-    /// Returns what the blocks are that runs report; `None` where they report none.
+    /// Returns the files and functions whose blocks runs report; `None` unless
+    /// [`cover_blocks`](Executor::cover_blocks) has had success.
     fn code(&self) -> Option<CoveredCode> {
         None
     }
@@ -97,9 +100,10 @@ pub trait Executor: Send {
         self.covered().last().map(|last| &last.counters[..])
     }
 
-    /// Sets whether later runs report what they write to [`written`](Executor::written). Only the
-    /// way `snapshot` supports this; it then takes one input at a time, compares no runs and does
-    /// not look for crashes of descendants. Fails when the output cannot be captured.
+    /// Sets whether later runs report length and hash of their output to
+    /// [`written`](Executor::written). Only the way `snapshot` supports this; while it is on, the
+    /// executor takes one input at a time, compares no run with one in a new process and does not
+    /// look for crashes of descendants. Fails when the output cannot be captured.
     fn report_output(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }
@@ -110,17 +114,26 @@ pub trait Executor: Send {
         None
     }
 
-    /// Returns why runs were refused by the process that runs many inputs, and how many for each
-    /// reason: a new process has made them. Empty for other ways.
+    /// Returns the reasons for which the process that runs many inputs could not make a run, each
+    /// with the number of such runs. A new process has made these runs instead. Empty for other
+    /// ways.
     fn refusals(&self) -> Vec<(RefusalReason, u64)> {
         Vec::new()
     }
 
-    /// Returns earlier runs whose results were wrong, with their inputs and the right results, each
-    /// once: a process that runs many inputs was found to run them otherwise than a new process
-    /// does. It is not used any more.
+    /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
+    /// the right results. They come from a process that runs many inputs, which was found to run
+    /// them otherwise than a new process does, and is no longer used. Empty for other ways than
+    /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
+    }
+
+    /// Compares a run since the last check with that of a new process now, rather than later, so that
+    /// [`corrected`](Executor::corrected) returns what was wrong until here. Does nothing where no
+    /// checks are made. Fails as [`run`](Executor::run) does.
+    fn check_now(&mut self) -> Result<(), ExecError> {
+        Ok(())
     }
 
     /// Returns inputs that ran before the last one in the same process, oldest first: at most 32,
@@ -155,7 +168,8 @@ pub trait Executor: Send {
     }
 }
 
-/// Why the blocks of a program cannot be covered, as the rest of a sentence about it.
+/// Why the blocks of a program cannot be covered, worded to follow the program's name in a message:
+/// `it has no coverage counters`.
 pub type NotCovered = &'static str;
 
 /// Why a target could not be started or served.

@@ -12,18 +12,19 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Windows of CPU time that pass before a run is first looked at; most runs have ended by then.
-/// Each look costs one or two context switches.
+/// Time from a run's start to the first look at it, in lengths of a window; most runs have ended by
+/// then. Each look costs one or two context switches.
 const FIRST: u32 = 8;
-/// Windows of CPU time between two looks at a process, as long as each look meets another run. The
-/// pause doubles `DOUBLINGS` times at most.
+/// Time between two looks at a process, in lengths of a window, as long as each look meets another
+/// run than the look before. It doubles with each such look, at most `DOUBLINGS` times.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// Looks per window of CPU time: a counter that wraps around to its old value at one look differs
 /// at another.
 const LOOKS: u32 = 4;
-/// Maximum number of signatures, and of observed windows of CPU time, of one run.
+/// Maximum number of signatures of one run.
 const MOST: usize = 64;
+/// Maximum number of windows of CPU time in which one run is observed.
 const LONGEST: usize = 512;
 /// A run counts as asleep after this time without CPU use, if none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);
@@ -83,14 +84,16 @@ pub(crate) struct HangDetector {
     counters: Vec<u8>,
 }
 
-/// State of the current observation window: an interval of CPU time of a run, at whose end the run's
-/// loop signature is taken from the coverage counters that have changed.
+/// The window in which a run is observed: an interval of its CPU time. At the end of the window,
+/// its signature is taken from the coverage counters that have changed.
 struct Window {
-    /// CPU time of the process at the first and at the last look.
+    /// CPU time of the process when the window began.
     began: Duration,
+    /// CPU time of the process when its counters were last read.
     looked: Duration,
-    /// When the process last used CPU time, and the number of looks since then.
+    /// When the process last used CPU time.
     moved: Instant,
+    /// Number of looks since its counters were last read.
     idle: u32,
     /// For each coverage counter, whether it has changed since the window's first look.
     changed: Vec<bool>,
@@ -104,7 +107,7 @@ impl HangDetector {
         self.known.clone_from(known);
     }
 
-    /// Returns the observations of the last run, if it was stopped, and clears them.
+    /// Returns the observations of the last run and clears them.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -131,8 +134,8 @@ impl HangDetector {
         self.counters.clear();
     }
 
-    /// Returns the time until the observed process is looked at again; `None` if no more looks are
-    /// needed.
+    /// Returns the time until the observed process is looked at again; `None` if hang detection is
+    /// off, or the run has been observed long enough.
     pub(crate) fn pause(&self) -> Option<Duration> {
         let looks = !self.window.is_zero() && self.seen.len() < MOST && self.windows < LONGEST;
         looks.then(|| match &self.open {
@@ -142,8 +145,8 @@ impl HangDetector {
         })
     }
 
-    /// Returns the time from a run's start until the first look at it; `None` while no hang is
-    /// known.
+    /// Returns the time from a run's start until the first look at it; `None` while hang detection
+    /// is off or no hang is known, because runs need no early look then.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)

@@ -1,4 +1,5 @@
-//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a loop.
+//! Passes inputs to a target: on stdin (a memory file), in named files, or many at once to a
+//! process that runs them one after the other.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::{Whence, lseek};
@@ -36,7 +37,7 @@ enum NamedFiles {
     /// The input split into two files ([`two_files`]).
     Two([NamedFile; 2]),
     /// The input is typed at a terminal; a file, if any, holds the sample text.
-    Elsewhere(Option<NamedFile>),
+    AtTerminal(Option<NamedFile>),
 }
 
 impl Input {
@@ -66,7 +67,7 @@ impl Input {
     /// `path`, if given, the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
         let file = path.map(NamedFile::create).transpose()?;
-        Input::in_files(NamedFiles::Elsewhere(file))
+        Input::in_files(NamedFiles::AtTerminal(file))
     }
 
     fn in_files(files: NamedFiles) -> io::Result<Input> {
@@ -79,7 +80,8 @@ impl Input {
         })
     }
 
-    /// Writes `bytes` to where the target's next run reads its input.
+    /// Writes `bytes` to where the target's next run reads its input: to the memory file on stdin
+    /// or to the named files. At a terminal, restores the sample text instead.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.files {
             NamedFiles::None => {}
@@ -89,9 +91,9 @@ impl Input {
                 first.write(up_to)?;
                 second.write(behind)?;
             }
-            NamedFiles::Elsewhere(None) => {}
+            NamedFiles::AtTerminal(None) => {}
             // The last run may have changed the sample text.
-            NamedFiles::Elsewhere(Some(file)) => file.write(sample_text())?,
+            NamedFiles::AtTerminal(Some(file)) => file.write(sample_text())?,
         }
         if let Some(writer) = &self.writer {
             put(writer, bytes, self.length)?;
@@ -109,9 +111,9 @@ impl Input {
             NamedFiles::Two([first, second]) => {
                 Input::in_files(NamedFiles::Two([first.recreate()?, second.recreate()?]))?
             }
-            NamedFiles::Elsewhere(file) => {
+            NamedFiles::AtTerminal(file) => {
                 let again = file.as_mut().map(NamedFile::recreate).transpose()?;
-                Input::in_files(NamedFiles::Elsewhere(again))?
+                Input::in_files(NamedFiles::AtTerminal(again))?
             }
         };
         Ok(())
@@ -132,13 +134,13 @@ impl Input {
         let writer = match &self.files {
             NamedFiles::None => self.writer.as_ref(),
             NamedFiles::One(file) => Some(&file.writer),
-            NamedFiles::Two(_) | NamedFiles::Elsewhere(_) => None,
+            NamedFiles::Two(_) | NamedFiles::AtTerminal(_) => None,
         };
         writer.map(File::try_clone).transpose()
     }
 
     fn has_writer(&self) -> bool {
-        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::Elsewhere(_))
+        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::AtTerminal(_))
             && (self.writer.is_some() || matches!(self.files, NamedFiles::One(_)))
     }
 
@@ -165,7 +167,7 @@ impl Input {
     /// Returns device and inode of the target's stdin and of its input files.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
-            NamedFiles::None | NamedFiles::Elsewhere(_) => &[],
+            NamedFiles::None | NamedFiles::AtTerminal(_) => &[],
             NamedFiles::One(file) => std::slice::from_ref(file),
             NamedFiles::Two(files) => files,
         };
@@ -285,8 +287,9 @@ impl InputBatch {
         })
     }
 
-    /// Writes as many of `inputs` as one request to the fork server takes, at least one. A first
-    /// input that is larger than the mapped part of the file is written after that part.
+    /// Replaces the inputs in the file by as many of `inputs` as one request to the fork server
+    /// takes, at least one, and sets `places`. A first input that is larger than the mapped part of
+    /// the file is written after that part.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -309,15 +312,19 @@ impl InputBatch {
 /// Length in bytes of the largest input that a runner writes itself.
 const MOST_WRITTEN: usize = 1 << 20;
 
-/// Passes inputs to a runner, a process that runs many inputs: the inputs of a request stand in a
-/// batch, and the runner writes one after the other into the file from which the target reads.
+/// Passes inputs to a runner, a process that runs many inputs one after the other: the inputs of a
+/// request are in one memory file, and the runner copies each into the file from which the target
+/// reads.
 pub(crate) struct RunnerInput {
     input: Input,
     batch: InputBatch,
-    /// Whether ddfuzz writes the next input itself: the only one of its request.
+    /// Whether the next request has a single input that a fork of the server runs, not the runner:
+    /// ddfuzz then writes the input into the target's file itself.
     pub(crate) writes_itself: bool,
-    /// Number of inputs in the last request, and whether ddfuzz has written its only one.
+    /// Number of inputs in the last request.
     count: usize,
+    /// Whether ddfuzz has written the only input of the last request into the target's file, so
+    /// that the runner need not copy it.
     pub(crate) in_place: bool,
 }
 
@@ -332,7 +339,8 @@ impl RunnerInput {
         })
     }
 
-    /// Returns the file into which the runner writes inputs, and the batch.
+    /// Returns the file into which the runner copies inputs (`None` if there is not exactly one),
+    /// and the memory file with the inputs of a request.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
         Ok((self.input.writer()?, self.batch.reader.try_clone()?))
     }
@@ -365,7 +373,8 @@ impl RunnerInput {
         Ok(())
     }
 
-    /// Returns how much of its input the last run has read; `None` after a request for several.
+    /// Returns how many bytes of stdin the last run has read; `None` if the last request had
+    /// several inputs, or the input is not on stdin.
     fn read_so_far(&self) -> Option<u64> {
         match self.count {
             1 => self.input.read_so_far(),

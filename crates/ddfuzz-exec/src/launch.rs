@@ -20,8 +20,8 @@ use crate::{
     protocol::fd, sandbox, watch::SLICE,
 };
 
-/// What the launcher process becomes: a fork server that starts the program for each run, or the
-/// program itself.
+/// What the launcher process becomes after it has taken on limits, identity and directory: a fork
+/// server that starts the program for each run, or the program itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// A fork server that executes the program anew for each request.
@@ -34,7 +34,8 @@ pub(crate) enum Role {
     Afl,
 }
 
-/// What ddfuzz's preloaded library does in the program.
+/// How runs begin in a program into which ddfuzz's library is preloaded: where in the program, and
+/// by which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
     /// Forks a child for each run when the program reaches `main`.
@@ -70,8 +71,8 @@ pub(crate) struct Launch {
     /// takes snapshots is preloaded.
     pub(crate) copied: Option<File>,
     pub(crate) terminal: Option<File>,
-    /// The memory file with the program's code and its breakpoints, if runs report which blocks they
-    /// reach.
+    /// The memory file with the program's code and its breakpoints, if runs report which blocks
+    /// they reach.
     pub(crate) code: Option<File>,
     /// Files that only a server of [`Inject::Restore`] inherits: the input, the batch of inputs,
     /// and the pipes that capture stdout and stderr.
@@ -104,7 +105,8 @@ pub(crate) struct Launch {
 
 /// The files that only a server of [`Inject::Restore`] inherits.
 pub(crate) struct RunnerFiles {
-    /// The file from which the target reads its input, opened for writing.
+    /// The file from which the target reads its input, opened for writing; `None` if there is not
+    /// exactly one.
     pub(crate) writer: Option<File>,
     /// The memory file with the inputs of a request.
     pub(crate) batch: File,
@@ -127,20 +129,20 @@ pub(crate) struct ServerPipes {
 }
 
 impl Launch {
-    /// Makes the error for a target's working directory that cannot be created again.
+    /// Makes the error that the target's working directory cannot be created again.
     pub(crate) fn directory_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("making the directory of {} again", self.program.display());
         ExecError::System { what, source }
     }
 
-    /// Makes the error for a target's terminal that cannot be opened.
+    /// Makes the error that the target's terminal cannot be opened.
     pub(crate) fn terminal_error(&self, source: std::io::Error) -> ExecError {
         let program = self.program.display();
         let what = format!("opening a terminal for {program} (is /dev/pts mounted?)");
         ExecError::System { what, source }
     }
 
-    /// Makes the error for memory that cannot be shared with a target.
+    /// Makes the error that memory cannot be shared with the target.
     pub(crate) fn sharing_error(&self, source: std::io::Error) -> ExecError {
         let what = format!("sharing memory with {}", self.program.display());
         ExecError::System { what, source }

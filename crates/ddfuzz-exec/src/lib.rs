@@ -1,6 +1,7 @@
 //! Runs one input on one target and reports how the run ended.
 //!
-//! - In: a [`Target`] (program, arguments, input channel, limits, sandbox) and the bytes of an input.
+//! - In: a [`Target`] (program, arguments, input channel, limits, sandbox) and the bytes of an
+//!   input.
 //! - Out: a [`Run`] (how it ended, CPU time); on request coverage, comparisons and captured output.
 //! - Central type: the trait [`Executor`], a started target. [`start`] chooses one of the ways of
 //!   execution ([`Way`]) and returns an executor; [`Mock`] is one without processes, for tests.

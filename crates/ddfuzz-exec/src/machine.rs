@@ -89,7 +89,8 @@ fn bad(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) ->
     Check::bad(About::Machine, name, detail, fix)
 }
 
-/// Reads a small file of /proc or /sys, without surrounding white space.
+/// Reads a small file of /proc or /sys, without surrounding white space; `None` if it cannot be
+/// read.
 fn kernel_text(path: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
@@ -196,7 +197,8 @@ fn core_pattern() -> Check {
     }
 }
 
-/// Disables address-space layout randomization for the next `execve` of this process.
+/// Disables address-space layout randomization for the next `execve` of this process; returns
+/// whether the system permits it.
 ///
 /// # Safety
 /// Only for a child process that exits afterwards.
@@ -351,7 +353,8 @@ const PARTS: [(&str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// Switches Syscall User Dispatch on and off for this process.
+/// Switches Syscall User Dispatch on and off for this process; returns whether the kernel supports
+/// it.
 ///
 /// # Safety
 /// Only system calls are made; see [`succeeds`].
@@ -368,7 +371,8 @@ unsafe fn dispatch_calls() -> bool {
     }
 }
 
-/// Watches no memory by userfaultfd, with the features that runs of `snapshot` need.
+/// Opens a userfaultfd with the features that runs of `snapshot` need, without watching any memory;
+/// returns whether the kernel offers them.
 ///
 /// # Safety
 /// Only system calls are made; see [`succeeds`].
@@ -387,7 +391,8 @@ unsafe fn watch_memory() -> bool {
     }
 }
 
-/// Lists the written pages of no memory.
+/// Asks the kernel for the written pages of an address range without memory (PAGEMAP_SCAN); returns
+/// whether it supports the request.
 ///
 /// # Safety
 /// Only system calls are made; see [`succeeds`].
@@ -520,7 +525,7 @@ fn shared_memory() -> Check {
     good(name, says)
 }
 
-/// Returns the soft limit on a resource; `None` if it is unlimited.
+/// Returns the soft limit on a resource; `None` if it is unlimited or cannot be read.
 fn limit(resource: Resource) -> Option<u64> {
     let (soft, _) = getrlimit(resource).ok()?;
     (soft != RLIM_INFINITY).then_some(soft)

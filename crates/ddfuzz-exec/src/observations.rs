@@ -1,5 +1,5 @@
-//! Observations of a loop's runs: coverage, comparisons, and the inputs that ran before in the same
-//! process.
+//! Observations of runs in a process that runs many inputs: coverage, comparisons, and the inputs
+//! that ran before in the same process.
 
 use ddfuzz_delta::Comparison;
 use std::{collections::VecDeque, fs::File, io, path::Path};
@@ -33,8 +33,8 @@ impl RunObservations {
         self.compares() || self.fresh
     }
 
-    /// Turns the reports of comparisons on or off, for the next fork server of the program at
-    /// `path`.
+    /// Starts or stops reporting comparisons in the runs of the program at `path`, from its next
+    /// fork server on. Fails when no memory file can be created.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
             true => Some(LoopObserver::new(path)?),
@@ -78,7 +78,8 @@ impl RunObservations {
     }
 
     /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// `slot` of the shared memory.
+    /// `slot` of the shared memory, and adds them to the coverage that [`covered`](Self::covered)
+    /// returns. Does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
@@ -194,7 +195,7 @@ pub(crate) struct RecentInputs {
     died: bool,
     /// Whether the process has exited by itself; its last input is in the list.
     ended: bool,
-    /// Whether the process has run an input and is still there.
+    /// Whether the process has run an input and has not ended since.
     lives: bool,
 }
 
@@ -234,7 +235,7 @@ impl RecentInputs {
         self.lives = false;
     }
 
-    /// Whether the process has run an input and is still there.
+    /// Whether the process has run an input and has not ended since.
     pub(crate) fn lives(&self) -> bool {
         self.lives
     }
@@ -245,7 +246,7 @@ impl RecentInputs {
         (self.died, self.ended, self.lives) = (false, false, false);
     }
 
-    /// Returns all kept inputs except the one that the process ran last.
+    /// Returns the kept inputs that the process ran before its last one, oldest first.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()

@@ -38,8 +38,13 @@ pub(crate) struct PreparedTarget {
     output: Option<Arc<File>>,
 }
 
-/// Chooses the user that runs the target. Returns the path of the program to run, in a sandbox of a
-/// copy if that user cannot access the program, and the user (`None`: the current one).
+/// Chooses the user that runs the target. Returns the path of the program to run, and the user
+/// (`None`: the current one). If a sandbox is required and that user cannot access the program,
+/// copies the program to ddfuzz's private directory, and returns the path of the copy.
+///
+/// # Errors
+/// When the program cannot be copied, or, in a sandbox, the user cannot access the working
+/// directory of the target ([`ExecError::RootOnly`]).
 fn within_reach(
     program: PathBuf,
     target: &Target,
@@ -99,9 +104,9 @@ impl PreparedTarget {
         Ok((prepared, file))
     }
 
-    /// Prepares a shell command, which runs as the current user, or in a sandbox as sandboxed targets
-    /// do. There it may write in the directory `target.cwd`, too. `output`: the file for stdout and
-    /// stderr.
+    /// Prepares a shell command, which runs as the current user, or in a sandbox as sandboxed
+    /// targets do. There it may write in the directory `target.cwd`, too. `output`: the file for
+    /// stdout and stderr.
     pub(crate) fn for_shell(target: &Target, output: File) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
@@ -266,9 +271,11 @@ pub(crate) struct Identity {
 }
 
 /// Chooses the user that runs `program` in `cwd`; `None` keeps the current user. If ddfuzz is root,
-/// targets run as the user nobody, unless nobody cannot access the program or the directory, for
-/// example in a private home directory: then they run as root, or in a sandbox fail. Errors:
-/// [`ExecError::RootOnly`].
+/// targets run as the user nobody; without a sandbox they run as root if nobody cannot access the
+/// program or the directory, for example in a private home directory.
+///
+/// # Errors
+/// [`ExecError::RootOnly`] when a sandbox is required and nobody cannot access them.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,

@@ -161,7 +161,8 @@ fn places() -> [PathBuf; 3] {
     ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
 }
 
-/// Returns the first of the directories `places` where this process may write and execute programs.
+/// Returns the first of the directories `places` where this process may write and execute programs;
+/// `None` if there is none.
 fn root(places: &[PathBuf]) -> Option<&Path> {
     places.iter().map(PathBuf::as_path).find(|place| {
         statvfs(*place).is_ok_and(|facts| !facts.flags().contains(FsFlags::ST_NOEXEC))

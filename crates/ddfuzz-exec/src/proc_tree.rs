@@ -3,7 +3,7 @@
 use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::{collections::HashMap, fs::DirEntry, path::Path, sync::LazyLock, time::Duration};
 
-/// CPU time and memory that a process tree uses.
+/// CPU time and memory that a process, or several together, use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// CPU time (user and system), including that of ended children whose parent has waited for
@@ -52,8 +52,9 @@ pub fn tree_cpu(root: Pid) -> Duration {
     usage(root).unwrap_or_default().cpu + usage_below(root).cpu
 }
 
-/// Returns CPU time and memory of a process. The time of a living process is exact: in ticks of
-/// 10 ms, hundreds of processes that each run for less would use none.
+/// Returns CPU time and memory of a process, with the CPU time of its reaped children; `None` if
+/// the process is gone. The time of a living process is exact: counted in ticks of 10 ms, hundreds
+/// of processes that each run for less would use none.
 fn usage(pid: Pid) -> Option<Usage> {
     let stat = stat(pid)?;
     let mut usage = stat.usage()?;
@@ -103,8 +104,8 @@ fn proportional(rollup: &str) -> u64 {
         .saturating_mul(1024)
 }
 
-/// Returns the time for which each thread of `root` and its descendants has waited for a processor.
-/// Empty where the kernel does not report it.
+/// Returns, by thread id, the time for which each thread of `root` and its descendants has waited
+/// for a processor. Empty where the kernel does not report it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     each_thread(root, "schedstat", |line| {
         let waited = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -265,7 +266,8 @@ fn stat(pid: Pid) -> Option<Stat> {
 }
 
 impl Stat {
-    /// Returns a numeric field of /proc/PID/stat by its number in proc(5), from 4 on.
+    /// Returns a numeric field of /proc/PID/stat by its number in proc(5), from 4 on; `None` if
+    /// there is no such number.
     fn field(&self, number: usize) -> Option<u64> {
         // The command name is in brackets and may contain brackets.
         let rest = self.line.get(self.line.rfind(')')? + 2..)?;
@@ -292,7 +294,8 @@ impl Stat {
         Some(Pid::from_raw(i32::try_from(self.field(4)?).ok()?))
     }
 
-    /// Returns the CPU time of the children that the process has reaped, and of their reaped children.
+    /// Returns the CPU time of the children that the process has reaped, and of their reaped
+    /// children.
     fn reaped(&self) -> Option<Duration> {
         Some(ticks(self.field(16)? + self.field(17)?))
     }

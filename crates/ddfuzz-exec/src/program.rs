@@ -195,7 +195,8 @@ fn through_env(argv: Vec<OsString>, path: Option<&OsStr>) -> Option<Interpreter>
     })
 }
 
-/// Finds the first executable file called `name` in the directories of `path`, a value of PATH.
+/// Finds the first executable file called `name` in the directories of `path`, a value of PATH;
+/// `None` if there is none.
 fn in_path(name: &OsStr, path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(path)
         .map(|directory| directory.join(name))

@@ -8,28 +8,31 @@ use std::{path::Path, time::Duration};
 
 use crate::{Ended, Run};
 
-/// Number of compared runs before the process that runs many inputs is trusted: of all executors of
-/// the program, and of each of them.
+/// Number of compared runs, by all executors of the program together, before the process that runs
+/// many inputs is trusted.
 const PROBATION: u32 = 40;
+/// Number of runs that each executor compares before it trusts its process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
 /// Number of runs after which the share of refused runs is looked at.
 const WINDOW: u64 = 128;
-/// CPU time of a run beside which a fork costs nothing.
+/// CPU time above which a run is slow: compared with it, a fork costs nothing.
 const SLOW: Duration = Duration::from_millis(5);
 /// Number of compared runs after which the share of slow ones is looked at.
 const SLOW_WINDOW: u32 = 8;
-/// Number of runs, during probation, that could not be compared because two new processes already
-/// differed. After so many, `main` runs no more inputs in one process.
+/// Number of runs, during probation, that cannot be compared because two new processes already
+/// differ, after which the program runs each input in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// CPU time that a run without a fork saves, at least.
+/// Minimum CPU time that a run without a fork saves.
 const SAVED: Duration = Duration::from_micros(150);
-/// CPU time that may be lost before it was saved.
+/// CPU time that refused runs may cost beyond what runs without a fork have saved.
 const CREDIT: Duration = Duration::from_millis(500);
 
-/// Maximum CPU time and wall time of a run in a process that runs many inputs of the program's
-/// `main`. A longer run is made again by a fork, within the target's own limits: beside such a run
-/// a fork costs nothing.
+/// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
+/// run is made again by a fork, within the target's own limits: compared with such a run, a fork
+/// costs nothing.
 pub(crate) const RUNNER_CPU: Duration = Duration::from_millis(100);
+/// Maximum wall time of a run in a process that runs many inputs of the program's `main`; a longer
+/// run is made again by a fork, too.
 pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 
 /// Why the process that runs many inputs is not used any more.
@@ -39,9 +42,10 @@ pub(crate) enum EndReason {
     Difference,
     /// More runs were refused, or ran into limits, than the others make up for.
     Refusals,
-    /// Runs take so long that a fork costs nothing beside them.
+    /// Most runs take so long that a fork costs nothing in comparison.
     Slow,
-    /// Two new processes differ already, so nothing can be compared.
+    /// Two new processes ran the same input differently too often, so the runs of one process
+    /// cannot be compared with them.
     Unstable,
 }
 
@@ -57,21 +61,29 @@ impl EndReason {
     }
 }
 
-/// The record of one program.
+/// What the runs of one program have shown so far about running many inputs in one process.
 #[derive(Debug, Default)]
 struct Record {
-    /// Runs that were compared and alike, and how many of them were slow.
+    /// Number of runs that were compared and alike.
     compared: u32,
+    /// Number of the compared runs that took more CPU time than [`SLOW`].
     slow: u32,
+    /// Number of inputs on which two new processes differed.
     unstable: u32,
-    /// Runs in the present window, and how many of them were refused.
+    /// Number of runs since the share of refused runs was last looked at, and how many of them were
+    /// refused.
     window: (u64, u64),
+    /// CPU time that runs without a fork have saved.
     saved: Duration,
+    /// CPU time that refused runs have cost in vain.
     lost: Duration,
+    /// Why the process that runs many inputs is not used any more; `None` while it is.
     end: Option<EndReason>,
 }
 
 impl Record {
+    /// Ends the use of the process that runs many inputs if it costs more than it saves, or if runs
+    /// cannot be compared. A reason that was recorded before stays.
     fn judge(&mut self) {
         let (runs, refused) = self.window;
         if runs >= WINDOW {
@@ -90,7 +102,8 @@ impl Record {
     }
 }
 
-/// The record of a program, shared by its executors.
+/// The record of a program, shared by all its executors in this process: it decides whether one
+/// process may run many inputs of the program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 
@@ -98,7 +111,9 @@ pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
-    /// Returns the record of the program at `path`. A program that was built again is another one.
+    /// Returns the record of the program at `path`, which all executors of this process share. A
+    /// program that was built again has a new record. If the file cannot be read, returns an empty
+    /// record that is not shared.
     pub(crate) fn of(path: &Path) -> ProgramTrust {
         static KNOWN: LazyLock<Mutex<HashMap<ProgramFile, ProgramTrust>>> =
             LazyLock::new(Mutex::default);
@@ -125,17 +140,20 @@ impl ProgramTrust {
         self.record().end
     }
 
-    /// Records that a run differed from that of a new process.
+    /// Records that a run differed from that of a new process. From then on, all executors run each
+    /// input of the program in a new process.
     pub(crate) fn differs(&self) {
         self.record().end = Some(EndReason::Difference);
     }
 
-    /// Whether an executor of the program, which has compared `own` runs, compares each run.
+    /// Whether an executor of the program, which has compared `own` runs, must compare its next run
+    /// with that of a new process.
     pub(crate) fn is_on_probation(&self, own: u32) -> bool {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }
 
-    /// Records two runs that were compared and alike, of which one was made by a new process.
+    /// Records that a run was like `forked`, the run of a new process on the same input. Ends the
+    /// use of the process that runs many inputs if most compared runs are slow.
     pub(crate) fn alike(&self, forked: &Run) {
         let mut record = self.record();
         record.compared += 1;
@@ -143,14 +161,17 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records that two new processes differ.
+    /// Records that two new processes differed on one input, so that nothing could be compared. Too
+    /// many of them end the use of the process that runs many inputs.
     pub(crate) fn unstable(&self) {
         let mut record = self.record();
         record.unstable += 1;
         record.judge();
     }
 
-    /// Records `runs`, of which the last was made by a new process if it was `refused`.
+    /// Records `runs` of the process that runs many inputs. `refused`: it could not make the last
+    /// one, which a new process made instead. Ends its use if most runs are refused, or if refused
+    /// runs cost more than the others save.
     pub(crate) fn count(&self, runs: &[Run], refused: bool) {
         let mut record = self.record();
         let restored = runs.len() - usize::from(refused);
@@ -164,7 +185,7 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the CPU time that a refused run has cost in vain, at most.
+/// Returns the maximum CPU time that was spent in vain on a run before it was refused.
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

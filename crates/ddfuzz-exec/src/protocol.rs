@@ -10,8 +10,9 @@ pub(crate) mod fd {
     pub(crate) const BATCH: i32 = 183;
     /// Pipes that capture what a runner's runs write to stdout and stderr.
     pub(crate) const CAPTURES: [i32; 2] = [184, 185];
-    /// System call filters and Landlock ruleset of a sandboxed target.
+    /// System call filters (seccomp) of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
+    /// Landlock ruleset of a sandboxed target.
     pub(crate) const RULES: i32 = 187;
     pub(crate) const REQUEST: i32 = 190;
     pub(crate) const REPLY: i32 = 191;

@@ -5,7 +5,7 @@
 pub enum RefusalReason {
     /// A system call that cannot be undone; holds its number.
     Call(i32),
-    /// The run was asked to have its own process.
+    /// ddfuzz requested that a new process makes the run.
     Asked,
     /// The run crashed.
     Crash,

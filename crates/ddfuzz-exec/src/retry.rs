@@ -34,7 +34,9 @@ pub(crate) trait Retriable {
     fn launch(&self) -> &Launch;
     fn scratch(&mut self) -> &mut Scratch;
 
-    /// Empties the target's working directory after all processes of the run have ended.
+    /// Empties the target's working directory after all processes of the run have ended. If the
+    /// target has removed the directory, creates a new one and stops the fork server, which is in
+    /// the old one.
     fn clean(&mut self) -> Result<(), ExecError> {
         let cleaned = self.scratch().clean();
         if cleaned.map_err(|source| self.launch().directory_error(source))? == Cleaned::Replaced {

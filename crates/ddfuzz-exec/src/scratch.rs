@@ -21,7 +21,8 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The directory that the target sees at the same path, if its sandbox mounts one there.
+    /// The scratch directory that the target's sandbox has mounted at the same path, opened; `None`
+    /// without such a mount.
     inside: Option<Dir>,
 }
 

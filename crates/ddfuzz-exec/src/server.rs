@@ -30,8 +30,9 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     pipes: ServerPipes,
     pub(crate) page: Page,
-    /// Numbers of the last run that was requested and of the first run of the same request.
+    /// Number of the last run that was requested.
     seq: u64,
+    /// Number of the first run of the same request.
     first: u64,
     pid: Pid,
     /// Where the fork server forks its runs.
@@ -156,8 +157,8 @@ impl Server {
         Some(self)
     }
 
-    /// Waits for the fork server's answer to the last request. `detector` observes runs that take
-    /// long, to recognise hangs.
+    /// Waits for the fork server's answer to the last request, and kills the run if it exceeds
+    /// `limits`. `detector` observes runs that take long, to recognise hangs.
     fn answer(
         &mut self,
         limits: &Limits,
@@ -443,7 +444,8 @@ pub(crate) fn check_descent(
     Ok(())
 }
 
-/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`.
+/// Fills `buffer` from a pipe; fails if that takes longer than `timeout`, or the pipe is closed
+/// before.
 pub(crate) fn read_within(
     from: &mut File,
     buffer: &mut [u8],

@@ -46,7 +46,8 @@ pub(crate) struct ServerExecutor {
     /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
     /// targets.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Captures what runs write, where the server has a runner that can lead outputs there.
+    /// Captures what runs write; `None` for servers without a runner, whose outputs cannot be
+    /// redirected between runs.
     capture: Option<OutputCapture>,
     /// Whether the next request to a runner captures what its runs write.
     captures: bool,
@@ -151,7 +152,8 @@ impl ServerExecutor {
         self.layout != PageLayout::Single
     }
 
-    /// Whether one process runs many inputs of the program's `main` and refuses some.
+    /// Whether the server has a runner: one process that runs many inputs of the program's `main`,
+    /// and refuses those whose changes it cannot undo.
     pub(crate) fn has_runner(&self) -> bool {
         self.capture.is_some()
     }
@@ -379,7 +381,7 @@ impl ServerExecutor {
         inject.is_some_and(|inject| by_main.contains(&inject))
     }
 
-    /// Begins a call that makes runs.
+    /// Forgets the coverage of the runs of the last call, before a call that makes runs.
     pub(crate) fn begin_call(&mut self) {
         self.observations.forget();
         if let Some(blocks) = &mut self.blocks {
@@ -405,8 +407,8 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Makes the run number `number` of the call again, without breakpoints, if they may have
-    /// caused its end; returns the run that counts.
+    /// Makes run number `number` of the call, on `input`, again without breakpoints if they may
+    /// have changed how it ended. Returns the run that counts: the new one, or else `run`.
     fn resolve_doubt(&mut self, number: usize, input: &[u8], run: Run) -> Result<Run, ExecError> {
         let Some(blocks) = &mut self.blocks else {
             return Ok(run);
@@ -428,7 +430,7 @@ impl ServerExecutor {
         again
     }
 
-    /// Runs an input in a fork of the server.
+    /// Runs an input in a new process that the server forks, also where the server has a runner.
     fn run_alone(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         if self.has_runner() {
             let refused = self.refused;
@@ -442,8 +444,9 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Starts a server that runs the shared code of `blocks`. Returns true if it does; else, or with
-    /// fewer files, `blocks` are others or none.
+    /// Starts a server that runs the shared code of `blocks`, and returns true if it does.
+    /// Otherwise returns false and changes `blocks`: to a coverage of fewer files, for another try,
+    /// or to `None` if the code cannot be shared.
     fn share_code(&mut self, blocks: &mut Option<BlockCoverage>) -> Result<bool, ExecError> {
         let Some(sharing) = blocks else {
             return Ok(false);
@@ -464,7 +467,8 @@ impl ServerExecutor {
         Ok(false)
     }
 
-    /// Whether the next call makes one run only, so that its coverage is known.
+    /// Whether the next call runs one input only, because several runs of one request could not all
+    /// report all of their blocks.
     fn covers_one(&self) -> bool {
         let every = self.observations.reporting == CoverageReporting::Every;
         every && self.blocks.is_some()

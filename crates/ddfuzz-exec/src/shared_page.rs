@@ -10,10 +10,12 @@ use std::{
     time::Duration,
 };
 
-/// Offsets and sizes in the shared memory, from `runtime/protocol.h`: start of the table of inputs,
-/// size of its entries, and start of the reached counter ranges.
+/// Offset of the table of inputs in the shared memory, in bytes, as in `runtime/protocol.h`.
 const ENTRIES: usize = 4096;
+/// Size of an entry in the table of inputs, in bytes.
 const ENTRY: usize = 32;
+/// Offset of the hit-count ranges that earlier runs have reached, in bytes; the slots for coverage
+/// counters follow.
 const COUNTERS: usize = 8192;
 
 /// Maximum number of inputs in one request to a fork server that runs many inputs in one process.

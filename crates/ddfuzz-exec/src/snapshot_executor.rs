@@ -20,40 +20,52 @@ use crate::{
 
 /// Number of runs from one check to the next.
 const CHECK_EVERY: u64 = 1000;
-/// Total size in bytes of the inputs that are kept to be run again. When they are more, a check is
-/// made early.
+/// Total size in bytes of the inputs that are kept to be run again. When it is exceeded, the next
+/// run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
 /// Runs a target in a process that puts back what each run has changed.
 pub(crate) struct SnapshotExecutor {
+    /// Server whose process (the runner) makes many runs and puts back what each has changed.
     runner: ServerExecutor,
-    /// Forks each run, once the runner is not used any more.
+    /// Server that forks for each run, once the runner is no longer used; `None` until it is
+    /// started.
     forking: Option<ServerExecutor>,
     target: Target,
-    /// What all executors of the program have learned, and whether this one uses the runner still.
+    /// What all executors of the program have learned about its runs in one process.
     trust: ProgramTrust,
+    /// Whether this executor no longer uses the runner.
     is_ended: bool,
-    /// Number of compared runs of this executor that were alike.
+    /// Number of checks of this executor in which both runs were alike.
     compared: u32,
     time: Option<TimeLimit>,
     /// Number of runs since the last check.
     unchecked: u64,
+    /// Number of runs that the runner refused and a fork made instead, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
-    /// The runs since the last check, oldest first, and the size of their inputs in bytes.
+    /// Inputs of the runs since the last check and how these ended, oldest first.
     recent: VecDeque<(Vec<u8>, Ended)>,
+    /// Size of the inputs in `recent`, in bytes.
     kept: usize,
+    /// Runs whose result by the runner was wrong: each input, with its run by a fork, which ended
+    /// in another way.
     corrected: Vec<(Vec<u8>, Run)>,
-    /// Whether runs report the blocks that they reach, and which runs do.
+    /// Whether breakpoints are set at the blocks of the program.
     covers_blocks: bool,
+    /// Which runs report the blocks that they reach.
     reporting: CoverageReporting,
-    /// Whether each run reports what it writes, and what the last run has written.
+    /// Whether the last call was made by `forking`, which then has its coverage.
+    covered_by_fork: bool,
+    /// Whether each run reports what it writes to stdout and stderr.
     reports: bool,
+    /// Length and hash of what the last run has written to stdout and to stderr; `None` if it did
+    /// not report that.
     written: Option<[Written; 2]>,
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record of
-    /// the program, says that none is used.
+    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record
+    /// of the program, says that none is used.
     pub(crate) fn new(
         runner: ServerExecutor,
         target: &Target,
@@ -73,6 +85,7 @@ impl SnapshotExecutor {
             kept: 0,
             corrected: Vec::new(),
             covers_blocks: false,
+            covered_by_fork: false,
             reporting: CoverageReporting::Nothing,
             reports: false,
             written: None,
@@ -99,14 +112,18 @@ impl SnapshotExecutor {
         }
     }
 
-    /// Makes a run twice and compares. Returns the one of the fork, and what it covers.
+    /// Checks the runner: runs `input` by it and by a fork of the server, and compares the runs.
+    /// Returns one run, that of the fork. A difference that the runner causes is recorded in
+    /// `trust`, so that all executors of the program stop using runners.
     fn check(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         self.runner.begin_call();
         let run = self.compare(input)?;
         self.runner.end_call(&[input], vec![run])
     }
 
-    /// Makes a run twice and compares. Returns the one of the fork.
+    /// Runs `input` as [`check`](SnapshotExecutor::check) does, without reporting its coverage. If
+    /// the runner refuses the input, a fork alone runs it, and nothing is compared. If both runs
+    /// differ, a second fork shows whether that is due to the runner or to the program.
     fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {
@@ -129,7 +146,7 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records a check without a difference, and the run of the new process.
+    /// Records a check in which both runs were alike. `forked`: the run of the fork.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);
@@ -139,7 +156,8 @@ impl SnapshotExecutor {
     }
 
     /// Stops using the runner if an executor of the program has found a reason to. After a
-    /// difference, the runs since the last check are made again.
+    /// difference, the runs since the last check are made again by forks, and those that end in
+    /// another way are listed in `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
         let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
             return Ok(());
@@ -160,7 +178,8 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Counts runs, of which the last was refused for a reason or none was.
+    /// Counts runs of the runner, for the decision whether it is still used. `refused`: why the
+    /// runner refused the last of `runs`, which a fork then made; `None` if it refused none.
     fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {
@@ -176,7 +195,7 @@ impl SnapshotExecutor {
         self.unchecked += runs.len() as u64;
     }
 
-    /// Whether the next run is compared.
+    /// Whether the next run is made both by the runner and by a fork, to compare them.
     fn is_due(&self) -> bool {
         self.unchecked >= CHECK_EVERY
             || self.kept > MOST_KEPT
@@ -207,6 +226,7 @@ impl Executor for SnapshotExecutor {
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         self.written = None;
+        self.covered_by_fork = false;
         let Some(first) = inputs.first() else {
             return Ok(Vec::new());
         };
@@ -221,6 +241,7 @@ impl Executor for SnapshotExecutor {
         }
         self.follow_trust()?;
         let runs = if self.is_ended {
+            self.covered_by_fork = true;
             vec![self.forking()?.run(first)?]
         } else if self.is_due() {
             self.check(first)?
@@ -258,7 +279,7 @@ impl Executor for SnapshotExecutor {
 
     fn covered(&self) -> &[RunCoverage] {
         match &self.forking {
-            Some(forking) if self.is_ended => forking.covered(),
+            Some(forking) if self.covered_by_fork => forking.covered(),
             _ => self.runner.covered(),
         }
     }
@@ -298,6 +319,18 @@ impl Executor for SnapshotExecutor {
 
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         std::mem::take(&mut self.corrected)
+    }
+
+    fn check_now(&mut self) -> Result<(), ExecError> {
+        self.follow_trust()?;
+        if let Some((input, _)) = self.recent.back().cloned() {
+            self.check(&input)?;
+            self.follow_trust()?;
+            // What cannot be compared is not kept for the next check.
+            self.recent.clear();
+            (self.unchecked, self.kept) = (0, 0);
+        }
+        Ok(())
     }
 }
 

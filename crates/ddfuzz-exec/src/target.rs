@@ -29,7 +29,8 @@ pub struct Target {
     pub channel: Channel,
     /// Environment variables of the program, set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether nothing is inherited: `env` and `TMPDIR` are the whole environment.
+    /// Whether nothing is inherited: the environment is `env` and what ddfuzz itself sets, such as
+    /// `TMPDIR`.
     pub env_only: bool,
     /// Working directory of runs; `None` for a scratch directory. `TMPDIR` is always a scratch
     /// directory.

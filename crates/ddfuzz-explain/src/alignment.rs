@@ -1,6 +1,7 @@
-//! Which points of two runs are the same.
+//! Matches the points of two runs.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 
 use crate::engine::Point;
@@ -19,14 +20,34 @@ pub struct Matched {
     pub failing: usize,
 }
 
-/// Matches the points of two runs: equal statements with equal stacks, in the order of both runs,
-/// as many as are found by counting their occurrences from the front and from the back, in both
-/// runs as a whole and in each gap that is left.
+/// Matches the points of two runs: equal statements with equal stacks, in the order of both runs.
 pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
+    let place = |point: &Point| (point.pc, point.stack);
+    let places = |points: &[Point]| points.iter().map(place).collect::<Vec<_>>();
+    let found = common(&places(passing), &places(failing)).into_iter();
+    let matched = found.map(|(left, right)| Matched {
+        in_passing: passing[left],
+        in_failing: failing[right],
+        passing: left,
+        failing: right,
+    });
+    matched.collect()
+}
+
+/// Indices of the elements that two sequences have in common, in the order of both. Elements are
+/// matched one by one as long as both sequences have the same ones; after that, as many as are found
+/// by counting their occurrences from the front and from the back, and the same again in each gap
+/// that is left. Of equally many, those that come first in the first sequence are matched.
+pub fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
-    let mut gaps = vec![(0..passing.len(), 0..failing.len())];
-    while let Some((left, right)) = gaps.pop() {
-        let pairs = increasing(&candidates(passing, failing, &left, &right));
+    let mut gaps = vec![(0..one.len(), 0..other.len())];
+    while let Some((mut left, mut right)) = gaps.pop() {
+        let both = left.clone().zip(right.clone());
+        let is_same = |pair: &(usize, usize)| one[pair.0] == other[pair.1];
+        let same: Vec<(usize, usize)> = both.take_while(is_same).collect();
+        (left.start, right.start) = (left.start + same.len(), right.start + same.len());
+        found.extend(same);
+        let pairs = increasing(&candidates(one, other, &left, &right));
         if pairs.is_empty() {
             continue;
         }
@@ -40,29 +61,22 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
         found.extend(pairs);
     }
     found.sort_unstable();
-    let matched = found.into_iter().map(|(left, right)| Matched {
-        in_passing: passing[left],
-        in_failing: failing[right],
-        passing: left,
-        failing: right,
-    });
-    matched.collect()
+    found
 }
 
-/// Pairs of equal points in parts of both runs: the occurrences of each point, counted from the
-/// front and from the back. They are in the order of the passing run; those of one of its points
-/// with the latest in the failing run first, so that an ascending part has one of them at most.
-fn candidates(
-    passing: &[Point],
-    failing: &[Point],
+/// Pairs of equal elements in parts of both sequences: the occurrences of each element, counted from
+/// the front and from the back. They are in the order of the first sequence; those of one of its
+/// elements with the latest in the other first, so that an ascending part has one of them at most.
+fn candidates<T: Eq + Hash>(
+    one: &[T],
+    other: &[T],
     left: &Range<usize>,
     right: &Range<usize>,
 ) -> Vec<(usize, usize)> {
-    let mut places: HashMap<(u64, u64), [Vec<usize>; 2]> = HashMap::new();
-    for (side, points, part) in [(0, passing, left), (1, failing, right)] {
+    let mut places: HashMap<&T, [Vec<usize>; 2]> = HashMap::new();
+    for (side, elements, part) in [(0, one, left), (1, other, right)] {
         for at in part.clone() {
-            let key = (points[at].pc, points[at].stack);
-            places.entry(key).or_default()[side].push(at);
+            places.entry(&elements[at]).or_default()[side].push(at);
         }
     }
     let mut pairs = Vec::new();
@@ -76,7 +90,8 @@ fn candidates(
     pairs
 }
 
-/// The longest part of the pairs whose indices in the failing run ascend.
+/// The longest part of the pairs whose indices in the other sequence ascend; of several, one that
+/// reaches its length first.
 fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
@@ -84,6 +99,7 @@ fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
         let length = ends.partition_point(|end| pairs[*end].1 < pair.1);
         before.push(length.checked_sub(1).map(|shorter| ends[shorter]));
         match ends.get_mut(length) {
+            Some(end) if pairs[*end].1 == pair.1 => {}
             Some(end) => *end = at,
             None => ends.push(at),
         }
@@ -139,6 +155,12 @@ mod tests {
         assert_eq!(found.len(), passing.len());
         assert_eq!(found.last(), Some(&(10, 11)));
         assert!(found.contains(&(7, 8)), "{found:?}");
+        // A loop that ends in its second round, where the other run goes on.
+        let found = pairs(
+            &[1, 7, 8, 9, 7, 8, 5, 9, 7, 8, 9, 2],
+            &[1, 7, 8, 9, 7, 8, 9],
+        );
+        assert_eq!(found[4..], [(4, 4), (5, 5), (7, 6)]);
         // Different statements behind different ones.
         let found = pairs(&[1, 2, 5, 1, 2, 3, 4], &[1, 2, 6, 6, 1, 2, 2, 3, 4]);
         assert_eq!(found.len(), 6, "{found:?}");

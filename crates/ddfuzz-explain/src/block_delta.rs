@@ -1,5 +1,5 @@
-//! Differences between two states in their heap blocks: a block that only one of them has, or a word
-//! of the allocator between two blocks.
+//! Differences between two states in their heap blocks: a block that only one of them has, or a
+//! word of the allocator between two blocks.
 
 use crate::delta::{Change, Delta, Differences, Identity, show_pointer};
 use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
@@ -36,7 +36,7 @@ impl PointerIn<'_> {
 }
 
 impl<'a> Differences<'a> {
-    /// The difference that one run has a block and the other has not.
+    /// Returns the difference for a block that only one run has.
     pub(crate) fn structural(&self, types: &Types, id: ObjectId, is_created: bool) -> Delta {
         let graph = if is_created {
             self.failing
@@ -89,11 +89,12 @@ impl<'a> Differences<'a> {
             failing,
             size,
             failing_place,
+            passing_place: place,
         }
     }
 
-    /// The difference that something has overwritten a word of the allocator in the failing run,
-    /// which the passing run has as well.
+    /// Returns the difference for a word of the allocator that something has overwritten in the
+    /// failing run; `None` where the passing run has no such word, or has the same value in it.
     pub(crate) fn overwritten(&self, types: &Types, failing: &Header) -> Option<Delta> {
         let passing = self.same_header(failing)?;
         if passing.value == failing.value {
@@ -123,11 +124,12 @@ impl<'a> Differences<'a> {
             failing: format!("{:#x}", failing.value),
             size: 8,
             failing_place: Place::Memory(failing.address),
+            passing_place: Place::Memory(passing.address),
         })
     }
 
-    /// The word of the passing run that corresponds to one of the failing run: behind the block that
-    /// corresponds to the one before it, or to which the same pointer leads.
+    /// Returns the word of the passing run that corresponds to one of the failing run: after the
+    /// block that corresponds to the one before it, or to which the same pointer leads.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);

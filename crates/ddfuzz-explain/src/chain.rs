@@ -1,5 +1,5 @@
 //! Cause–effect chains (*Why Programs Fail*, A.3): which variable carries the failure at which
-//! point, and where another one takes over. Pure: experiments are asked of a trait.
+//! point, and where another one takes over. Pure: the caller runs the experiments, by a trait.
 
 use std::ops::Range;
 
@@ -21,7 +21,8 @@ pub enum Answer {
     Cause(Cause),
     /// The states do not differ, or their difference does not matter.
     Nothing,
-    /// The point is no good for tests: all differences together do not make the passing run fail.
+    /// Tests at the point tell nothing: even all differences together do not make the passing run
+    /// fail.
     Skipped,
 }
 
@@ -40,8 +41,8 @@ pub trait Experiments {
     /// When the experiments cannot be made.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, Self::Error>;
 
-    /// Looks for another variable than one that makes the passing run fail at a point. `Nothing`
-    /// where there is none.
+    /// Looks for a variable other than the given one that makes the passing run fail at a point;
+    /// [`Answer::Nothing`] where there is none.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -54,8 +55,8 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
-    /// Whether the rest of the time is needed for what comes after the search: the points between
-    /// two causes are not looked at any more.
+    /// Checks whether the search must end, so that time is left to test its result: the points
+    /// between two causes are not examined any more.
     fn is_late(&self) -> bool {
         false
     }
@@ -117,7 +118,7 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
 }
 
 impl<E: Experiments> Search<'_, E> {
-    /// The cause at the last point that has one.
+    /// Returns the cause at the last point that has one.
     fn last(&mut self) -> Result<Option<Cause>, E::Error> {
         let points = self.experiments.points();
         let mut distance = 0;
@@ -172,7 +173,7 @@ impl<E: Experiments> Search<'_, E> {
         Ok(())
     }
 
-    /// The cause at a point: another one than what is avoided, if there is one.
+    /// Returns the cause at a point, if possible not the avoided variable.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, E::Error> {
         if let Some(avoided) = &self.avoided {
             let found = self.experiments.other_cause(point, avoided, near)?;
@@ -183,7 +184,7 @@ impl<E: Experiments> Search<'_, E> {
         self.experiments.cause(point, near)
     }
 
-    /// The cause at the first point that has one, by bisection.
+    /// Finds the cause at the first point that has one, by bisection.
     fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
         let mut first = last.clone();
         let mut without = 0;
@@ -265,13 +266,14 @@ impl<E: Experiments> Search<'_, E> {
     }
 }
 
-/// How surely a part of a chain is known.
+/// How well tests support a part of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// The variable stands for the interval alone.
+    /// Setting it alone does not make the passing run fail each time, or it does not follow from
+    /// the variable before.
     NotConfirmed,
-    /// Setting it in the passing run makes that fail; resetting it in the failing run does not
-    /// avert the failure.
+    /// Setting it makes the passing run fail, and it follows from the variable before; resetting it
+    /// does not avert the failure.
     OneWayOnly,
     /// Setting it makes the passing run fail, resetting it averts the failure, and it follows from
     /// the variable before.
@@ -279,7 +281,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Returns the word for it.
+    /// Returns the word for it in reports: `confirmed`, `one way only` or `not confirmed`.
     pub fn word(self) -> &'static str {
         match self {
             Confidence::NotConfirmed => "not confirmed",
@@ -289,7 +291,7 @@ impl Confidence {
     }
 }
 
-/// The outcomes on which a word of confidence rests.
+/// The outcomes of tests from which a [`Confidence`] is derived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The unchanged fork of the passing run passes.
@@ -310,7 +312,7 @@ pub struct Evidence {
 pub const REPEATS: u32 = 3;
 
 impl Evidence {
-    /// Returns the word that the outcomes allow.
+    /// Returns the confidence that the outcomes support.
     pub fn confidence(&self) -> Confidence {
         let repeated = self.alone_tried >= REPEATS && self.alone_fails == self.alone_tried;
         let forward = self.nothing_passes && self.all_fail && repeated && self.follows;

@@ -7,6 +7,7 @@
 
 use crate::graph::{Graph, Header, Leaf, LeafKind, ObjectId, Origin, Place, Target};
 use crate::matching::Matching;
+use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
 /// What a difference changes.
@@ -20,9 +21,9 @@ pub enum Change {
         failing: ObjectId,
         /// Index of the leaf in the failing object.
         leaf: usize,
-        /// First byte in the object.
+        /// Offset of the first byte in the object.
         start: u64,
-        /// First byte behind.
+        /// Offset after the last byte in the object.
         end: u64,
     },
     /// Sets a pointer between objects that both states have.
@@ -73,11 +74,13 @@ pub struct Delta {
     pub passing: String,
     /// Value in the failing state.
     pub failing: String,
-    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it in
-    /// the failing state, or 0 where there is none.
+    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it
+    /// in the failing state, or 0 where there is none.
     pub size: u64,
     /// Where the value, or that pointer, is stored in the failing state.
     pub failing_place: Place,
+    /// Where the value is stored in the passing state.
+    pub passing_place: Place,
 }
 
 /// All differences between a passing and a failing state.
@@ -102,46 +105,7 @@ struct ChangedPointer {
     own: Option<usize>,
 }
 
-/// A place that a plan writes to or whose address it writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spot {
-    /// A place of the passing state, and an offset in bytes.
-    At(Place, u64),
-    /// A block that the plan allocates, by its index, and an offset in bytes.
-    New(usize, u64),
-}
-
-/// What a plan writes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// The bits of these bytes that are set in the mask.
-    Masked(Vec<u8>, Vec<u8>),
-    /// The address of a place.
-    Address(Spot),
-}
-
-/// One write of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// Where it is written.
-    pub to: Spot,
-    /// What is written.
-    pub content: Content,
-}
-
-/// How a subset of differences is applied to the passing state: blocks to allocate (their sizes in
-/// bytes), then writes in order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// Sizes of the blocks to allocate, in bytes.
-    pub allocations: Vec<u64>,
-    /// What to write after that.
-    pub writes: Vec<Write>,
-}
-
-/// Where a pointer is to lead.
+/// The value that a plan gives a pointer.
 enum Lead {
     Keep,
     Raw(u64),
@@ -248,6 +212,37 @@ impl<'a> Differences<'a> {
         }
     }
 
+    /// Returns the part of a difference, a run of bytes, that is at some addresses of the passing
+    /// state; `None` where they are not all in it.
+    pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
+        let Change::Value {
+            passing,
+            failing,
+            leaf,
+            start,
+            end,
+        } = delta.change
+        else {
+            return None;
+        };
+        let Place::Memory(base) = self.passing.objects[passing].place else {
+            return None;
+        };
+        let leaf_of = &self.failing.objects[failing].leaves[leaf];
+        let base = base + leaf_of.offset;
+        let run = part.start.checked_sub(base)?..part.end.checked_sub(base)?;
+        let change = Change::Value {
+            passing,
+            failing,
+            leaf,
+            start: run.start,
+            end: run.end,
+        };
+        let is_inside = start <= run.start && run.end <= end && leaf_of.kind == LeafKind::Bytes;
+        let run = leaf_of.offset + run.start..leaf_of.offset + run.end;
+        is_inside.then(|| self.valued(types, change, leaf_of, run, (passing, failing)))
+    }
+
     fn valued(
         &self,
         types: &Types,
@@ -294,6 +289,7 @@ impl<'a> Differences<'a> {
             failing: shown.1,
             size: run.end - run.start,
             failing_place: at(failing.place, run.start),
+            passing_place: at(passing.place, run.start),
             change,
         }
     }
@@ -471,7 +467,7 @@ impl Applied<'_> {
         }
     }
 
-    /// Where a pointer of the failing state leads in the state that is made.
+    /// Returns the value that a pointer of the failing state has in the mixed state.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -499,7 +495,8 @@ impl Applied<'_> {
         }
     }
 
-    /// The first created block in the chain that begins at a pointer of the failing state.
+    /// Returns the first block that the plan creates on the list to which a pointer of the failing
+    /// state leads; `None` if it creates none of them.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -507,7 +504,8 @@ impl Applied<'_> {
         }
     }
 
-    /// What follows a pointer of the passing state behind the deleted blocks.
+    /// Follows a pointer of the passing state past the deleted blocks of a list, and returns what
+    /// comes after them.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -556,7 +554,7 @@ impl Applied<'_> {
     }
 }
 
-/// What a pointer of the passing state leads to behind blocks that are deleted.
+/// What a pointer of the passing state leads to once deleted blocks are skipped.
 enum Behind {
     /// No deleted block: the pointer stays as it is.
     Unchanged,
@@ -587,7 +585,7 @@ fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
 }
 
 /// Returns the next element of a list: the pointer in a block that has the path of the pointer that
-/// leads to it, else the first one to a block of the same type.
+/// leads to it, else the first one to a block of the same type; `None` if it has neither.
 fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
     let object = &graph.objects[id];
     let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);
@@ -610,7 +608,7 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Runs of bytes that differ.
+/// Returns the ranges of bytes that differ; both slices have the same length.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

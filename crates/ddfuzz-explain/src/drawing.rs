@@ -20,19 +20,23 @@ const MARGIN: usize = 10;
 const ARROWS: usize = 60;
 const ROW: usize = 15;
 
-/// What is drawn of one side.
+/// What is drawn of one run's memory graph.
 struct Side<'a> {
     graph: &'a Graph,
-    /// The objects, in order, each with its differing leaves.
+    /// The drawn objects, in the order of their ids: those that differ between the runs, and those
+    /// whose pointers lead to these. Each has the indices of its differing leaves (values).
     boxes: Vec<(ObjectId, BTreeSet<usize>)>,
-    /// Numbers of objects that are not drawn because they match, or because there are too many.
+    /// Number of objects that are not drawn because they match.
     folded: usize,
+    /// Number of objects that are not drawn because there are more than [`MOST_BOXES`].
     left_out: usize,
-    /// Class of the values that differ.
+    /// CSS class of the values that differ, which is also the name of the run: `passing` or
+    /// `failing`.
     class: &'static str,
 }
 
-/// Draws both states.
+/// Draws the memory graphs of the passing and the failing run as HTML, with the differences `all`
+/// marked.
 pub fn draw(types: &Types, passing: &Graph, failing: &Graph, all: &Differences<'_>) -> String {
     let mut changed: [Vec<(ObjectId, Option<usize>)>; 2] = Default::default();
     for delta in &all.deltas {
@@ -122,7 +126,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// Draws one side, and returns its height.
+    /// Appends the SVG elements of the run's graph to `drawn`, and returns their height in pixels.
     fn draw(&self, types: &Types, drawn: &mut String) -> usize {
         let mut top = 10;
         let mut places: Vec<(ObjectId, usize)> = Vec::new();
@@ -155,7 +159,9 @@ impl<'a> Side<'a> {
         top + 10
     }
 
-    /// Draws an object at `top`, collects its pointers, and returns its height.
+    /// Appends the box of an object, with its upper edge at `top`, to `drawn`, and returns its
+    /// height in pixels. Adds the vertical position and the target of each drawn pointer to
+    /// `pointers`.
     fn object(
         &self,
         types: &Types,
@@ -210,7 +216,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Writes a line of text in a box; a long one is cut.
+/// Appends a line of text with its baseline at `y` to `drawn`; a long one is cut.
 fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
     const SHOWN: usize = 48;
     let mut shown: String = text.chars().take(SHOWN).collect();
@@ -225,8 +231,8 @@ fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
     );
 }
 
-/// The leaves of an object that are drawn: those that differ, and the first others; `None` stands
-/// for those that are left out.
+/// Returns the indices of an object's leaves that are drawn, at most [`MOST_ROWS`]: those that
+/// differ, and the first others. A `None` at the end stands for those that are left out.
 fn rows(object: &Object, differing: &BTreeSet<usize>) -> Vec<Option<usize>> {
     let mut rows: Vec<usize> = differing.iter().copied().take(MOST_ROWS).collect();
     let others = (0..object.leaves.len()).filter(|leaf| !differing.contains(leaf));

@@ -1,25 +1,28 @@
 //! Experiments on the running program: the cause at a point, the evidence for it, its writer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
 use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
-use crate::delta::{Change, Delta, Differences, Identity};
-use crate::engine::register_writer::Held;
+use crate::delta::{Delta, Differences, Identity};
 use crate::engine::tests_at_point::{Continued, Stand};
-use crate::engine::writer::{Watched, Writer};
-use crate::engine::{Criterion, Engine, EngineError, Point, Side, Trace, Unsupported};
-use crate::graph::{Graph, Object, Origin, Place};
+use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
+use crate::graph::{Graph, Object, Place};
 use crate::matching::unify;
 use crate::places::point_record;
+use crate::plan::Plan;
 use crate::report::ExaminedRecord;
 use crate::types::Types;
 
 /// Largest number of tests at one point in a search for the cause there.
 const MOST_TESTS: usize = 120;
+
+/// Number of points of a link that are tried for one at which its variable alone is enough.
+const OTHERS: usize = 4;
 
 /// Both runs, and what was found out about them.
 pub struct Runs {
@@ -47,13 +50,14 @@ pub struct States {
     pub passing: Graph,
     /// State of the failing run.
     pub failing: Graph,
-    /// Number of variables on the stack with a known value, and of those in scope.
+    /// Number of variables on the stack whose value is known, and number of those in scope.
     pub visible: (usize, usize),
-    /// Whether tests at the point were of use.
+    /// Whether the tests at the point could find a cause: all differences together made the passing
+    /// run fail.
     pub is_used: bool,
     /// Number of tests at the point.
     pub tests: usize,
-    /// The variable that was found to matter there.
+    /// The variable that causes the failure there; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point.
     known: HashMap<ConfigId, Outcome>,
@@ -103,7 +107,7 @@ impl Runs {
         Ok(stand)
     }
 
-    /// Tests a subset of the differences at a point.
+    /// Tests a subset of the differences at a point; an outcome that is known is not tested again.
     fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
         if let Some(known) = at.known.get(&config.id()) {
             return Ok(*known);
@@ -114,15 +118,20 @@ impl Runs {
     }
 
     fn run_test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
+        let plan = plan_of(at, config);
+        self.run_plan(at, &plan)
+    }
+
+    fn run_plan(&mut self, at: &mut AtPoint<'_>, plan: &Plan) -> Result<Outcome, EngineError> {
         at.tests += 1;
-        let plan = at.all.plan(&|delta| config.contains(delta));
-        Ok(match self.engine.go_on(&mut at.stand, &plan, None)? {
+        Ok(match self.engine.go_on(&mut at.stand, plan, None)? {
             Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
             Continued::Reached(_) | Continued::Unapplied => Outcome::Unresolved,
         })
     }
 
-    /// Looks for the cause at a point, other than one variable if that is given.
+    /// Looks for the variable that causes the failure at a point, other than one variable if that
+    /// is given.
     fn examine(
         &mut self,
         point: usize,
@@ -156,6 +165,10 @@ impl Runs {
         if every.is_empty() {
             return Ok(Answer::Nothing);
         }
+        // Beside one variable there is mostly no other: one test says so.
+        if !than.is_empty() && self.all(at, &every)?.1 != Outcome::Fail {
+            return Ok(Answer::Nothing);
+        }
         let cause = |variable| Answer::Cause(Cause { point, variable });
         for variable in near {
             let config = about(&at.all.deltas, variable).minus(&than);
@@ -173,8 +186,8 @@ impl Runs {
         let (all, outcome) = self.all(at, &every)?;
         match outcome {
             Outcome::Fail => {}
-            Outcome::Unresolved if than.is_empty() => return Ok(Answer::Skipped),
-            Outcome::Pass | Outcome::Unresolved => return Ok(Answer::Nothing),
+            Outcome::Unresolved => return Ok(Answer::Skipped),
+            Outcome::Pass => return Ok(Answer::Nothing),
         }
         if !is_between && self.test(at, &Config::empty())? != Outcome::Pass {
             return Ok(Answer::Skipped);
@@ -234,8 +247,8 @@ impl Runs {
         })
     }
 
-    /// The variables that differ at a point and are tested alone first: those that did not differ at
-    /// the last examined point before, then the others; of many, none.
+    /// The variables that differ at a point and are tested alone first: those that did not differ
+    /// at the last examined point before, then the others; of many, none.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -258,8 +271,8 @@ impl Runs {
         fresh
     }
 
-    /// Differences as far as they are needed: those of variables, if they make the run fail, else
-    /// those of undescribed registers and words, too.
+    /// Returns the differences to search in: those of variables, if they make the run fail, else
+    /// also those of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -275,8 +288,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Makes the tests at a point on which a word of confidence for a variable rests. Whether the
-    /// variable follows from another one is not among them.
+    /// Runs the tests at a point from which the confidence in a variable is derived, apart from the
+    /// one whether the variable follows from the link before it ([`follows`](Runs::follows)).
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -343,7 +356,7 @@ impl Runs {
         let every = Config::all(at.all.deltas.len());
         let (all, outcome) = self.all(at, &every)?;
         evidence.all_fail = outcome == Outcome::Fail;
-        let without = all.minus(&alone);
+        let without = all.minus(&at_same_place(&at.all.deltas, variable));
         let plan = at.all.plan(&|delta| without.contains(delta));
         if let Continued::Ended(ending) = self.engine.go_on(&mut at.stand, &plan, None)? {
             evidence.without_averts = self.criterion.is_averted(&ending, &self.passing.ending);
@@ -351,8 +364,8 @@ impl Runs {
         Ok(evidence)
     }
 
-    /// The chain property: with one variable set at its point, another one has its failing value at
-    /// a later point.
+    /// Tests whether a variable follows from an earlier one: with that one set to its failing value
+    /// at its point, the other one gets its failing value at the later point.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -422,7 +435,40 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the difference that is about a variable at a point.
+    /// The last examined point of a link at which a test has shown that its variable alone makes the
+    /// passing run fail; where there is none, one of a few others of its points at which it does.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn alone(&mut self, link: &Link) -> Result<Option<usize>, EngineError> {
+        let (first, variable) = (link.cause.point, link.cause.variable);
+        let types = &self.engine.info.types;
+        let fails = |states: &States| {
+            let all = Differences::new(types, &states.passing, &states.failing);
+            states.known.get(&about(&all.deltas, &variable).id()) == Some(&Outcome::Fail)
+        };
+        let mut examined = self.states.range(first..=link.last).rev();
+        let found = examined.find(|(_, it)| it.deltas.contains(&variable) && fails(it));
+        if let Some((point, _)) = found {
+            return Ok(Some(*point));
+        }
+        let others = (first + 1..link.last).filter(|point| !self.states.contains_key(point));
+        for point in others.take(OTHERS).collect::<Vec<_>>() {
+            let fails = self.at_point(point, |runs, at| {
+                let alone = about(&at.all.deltas, &variable);
+                Ok(!alone.is_empty() && runs.test(at, &alone)? == Outcome::Fail)
+            });
+            match fails {
+                Ok(Some(true)) => return Ok(Some(point)),
+                Ok(_) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the difference that is about a variable at a point; `None` where the point was not
+    /// examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
@@ -432,6 +478,56 @@ impl Runs {
             .into_iter()
             .filter(|delta| delta.identity == *variable);
         about.min_by_key(|delta| delta.name.len())
+    }
+
+    /// Returns the bytes of a link's variable that alone make the passing run fail, and without which
+    /// it does not: the smallest part of its changed bytes that halving finds. `None` where it has one
+    /// byte, or needs all of them.
+    ///
+    /// # Errors
+    /// When the experiments cannot be made.
+    pub fn needed_part(&mut self, link: &Link) -> Result<Option<Delta>, EngineError> {
+        let cause = link.cause.clone();
+        let found = self.at_point(cause.point, |runs, at| {
+            let alone = about(&at.all.deltas, &cause.variable);
+            let bytes = plan_of(at, &alone).written().unwrap_or_default();
+            let types = runs.engine.info.types.clone();
+            let told = |at: &AtPoint<'_>, part: &Range<u64>| {
+                let mut deltas = alone.ranges().flatten();
+                deltas.find_map(|delta| at.all.part(&types, &at.all.deltas[delta], part))
+            };
+            // Numbers and pointers have no parts.
+            let is_text =
+                (bytes.first()).is_some_and(|byte| told(at, &(*byte..byte + 1)).is_some());
+            if bytes.len() < 2 || !is_text || runs.test(at, &alone)? != Outcome::Fail {
+                return Ok(None);
+            }
+            let mut part = 0..bytes.len();
+            'smaller: while part.len() > 1 {
+                let middle = part.start + part.len() / 2;
+                for half in [part.start..middle, middle..part.end] {
+                    let plan = plan_of(at, &alone);
+                    let plan = plan.restricted(|byte| bytes[half.clone()].contains(&byte));
+                    if runs.run_plan(at, &plan)? == Outcome::Fail {
+                        part = half;
+                        continue 'smaller;
+                    }
+                }
+                break;
+            }
+            if part.len() == bytes.len() {
+                return Ok(None);
+            }
+            let part = bytes[part.start]..bytes[part.end - 1] + 1;
+            let (all, _) = runs.all(at, &Config::all(at.all.deltas.len()))?;
+            let without = plan_of(at, &all).restricted(|byte| !part.contains(&byte));
+            let averts = match runs.engine.go_on(&mut at.stand, &without, None)? {
+                Continued::Ended(it) => runs.criterion.is_averted(&it, &runs.passing.ending),
+                _ => false,
+            };
+            Ok(told(at, &part).filter(|_| averts))
+        })?;
+        Ok(found.flatten())
     }
 
     /// Records the points at which states were compared, in the order of time.
@@ -457,103 +553,11 @@ impl Runs {
         let all = Differences::new(types, &states.passing, &states.failing);
         crate::drawing::draw(types, &states.passing, &states.failing, &all)
     }
+}
 
-    /// Finds who wrote the failing value of a link's variable: in the failing run between the last
-    /// point at which another variable was relevant and the link's point, else since its beginning.
-    ///
-    /// # Errors
-    /// When the run cannot be made.
-    pub fn writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
-        let to = self.matched[link.cause.point];
-        let Place::Memory(address) = delta.failing_place else {
-            return self.writer_of_register(link, delta);
-        };
-        if delta.size == 0 {
-            return Ok(self.statement_before(link, delta));
-        }
-        let since = self.since(link);
-        let watched = Watched {
-            address,
-            size: delta.size,
-            frame: self.frame_of(link.cause.point, address),
-        };
-        if let Some(since) = since
-            && let Some(found) = self.engine.writer(Some(since), to.in_failing, watched)?
-        {
-            return Ok(Some(found));
-        }
-        match self.engine.writer(None, to.in_failing, watched) {
-            // Reached too often, or given up.
-            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
-            other => other,
-        }
-    }
-
-    /// The point of the failing run behind which a link's variable was written, with the number of
-    /// times that the statement of the link's point was reached up to it.
-    fn since(&self, link: &Link) -> Option<(Point, u64)> {
-        let to = self.matched[link.cause.point];
-        let from = self.matched[link.before?];
-        let events = self.failing.points[..=from.failing].iter();
-        let reached = events.filter(|point| point.pc == to.in_failing.pc).count() as u64;
-        Some((from.in_failing, reached))
-    }
-
-    /// Finds who wrote the failing value of a variable in a register, or of a register that no
-    /// variable describes.
-    fn writer_of_register(
-        &mut self,
-        link: &Link,
-        delta: &Delta,
-    ) -> Result<Option<Writer>, EngineError> {
-        let to = self.matched[link.cause.point].in_failing;
-        let failing = match delta.change {
-            Change::Value { failing, .. } | Change::Pointer { failing, .. } => failing,
-            _ => return Ok(self.statement_before(link, delta)),
-        };
-        let object = (self.states.get(&link.cause.point)).map(|it| &it.failing.objects[failing]);
-        let held = object.and_then(|it| match (it.origin, it.place) {
-            (Origin::Undescribed, Place::Register(number)) => {
-                Some((Held::Value(number), it.bytes.clone()))
-            }
-            (Origin::Undescribed, Place::Memory(_)) => None,
-            (origin, _) => Some((Held::Variable(origin), it.bytes.clone())),
-        });
-        let Some((held, value)) = held else {
-            return Ok(None);
-        };
-        let since = self.since(link);
-        for from in since.map(Some).into_iter().chain([None]) {
-            match self.engine.register_writer(from, to, held, &value) {
-                Ok(None) | Err(EngineError::Unsupported(Unsupported::Unsteady)) => {}
-                found => return found,
-            }
-        }
-        Ok(self.statement_before(link, delta))
-    }
-
-    /// The frame of the variable at an address of the failing run; `None` where it is no local one.
-    fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
-        let failing = &self.states.get(&point)?.failing;
-        let (object, _) = failing.containing(address)?;
-        match failing.objects[object].origin {
-            Origin::Local { frame, .. } => Some(frame),
-            _ => None,
-        }
-    }
-
-    /// The statement that the failing run executed just before a link's point, if the point before
-    /// was examined and had another cause. A statement of another function is none: the register
-    /// may have got its value after the return from there.
-    fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
-        let before = self.matched[link.before?];
-        let to = self.matched[link.cause.point];
-        let is_own = self.engine.function(before.in_failing.pc) == Some(delta.function.as_str());
-        (is_own && before.failing + 1 == to.failing).then_some(Writer {
-            pc: before.in_failing.pc,
-            by: crate::engine::writer::By::Program,
-        })
-    }
+/// What sets some differences to their failing values.
+fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
+    at.all.plan(&|delta| config.contains(delta))
 }
 
 /// All differences that are about one variable.
@@ -562,6 +566,16 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
         .iter()
         .enumerate()
         .filter(|(_, delta)| delta.identity == *variable);
+    Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
+}
+
+/// All differences of what is stored where a variable is: several variables may share a register.
+fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
+    let shares = |delta: &Delta| match variable.place {
+        Place::Register(_) => delta.identity.place == variable.place,
+        Place::Memory(_) => delta.identity == *variable,
+    };
+    let found = (deltas.iter().enumerate()).filter(|(_, delta)| shares(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
 }
 

@@ -14,7 +14,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::links::{drop_uninformative, with_later_values};
-use crate::passing::{candidates, judge_candidate};
+use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
     CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, PointsRecord,
@@ -22,7 +22,7 @@ use crate::report::{
 };
 use crate::story::look_first;
 
-/// What is to be explained.
+/// A failure to explain, and how.
 pub struct Request {
     /// The target of the passing run.
     pub passing_target: Target,
@@ -34,7 +34,8 @@ pub struct Request {
     pub passing: Option<Vec<u8>>,
     /// Inputs that may pass, from a minimization log: the best one is taken.
     pub others: Vec<Vec<u8>>,
-    /// What a wrong output matches; `None` where the failure is a crash.
+    /// A pattern that the output matches only in the failing run; `None` where the failure is a
+    /// crash or an exit status.
     pub wrong: Option<Regex>,
     /// What a critical slice has to reproduce; `None` where none is wanted.
     pub slice: Option<SliceGoal>,
@@ -53,7 +54,7 @@ pub enum SliceGoal {
     Lines(Regex),
 }
 
-/// Error: there is nothing to explain.
+/// Error: the runs cannot be made, or do not fail and pass as an explanation needs.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The target cannot be run.
@@ -364,7 +365,7 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    /// Checks whether an exit status is a failure: the user says so, or it is that of a Rust panic.
     fn is_failure(&self, status: i32) -> bool {
         let asked = self.request.failing_target.crash_exit;
         asked == Some(status) || status == ddfuzz_exec::RUST_PANIC
@@ -388,7 +389,7 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Refuses failures without a chain: stack overflows.
+    /// Refuses stack overflows, which have no cause–effect chain.
     fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
         let Some(crash) = &failing.crash else {
             return Ok(());
@@ -422,10 +423,16 @@ impl<'a> Explaining<'a> {
         if let Some(passing) = &request.passing {
             engine.set_input(Side::Passing, passing.clone());
             let trace = engine.trace(Side::Passing)?;
-            return match judge_candidate(criterion, &trace.ending, ending) {
-                true => Ok((trace, passing.clone())),
-                false => Err(Early::Error(ExplainError::NotPassing(trace.ending.ended))),
-            };
+            if !judge_candidate(criterion, &trace.ending, ending) {
+                return Err(Early::Error(ExplainError::NotPassing(trace.ending.ended)));
+            }
+            let of_failing = (&*request.failing, failing);
+            return Ok(closest(
+                engine,
+                criterion,
+                of_failing,
+                (trace, passing.clone()),
+            )?);
         }
         let mut best: Option<((bool, usize), Trace, Vec<u8>)> = None;
         let inputs = candidates(
@@ -468,6 +475,7 @@ impl<'a> Explaining<'a> {
                 difference: input_difference(failing, passing),
                 failing: Some(Base64(failing.clone())),
                 passing: Some(Base64(passing.to_vec())),
+                is_closer: (self.request.passing.as_ref()).is_some_and(|given| given != passing),
             };
         }
     }
@@ -515,7 +523,7 @@ impl<'a> Explaining<'a> {
 
     fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let links = find_chain(runs)?;
-        let links = with_later_values(runs, links);
+        let links = with_later_values(runs, links)?;
         self.check_visibility(runs, &links)?;
         if links.is_empty() {
             return Err(refuse(
@@ -633,6 +641,11 @@ impl<'a> Explaining<'a> {
         let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
             return Ok(None);
         };
+        let part = match runs.needed_part(link) {
+            Err(_) if runs.engine.check_time().is_err() => None,
+            found => found?,
+        };
+        let delta = part.unwrap_or(delta);
         let writer = match runs.writer(link, &delta) {
             Err(_) if runs.engine.check_time().is_err() => None,
             found => found?,
@@ -650,6 +663,7 @@ impl<'a> Explaining<'a> {
             by = Some(match (writer.is_input(), &writer.by) {
                 (true, _) => WriterRecord::Input,
                 (false, crate::engine::writer::By::Kernel) => WriterRecord::Kernel,
+                (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
                 (false, _) => WriterRecord::Statement(place.clone()),
             });
         }

@@ -1,5 +1,5 @@
-//! Memory graphs (*Why Programs Fail*, A.2.1): the objects of a program state with their values, and
-//! the pointers between them.
+//! Memory graphs (*Why Programs Fail*, A.2.1): the objects of a program state with their values,
+//! and the pointers between them.
 //!
 //! An object is a variable, a heap block or a register that holds a variable. Its leaves are the
 //! atomic values in it. The vertices of A.2.1 are the objects and their leaves; its edges are the
@@ -126,7 +126,7 @@ impl Object {
 /// A word in which the allocator keeps the size of a heap block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Address of the word: the first one behind the block before.
+    /// Address of the word: the first one after the block before.
     pub address: u64,
     /// The word.
     pub value: u64,
@@ -170,19 +170,19 @@ impl Graph {
         (offset <= self.objects[*id].bytes.len() as u64).then_some((*id, offset))
     }
 
-    /// Returns the object that contains the byte at `address`.
+    /// Returns the object that contains the byte at `address`; `None` where none does.
     pub fn containing(&self, address: u64) -> Option<Target> {
         let (id, offset) = self.resolve(address)?;
         (offset < self.objects[id].bytes.len() as u64).then_some((id, offset))
     }
 
-    /// Returns the allocator's word at `address`.
+    /// Returns the allocator's word at `address`; `None` where none is.
     pub fn header(&self, address: u64) -> Option<&Header> {
         let found = self.headers.binary_search_by_key(&address, |it| it.address);
         found.ok().map(|index| &self.headers[index])
     }
 
-    /// Returns the start of the first object behind `address`.
+    /// Returns the start of the first object after `address`; `None` where none follows.
     pub fn next_start(&self, address: u64) -> Option<u64> {
         self.by_address
             .range(address + 1..)
@@ -234,7 +234,7 @@ impl Graph {
             .sum()
     }
 
-    /// Returns the object that a pointer leads to.
+    /// Returns the object that a pointer leads to; `None` where it leads to none.
     pub fn target(&self, object: ObjectId, leaf: &Leaf) -> Option<Target> {
         self.resolve(self.objects[object].address(leaf))
     }

@@ -22,12 +22,14 @@ mod links;
 pub mod matching;
 mod passing;
 mod places;
+pub mod plan;
 pub mod report;
 pub mod slice;
 mod stack_layout;
 pub mod story;
 pub mod types;
 pub mod unfold;
+mod writers;
 
 pub use explain::{ExplainError, Request, SliceGoal, explain};
 pub use regex::bytes::Regex as Pattern;

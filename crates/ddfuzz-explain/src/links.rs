@@ -1,14 +1,16 @@
-//! Which links of a chain are told: those of the program's own variables, with what they become.
+//! Selects the links of a chain that reports show: those of the program's own variables, with the
+//! values that they get later.
 
 use crate::chain::{Cause, Link};
+use crate::engine::EngineError;
 use crate::experiments::Runs;
 use crate::report::{LinkRecord, WriterRecord};
 
 /// Name of the type of registers and words that no variable describes.
 const RAW: &str = "machine word";
 
-/// Leaves out what says little: buffers of the C library beside the program's own variables, registers
-/// without a statement, and what was told already.
+/// Removes links that say little: buffers of the C library if the program's own variables are in
+/// the chain, registers without a statement, and repetitions.
 pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     let is_buffer = |(_, link): &(usize, LinkRecord)| {
         link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
@@ -40,13 +42,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
             is_kept
         });
     }
-    // One value that callers and called functions have under one name is told once.
+    // One value that callers and called functions have under one name is told once, and a variable
+    // that keeps its failing value, whatever it becomes in the passing run.
     chain.dedup_by(|(_, later), (_, link)| {
-        let told = |link: &LinkRecord| {
-            let values = (link.failing.clone(), link.passing.clone());
-            (link.variable.clone(), values)
-        };
-        told(later) == told(link) && (later.writer.is_none() || later.writer == link.writer)
+        later.variable == link.variable && later.failing == link.failing
     });
     // What was printed stands in a buffer, too.
     let printed = chain
@@ -60,26 +59,35 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
 }
 
 /// Adds a link for each variable that has got other values while it carried the failure: with those
-/// that it has at the last point at which it does.
-pub fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
-    let values = |point, link: &Link| {
+/// that it has at the last point at which it does, of those at which it alone makes the passing run
+/// fail, if there are any.
+///
+/// # Errors
+/// When the experiments cannot be made.
+pub fn with_later_values(runs: &mut Runs, links: Vec<Link>) -> Result<Vec<Link>, EngineError> {
+    let values = |runs: &Runs, point, link: &Link| {
         let delta = runs.delta(point, &link.cause.variable)?;
         Some((delta.passing, delta.failing))
     };
     let mut all = Vec::new();
     for link in links {
-        let (first, last) = (values(link.cause.point, &link), values(link.last, &link));
-        if first == last || last.is_none() {
-            all.push(link);
+        let last = match runs.engine.check_time() {
+            Ok(()) => runs.alone(&link)?.unwrap_or(link.last),
+            Err(_) => link.last,
+        };
+        let first = values(runs, link.cause.point, &link);
+        let later = values(runs, last, &link);
+        if first == later || later.is_none() {
+            all.push(Link { last, ..link });
             continue;
         }
         let later = Link {
             cause: Cause {
-                point: link.last,
+                point: last,
                 ..link.cause.clone()
             },
             before: Some(link.cause.point),
-            last: link.last,
+            last,
         };
         all.push(Link {
             last: link.cause.point,
@@ -87,5 +95,5 @@ pub fn with_later_values(runs: &Runs, links: Vec<Link>) -> Vec<Link> {
         });
         all.push(later);
     }
-    all
+    Ok(all)
 }

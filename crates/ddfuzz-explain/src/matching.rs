@@ -18,7 +18,7 @@ impl Matching {
     /// Variables match by their declaration and frame. From there both graphs are traversed in
     /// parallel: two blocks match if the same pointer leads to them and all their values but
     /// pointers are equal. A second pass matches the remaining blocks by content, so that the
-    /// elements of a list behind an inserted one keep their partners; a third one accepts blocks to
+    /// elements of a list after an inserted one keep their partners; a third one accepts blocks to
     /// which the same pointer leads whatever they contain.
     pub fn new(passing: &Graph, failing: &Graph) -> Matching {
         let mut work = Work {
@@ -40,12 +40,14 @@ impl Matching {
         }
     }
 
-    /// Returns the object of the failing state that corresponds to one of the passing state.
+    /// Returns the object of the failing state that corresponds to one of the passing state; `None`
+    /// where none does.
     pub fn failing(&self, passing: ObjectId) -> Option<ObjectId> {
         self.to_failing[passing]
     }
 
-    /// Returns the object of the passing state that corresponds to one of the failing state.
+    /// Returns the object of the passing state that corresponds to one of the failing state; `None`
+    /// where none does.
     pub fn passing(&self, failing: ObjectId) -> Option<ObjectId> {
         self.to_passing[failing]
     }
@@ -274,7 +276,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether one object can be given the contents of the other.
+/// Checks whether the contents of one object can be written into the other.
 fn comparable(one: &Object, other: &Object) -> bool {
     one.of == other.of
         && one.bytes.len() == other.bytes.len()

@@ -1,16 +1,21 @@
 //! Passing inputs close to a failing one.
 
-use ddfuzz_delta::{Dd, Mode, Outcome, Search};
+use std::ops::Range;
+
+use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use ddfuzz_exec::Ended;
 
-use crate::engine::{Criterion, Ending, Engine, EngineError, Side};
+use crate::alignment::{common, matched};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace};
 
 /// Largest number of inputs that are run in the search for passing ones.
 const MOST_RUNS: usize = 160;
 /// Largest number of runs in the search for the largest passing part of the input.
 const MOST_OF_PARTS: usize = 48;
+/// Largest number of runs in the search for a passing input closer than a given one.
+const MOST_OF_CLOSER: usize = 80;
 
-/// Whether a run passes: it does not fail, and ends by itself without a crash.
+/// Checks whether a run passes: it does not fail, and ends by itself without a crash.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
@@ -93,8 +98,102 @@ fn largest_part(
     Ok(Some(part).filter(|part| !part.is_empty()))
 }
 
-/// Inputs close to one: with another byte of the input, or a similar one, in one place, spread over
-/// the whole input; then without one byte; then without one line.
+/// Replaces a passing run by one with a closer input, if one is found that goes through about as many
+/// points of the failing run.
+///
+/// # Errors
+/// When the program cannot be run.
+pub fn closest(
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: (&[u8], &Trace),
+    given: (Trace, Vec<u8>),
+) -> Result<(Trace, Vec<u8>), EngineError> {
+    let of_failing = (failing.0, &failing.1.ending);
+    if let Some(input) = closer(engine, criterion, of_failing, (&given.1, &given.0.ending))? {
+        engine.set_input(Side::Passing, input.clone());
+        let trace = engine.trace(Side::Passing)?;
+        let matching = |trace: &Trace| matched(&trace.points, &failing.1.points).len();
+        if matching(&trace) * 10 >= matching(&given.0) * 9 {
+            return Ok((trace, input));
+        }
+    }
+    engine.set_input(Side::Passing, given.1.clone());
+    Ok(given)
+}
+
+/// Takes as many differences of a failing input over into a passing one as leave it passing, with the
+/// same status, in a few runs (`dd`). `None` where that is none of them.
+///
+/// # Errors
+/// When the program cannot be run.
+pub fn closer(
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: (&[u8], &Ending),
+    passing: (&[u8], &Ending),
+) -> Result<Option<Vec<u8>>, EngineError> {
+    let changes = changes(passing.0, failing.0);
+    let with = |taken: &Config| changed(passing.0, failing.0, &changes, taken);
+    if changes.len() < 2 {
+        return Ok(None);
+    }
+    let mut search = Dd::new(changes.len(), Mode::Maximize);
+    for _ in 0..MOST_OF_CLOSER {
+        let Some(candidate) = search.next() else {
+            break;
+        };
+        let Some(config) = candidate.edit.apply(search.fail()) else {
+            break;
+        };
+        engine.set_input(Side::Passing, with(&config));
+        let ending = engine.run_to_end(Side::Passing)?;
+        let passes = judge_candidate(criterion, &ending, failing.1);
+        search.tell(match passes && ending.ended == passing.1.ended {
+            true => Outcome::Pass,
+            false => Outcome::Unresolved,
+        });
+    }
+    Ok((!search.pass().is_empty()).then(|| with(search.pass())))
+}
+
+/// What must be replaced in one text to get another: ranges of both.
+fn changes(from: &[u8], to: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
+    if from.len() == to.len() {
+        let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
+        return differs.map(|at| (at..at + 1, at..at + 1)).collect();
+    }
+    let mut found = Vec::new();
+    let mut last = (0, 0);
+    for (left, right) in common(from, to).into_iter().chain([(from.len(), to.len())]) {
+        if last != (left, right) {
+            found.push((last.0..left, last.1..right));
+        }
+        last = (left + 1, right + 1);
+    }
+    found
+}
+
+/// A text with some of the changes that lead to another one.
+fn changed(
+    from: &[u8],
+    to: &[u8],
+    changes: &[(Range<usize>, Range<usize>)],
+    taken: &Config,
+) -> Vec<u8> {
+    let (mut text, mut at) = (Vec::new(), 0);
+    for unit in taken.ranges().flatten() {
+        let (old, new) = &changes[unit];
+        text.extend_from_slice(&from[at..old.start]);
+        text.extend_from_slice(&to[new.clone()]);
+        at = old.end;
+    }
+    text.extend_from_slice(&from[at..]);
+    text
+}
+
+/// Returns inputs close to one: with another byte of the input, or a similar one, in one place,
+/// spread over the whole input; then without one byte; then without one line.
 fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
@@ -145,7 +244,7 @@ fn spread(length: usize) -> Vec<usize> {
     }
 }
 
-/// Another byte of the same kind.
+/// Returns another byte of the same kind: a digit for a digit, a letter for a letter.
 fn similar(byte: u8) -> u8 {
     match byte {
         b'0' => b'1',
@@ -170,5 +269,25 @@ mod tests {
         assert!(all.contains(&b"ab\n".to_vec()));
         assert!(all.iter().all(|one| one != b"ab\ncd\n"));
         assert!(variants(b"").is_empty());
+    }
+
+    #[test]
+    fn changes_lead_from_one_text_to_another() {
+        for (from, to, count) in [
+            (&b"a 100 b 150"[..], &b"a 900 b 950"[..], 2),
+            (b"one two three", b"one twice three", 1),
+            (b"x", b"", 1),
+            (b"start, middle, end", b"starting, the middle", 4),
+        ] {
+            let changes = changes(from, to);
+            assert_eq!(changes.len(), count, "{changes:?}");
+            let all = changed(from, to, &changes, &Config::all(count));
+            assert_eq!(all, to);
+            assert_eq!(changed(from, to, &changes, &Config::empty()), from);
+        }
+        let (from, to) = (b"a 100 b 150", b"a 900 b 950");
+        let second = Config::all(2).minus(&Config::all(1));
+        let only = changed(from, to, &changes(from, to), &second);
+        assert_eq!(only, b"a 100 b 950");
     }
 }

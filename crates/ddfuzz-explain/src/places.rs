@@ -1,4 +1,5 @@
-//! Places in the program for the result: frames, points, lines of the source; and reasons of refusals.
+//! Places in the program for the result: frames, points, lines of the source; and reasons of
+//! refusals.
 
 use crate::alignment::Matched;
 use crate::engine::{Ending, Engine, Unsupported};
@@ -77,7 +78,7 @@ pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
     printable.then(|| text.to_owned())
 }
 
-/// The functions of a recursion, from the innermost one to its next call.
+/// Returns the functions of a recursion, from the innermost one to its next call.
 pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
     // What is called at the very top may be no part of it.
     let start = names.len().min(8) / 2;
@@ -92,7 +93,7 @@ pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// The refusal for want of time.
+/// Returns the refusal for an explanation that had not enough time.
 pub(crate) fn out_of_time() -> Refusal {
     Refusal {
         reason: "the time for the explanation is over".to_owned(),
@@ -100,7 +101,7 @@ pub(crate) fn out_of_time() -> Refusal {
     }
 }
 
-/// The refusal of a program that does what cannot be followed.
+/// Returns the refusal for a program that does what the engine cannot follow.
 pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
     let hint = match why {
         Unsupported::Threads => "run it with one thread, if an option allows that",

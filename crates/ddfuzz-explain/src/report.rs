@@ -52,7 +52,7 @@ pub struct CrashRecord {
     pub class: Option<String>,
     /// How the failing run ended.
     pub ended: String,
-    /// Function of the program in which it failed.
+    /// Function of the program in which it failed; null where the stack has none.
     pub function: Option<String>,
     /// Source file, as the debug information names it.
     pub file: Option<String>,
@@ -60,11 +60,12 @@ pub struct CrashRecord {
     pub line: Option<u64>,
     /// The text of that line, where the file can be read.
     pub source: Option<String>,
-    /// Functions of the program on the stack, innermost first.
+    /// Functions of the program on the stack, innermost first; 64 at most.
     pub stack: Vec<FrameRecord>,
     /// What a sanitizer reports; null without one.
     pub message: Option<String>,
-    /// Number of replays that failed in the same way.
+    /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
+    /// did.
     pub replays: u32,
 }
 
@@ -82,22 +83,25 @@ pub struct FrameRecord {
 /// The difference between the inputs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct InputRecord {
-    /// Ranges that differ.
+    /// Ranges in which the inputs differ, in order.
     pub difference: Vec<InputDifference>,
-    /// The failing input, or null where the command lines differ.
+    /// The failing input; null where the command lines differ, or the explanation was refused
+    /// before the inputs were compared.
     pub failing: Option<Base64>,
-    /// The passing input, or null where the command lines differ.
+    /// The passing input; null where the failing one is.
     pub passing: Option<Base64>,
+    /// Whether the passing input is closer to the failing one than the one that was given.
+    pub is_closer: bool,
 }
 
-/// A range of the failing input that the passing one has otherwise.
+/// A range of the failing input, and what the passing input has in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InputDifference {
-    /// First byte in the failing input, and first byte behind.
+    /// Offset of the range's first byte in the failing input, and of the first byte after it.
     pub at: [u64; 2],
-    /// The bytes of the failing input.
+    /// The bytes of the range in the failing input; empty where the passing one only has more.
     pub removed: Base64,
-    /// The bytes of the passing input.
+    /// The bytes of the passing input in place of `removed`; empty where it only lacks those.
     pub inserted: Base64,
 }
 
@@ -119,13 +123,13 @@ pub struct LinkRecord {
     pub failing: String,
     /// Value in the passing run.
     pub passing: String,
-    /// How surely it is known.
+    /// Whether the variable carried the failure: `confirmed`, `one way only` or `not confirmed`.
     #[serde(serialize_with = "word")]
     #[schemars(with = "String")]
     pub confidence: Confidence,
-    /// Who wrote the value.
+    /// Who wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
-    /// The statement at which it was tested.
+    /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
 }
 
@@ -133,21 +137,36 @@ fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(confidence.word())
 }
 
-/// Who wrote a value.
+/// Who wrote the value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub enum WriterRecord {
     /// A statement of the program.
     Statement(FrameRecord),
-    /// It was read from the input.
+    /// A statement of the program, in the passing run only: in the failing run nobody wrote it.
+    Missed(FrameRecord),
+    /// The program read the value from its input.
     Input,
-    /// The kernel.
+    /// The kernel wrote it, in a system call that does not read the input.
     Kernel,
+}
+
+/// A statement that only one of the runs executes.
+#[derive(Serialize)]
+struct MissedWrite<'a> {
+    #[serde(flatten)]
+    place: &'a FrameRecord,
+    run: &'static str,
 }
 
 impl Serialize for WriterRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             WriterRecord::Statement(place) => place.serialize(serializer),
+            WriterRecord::Missed(place) => MissedWrite {
+                place,
+                run: "passing",
+            }
+            .serialize(serializer),
             WriterRecord::Input => serializer.serialize_str("input"),
             WriterRecord::Kernel => serializer.serialize_str("kernel"),
         }
@@ -172,39 +191,39 @@ pub struct PointRecord {
 /// A point at which states were compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExaminedRecord {
-    /// The point.
+    /// The statement at which the runs were stopped.
     pub point: PointRecord,
     /// Number of variables that differ there.
     pub differences: usize,
     /// Number of tests there.
     pub tests: usize,
-    /// The variable that matters for the failure there; null where none was found.
+    /// The variable that causes the failure there; null where none was found.
     pub cause: Option<String>,
 }
 
-/// The points in time of both runs.
+/// Numbers of the points in time at which both runs can be stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PointsRecord {
-    /// Points of the failing run.
+    /// Number of points of the failing run.
     pub failing: usize,
-    /// Points of the passing run.
+    /// Number of points of the passing run.
     pub passing: usize,
-    /// Points that both runs have.
+    /// Number of points that both runs have.
     pub matching: usize,
-    /// Points at which states were compared.
+    /// Number of points at which tests found a variable that matters for the failure.
     pub used: usize,
-    /// Points that were no good for tests.
+    /// Number of points at which states were compared, but no such variable was found.
     pub skipped: usize,
 }
 
-/// A critical slice.
+/// A critical slice: the executed statements that a failure, or an output, needs.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct SliceRecord {
-    /// Number of statement executions in the failing run.
+    /// Number of statement executions in the failing run that a slice may leave out.
     pub events: usize,
-    /// Those that alone reproduce the failure.
+    /// Those that the slice keeps: without the others, the failure or the output is the same.
     pub kept: Vec<EventRecord>,
-    /// Number of tests.
+    /// Number of tests that the search for the slice made.
     pub tests: u64,
 }
 
@@ -219,8 +238,8 @@ pub struct EventRecord {
     pub line: Option<u64>,
 }
 
-/// Returns the ranges in which two inputs differ. Inputs of one length are compared byte by byte;
-/// others between the beginning and the end that they share.
+/// Returns the ranges in which two inputs differ. Inputs of the same length are compared byte by
+/// byte. Of others, one range is returned: what is between their common beginning and common end.
 pub fn input_difference(failing: &[u8], passing: &[u8]) -> Vec<InputDifference> {
     let entry = |at: std::ops::Range<usize>, other: std::ops::Range<usize>| InputDifference {
         at: [at.start as u64, at.end as u64],

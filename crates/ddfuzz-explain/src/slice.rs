@@ -21,7 +21,7 @@ pub struct Frame {
     pub called_by: Option<usize>,
     /// Events of the frame, without those of the functions that it calls, in order.
     pub events: Vec<usize>,
-    /// Number of frames around it.
+    /// Number of frames around it: its callers; 0 for the outermost.
     pub depth: usize,
 }
 
@@ -90,12 +90,12 @@ impl CallTree {
         tree
     }
 
-    /// Number of events that may be removed.
+    /// Returns the number of events that may be removed.
     pub fn removable(&self) -> usize {
         self.events.iter().filter(|event| !event.stays).count()
     }
 
-    /// Frames that an event calls, in order.
+    /// Returns the frames that an event calls, in order.
     pub fn calls(&self, event: usize) -> impl Iterator<Item = usize> + '_ {
         let frames = self.frames.iter().enumerate();
         frames
@@ -103,7 +103,7 @@ impl CallTree {
             .map(|(index, _)| index)
     }
 
-    /// Whether all events of a frame and of the frames below are kept.
+    /// Checks whether all events of a frame, and of the frames that it calls, are kept.
     pub fn is_whole(&self, frame: usize, kept: &[bool]) -> bool {
         let events = &self.frames[frame].events;
         events.iter().all(|event| {

@@ -1,4 +1,4 @@
-//! The story of an explanation: twelve lines of text.
+//! An explanation as text, at most twelve lines.
 
 use crate::chain::Confidence;
 use crate::report::{Explanation, LinkRecord, WriterRecord};
@@ -132,8 +132,12 @@ fn difference(it: &Explanation) -> Option<String> {
         input.passing.as_ref().map_or(&[], |it| &it.0),
         first.at[0] as usize,
     );
+    let inputs = match input.is_closer {
+        true => "The failing input and a passing one, closer than the given one,",
+        false => "The failing and the passing input",
+    };
     Some(format!(
-        "The failing and the passing input differ in {bytes} byte{plural}:   line {line}: {failing} fails   {passing} passes"
+        "{inputs} differ in {bytes} byte{plural}:   line {line}: {failing} fails   {passing} passes"
     ))
 }
 
@@ -169,7 +173,11 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
         // A register is none: it holds one value after another.
         let is_later = !link.variable.starts_with("register ")
             && before.is_some_and(|before| before.variable == link.variable && is_sure(before));
-        matches!(link.writer, Some(WriterRecord::Statement(_))) && !is_later
+        let is_own = matches!(
+            link.writer,
+            Some(WriterRecord::Statement(_) | WriterRecord::Missed(_))
+        );
+        is_own && !is_later
     };
     let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
     let sure = own.iter().rfind(|index| is_sure(&chain[**index]));
@@ -214,16 +222,13 @@ fn chain(it: &Explanation) -> Vec<String> {
         };
         (function.clone().unwrap_or_default(), place)
     };
-    let mut rows: Vec<[String; 4]> = Vec::new();
-    let skipped = it.chain.len().saturating_sub(SHOWN);
-    for (index, link) in it.chain.iter().enumerate() {
-        // The first and the last ones say most.
-        if skipped > 0 && (2..2 + skipped).contains(&index) {
-            continue;
-        }
+    let mut rows: Vec<(usize, [String; 4])> = Vec::new();
+    for index in shown(&it.chain) {
+        let link = &it.chain[index];
         let (function, place) = place(&link.function, &link.file, link.line);
         let mut note = match &link.writer {
             Some(WriterRecord::Statement(_)) => "written here".to_owned(),
+            Some(WriterRecord::Missed(_)) => "written here by the passing run only".to_owned(),
             Some(WriterRecord::Input) => "read from the input".to_owned(),
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
             None => String::new(),
@@ -234,30 +239,42 @@ fn chain(it: &Explanation) -> Vec<String> {
         if look == Some(index) {
             note += "   <- look here first";
         }
-        rows.push([function, place, change(link), note]);
+        rows.push((index + 1, [function, place, change(link), note]));
     }
     let crash = &it.crash;
     let (function, at) = place(&crash.function, &crash.file, crash.line);
     let what = crash.source.clone().unwrap_or_else(|| crash.ended.clone());
     let is_crash = crash.class.is_some();
     let end = if is_crash { "crash" } else { "failure" };
-    rows.push([function, at, what, end.to_owned()]);
-    aligned(&rows, skipped)
+    rows.push((it.chain.len() + 1, [function, at, what, end.to_owned()]));
+    aligned(&rows)
 }
 
-/// Writes rows with aligned columns, and numbers them; `skipped` are left out behind the second.
-fn aligned(rows: &[[String; 4]], skipped: usize) -> Vec<String> {
+/// Returns the links that the text shows, in order: of a long chain the first one, that at which to
+/// look first, and the last ones of those that are known most surely.
+fn shown(chain: &[LinkRecord]) -> Vec<usize> {
+    let look = look_first(chain);
+    let mut all: Vec<usize> = (0..chain.len()).collect();
+    let rank = |index: &usize| {
+        let is_chosen = *index == 0 || look == Some(*index);
+        let link = &chain[*index];
+        let is_said = link.writer.is_some();
+        std::cmp::Reverse((is_chosen, link.confidence, is_said, *index))
+    };
+    all.sort_by_key(rank);
+    all.truncate(SHOWN);
+    all.sort_unstable();
+    all
+}
+
+/// Writes numbered rows with aligned columns.
+fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].chars().count());
+        let widths = rows.iter().map(|(_, row)| row[column].chars().count());
         widths.max().unwrap_or(0)
     };
     let (one, two, three) = (width(0), width(1), width(2).min(52));
-    let lines = (1..).zip(rows).map(|(row, [function, place, what, note])| {
-        let number = if skipped > 0 && row > 2 {
-            row + skipped
-        } else {
-            row
-        };
+    let lines = rows.iter().map(|(number, [function, place, what, note])| {
         let line = format!("{number:2}  {function:one$}  {place:two$}  {what:three$}  {note}");
         line.trim_end().to_owned()
     });

@@ -27,7 +27,7 @@ pub struct Variable {
 pub struct Area {
     /// First address.
     pub start: u64,
-    /// First address behind.
+    /// Address after the last byte.
     pub end: u64,
     /// Whether the whole range is one object, such as a heap block: an array ends with it.
     pub is_block: bool,
@@ -53,7 +53,7 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the value of a register that holds a variable.
+    /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
     fn register(&self, number: u16) -> Option<u64>;
 
     /// Returns registers and words of memory that may matter although no variable describes them,
@@ -241,8 +241,8 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Length of a text in memory that the program has mapped for itself, where nothing else says
-    /// how far a pointer to characters reaches.
+    /// Returns the length in bytes of a text in memory that the program has mapped for itself,
+    /// where nothing else limits what a pointer to characters leads to.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self
@@ -256,8 +256,8 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Adds what the program has mapped for itself and no typed pointer leads to, if pointers lead to
-    /// other parts of the mapping.
+    /// Adds what the program has mapped for itself and no typed pointer leads to, if pointers lead
+    /// to other parts of the mapping.
     fn gaps(&mut self) {
         for area in self.mapped.clone() {
             let mut at = area.start;
@@ -397,7 +397,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Whether an object is in the 8 bytes at `address`.
+    /// Checks whether an object has any of the 8 bytes at `address`.
     fn overlaps(&self, address: u64) -> bool {
         let behind = self
             .graph

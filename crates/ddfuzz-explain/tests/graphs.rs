@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ddfuzz_explain::delta::{Change, Content, Delta, Differences, Plan, Spot};
+use ddfuzz_explain::delta::{Change, Delta, Differences};
 use ddfuzz_explain::graph::{Graph, Origin, Place};
+use ddfuzz_explain::plan::{Content, Plan, Spot};
 use ddfuzz_explain::types::{Encoding, Field, Shape, Type, TypeId, Types};
 use ddfuzz_explain::unfold::{Area, State, Variable, unfold};
 use ddfuzz_triage::memory::Memory;

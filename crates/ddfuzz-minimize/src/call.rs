@@ -176,9 +176,9 @@ pub type OracleOfCall =
     Box<dyn FnMut(Target) -> Result<Box<dyn Oracle + Send>, OracleError> + Send>;
 
 /// Tests candidates that are parts of a call ([`Call`]): each candidate makes another target. The
-/// oracle of the last target is reused if the next candidate is the same. A candidate that is no
-/// valid call is UNRESOLVED and is not run. The `input` of a slip (a crash of another bug) is the
-/// candidate, which determines the call.
+/// oracle of the last target is reused if the next candidate makes the same target. A candidate
+/// that is no valid call is UNRESOLVED and is not run. The `input` of a slip (a crash of another
+/// bug) is the candidate, which determines the call.
 pub struct CallOracle {
     call: Call,
     input: Vec<u8>,

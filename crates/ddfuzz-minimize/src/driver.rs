@@ -73,8 +73,8 @@ struct Driver<'a, 'o> {
     answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
-    /// Time of the tests that the log had before this call (after a resume); it counts for the time
-    /// budget.
+    /// Wall time of the tests and checks that the log had before this call (after a resume); it
+    /// counts for the time budget.
     earlier: Duration,
     /// Time of the last call of the status callback; `None` before the first.
     shown: Option<Instant>,

@@ -26,7 +26,8 @@ pub struct Options<'a> {
     /// Largest number of tests that run the target. When it is reached, the best so far is the
     /// result. `None` is no limit.
     pub budget_tests: Option<u64>,
-    /// Longest total time of tests, including tests before a resume. `None` is no limit.
+    /// Longest wall time of the minimization without its callbacks, to which the tests and checks
+    /// before a resume count. `None` is no limit.
     pub budget_time: Option<Duration>,
     /// Counter, incremented by the caller, of the microseconds that its callbacks took in this
     /// call; they do not count for `budget_time`. `None` counts as 0.

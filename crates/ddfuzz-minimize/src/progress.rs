@@ -104,7 +104,8 @@ pub(super) struct Progress {
     /// Whether the time limit cut off a run of the original input, except by the hang that is
     /// minimized. If no run fails, fewer runs then suffice to give up.
     slow: bool,
-    /// Number of runs of the original input that suffice if all of them fail.
+    /// Number of runs of the original input after which it counts as failing in every run, if all
+    /// of them fail.
     agreeing: u64,
     votes: Votes,
     /// CPU time of the slowest failing run of the input.

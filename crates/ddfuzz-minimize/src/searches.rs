@@ -63,7 +63,7 @@ pub fn structure_name(search: &str, input: &[u8]) -> Option<String> {
     structure.name().map(str::to_owned)
 }
 
-/// Maximum number of inputs that show which language the inputs of a target are in.
+/// Maximum number of inputs in the sample that shows which structure most inputs of a target have.
 const SHOWN: usize = 32;
 
 /// Returns the name of the grammar that more than half of the inputs fit, of a sample of them; `None`

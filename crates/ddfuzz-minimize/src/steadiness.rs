@@ -38,8 +38,8 @@ pub(super) enum Baseline {
     Never,
 }
 
-/// Returns the number of runs of the input that suffice if all of them fail. `doubtful` says that
-/// an earlier run did not fail, so that more runs are needed.
+/// Returns the number of runs of the input after which it counts as failing in every run, if all of
+/// them fail. `doubtful` says that an earlier run did not fail, so that more runs are needed.
 pub(super) fn agreeing(doubtful: bool) -> u64 {
     match doubtful {
         true => AGREEING_IN_DOUBT,

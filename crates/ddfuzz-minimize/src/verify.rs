@@ -23,7 +23,8 @@ pub struct Replayed {
     pub counts: Counts,
     /// The learned time limit of a run; `None` if none was learned.
     pub time_limit: Option<TimeLimit>,
-    /// Number of runs of each candidate that did not fail; more than one if the input is flaky.
+    /// Number of runs without failure after which a candidate counts as not failing; more than one
+    /// if the input is flaky.
     pub votes: u64,
     /// The result; `None` if the log has no end.
     pub minimized: Option<Minimized>,

@@ -6,19 +6,22 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Number of reports per worker that wait for the calling thread before the worker does.
+/// Number of reports per worker that may wait for the calling thread; then workers wait until it
+/// has received some.
 const BACKLOG: usize = 4;
-/// Longest time between two calls of `receive`.
+/// Longest time between two calls of `receive`, in pools made by [`TaskPool::new`].
 const TICK: Duration = Duration::from_millis(100);
 
-/// A pool of worker threads. Each worker takes the next task until none is left, the pool is told
-/// to stop, or a worker fails. The calling thread receives what the workers report.
+/// A pool of worker threads. Each worker takes the next task until none is left, `goes_on` returns
+/// false, or a worker or the receiver fails. The calling thread receives what the workers report.
 pub struct TaskPool<'a> {
     /// Number of worker threads; 0 means 1.
     pub jobs: usize,
-    /// Number of reports that wait for the calling thread before the workers do.
+    /// Number of reports that may wait for the calling thread; then workers wait until it has
+    /// received some.
     pub backlog: usize,
-    /// Longest time between two calls of `receive`.
+    /// Longest time between two calls of `receive`; after it without a report, `receive` gets
+    /// `None`.
     pub tick: Duration,
     /// Asked by each worker before it takes a task; no more tasks are taken once it returns false.
     /// It may wait, to pause the workers.
@@ -26,8 +29,9 @@ pub struct TaskPool<'a> {
 }
 
 impl<'a> TaskPool<'a> {
-    /// Describes a pool of `jobs` worker threads that take tasks while `goes_on` returns true, and
-    /// whose calling thread looks up ten times a second.
+    /// Creates the settings of a pool of `jobs` worker threads that take tasks while `goes_on`
+    /// returns true. Its calling thread calls `receive` at least ten times a second, and each
+    /// worker may be four reports ahead of it.
     pub fn new(jobs: usize, goes_on: &'a (dyn Fn() -> bool + Sync)) -> TaskPool<'a> {
         TaskPool {
             jobs,
@@ -37,11 +41,11 @@ impl<'a> TaskPool<'a> {
         }
     }
 
-    /// Calls `work` once in each worker thread; it takes tasks and reports their results by its
-    /// [`Worker`]. Calls `receive` in the calling thread with each report in the order in which
-    /// they arrive, with the error of a worker, and with `None` when nothing has arrived for one
-    /// `tick`. Returns when all threads have ended. The first error makes all workers end after
-    /// their tasks.
+    /// Starts the worker threads and calls `work` once in each; `work` takes tasks and reports
+    /// their results by its [`Worker`]. Calls `receive` in the calling thread: with each report in
+    /// the order in which they arrive, with the error of a worker, and with `None` when nothing has
+    /// arrived for one `tick`. Returns when all threads have ended. The first error of a worker or
+    /// of `receive` makes all workers end after their tasks.
     ///
     /// # Errors
     /// The error of `receive`; further reports are dropped then.
@@ -95,7 +99,8 @@ impl<'a> TaskPool<'a> {
     }
 }
 
-/// What one worker thread uses of its pool: from here it takes tasks, and to here it reports.
+/// The connection of one worker thread to its pool, by which the worker takes tasks and reports
+/// results.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
     /// Whether a worker or the receiver of the reports has failed.
@@ -105,17 +110,19 @@ pub struct Worker<'a, T, R, F> {
 }
 
 impl<T, R, F> Worker<'_, T, R, F> {
-    /// Takes the next task; `None` if there is none, or the worker has to end.
+    /// Takes the next task of the pool; `None` if there is none, or the worker has to end. May wait
+    /// while the workers are paused.
     pub fn next_task(&self) -> Option<T> {
         self.goes_on().then(|| lock(self.tasks).next()).flatten()
     }
 
-    /// Returns false if the worker has to end. A worker asks it within long tasks.
+    /// Returns true if the worker may go on, and false if it has to end; to be called within long
+    /// tasks. May wait while the workers are paused.
     pub fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Relaxed) && (self.goes_on)()
     }
 
-    /// Reports to the calling thread; waits while too many reports are not received yet.
+    /// Sends a report to the calling thread; waits while too many reports are not received yet.
     pub fn report(&self, report: R) {
         self.send(Ok(report));
     }

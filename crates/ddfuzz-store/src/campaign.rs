@@ -27,7 +27,7 @@ pub struct Campaign {
     /// Builds of the program that the campaign has run, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
-    /// Limits on time and memory of each run.
+    /// Limits on time and memory of each run; `None` if they are not recorded.
     pub limits: Option<Limits>,
     /// Ways of execution (fork server, `execve`, …) that the campaign has used.
     pub ways: Vec<Way>,
@@ -113,8 +113,9 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to `others`. Of two records with one id, the record whose JSON text sorts
-    /// first stays, so that the order of the calls does not matter.
+    /// Adds a campaign to `others`, unless it is the directory's own or already there. Of two
+    /// records with one id, the record whose JSON text sorts first stays, so that the order of the
+    /// calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -154,7 +155,8 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns the name of the status, as in JSON.
+    /// Returns the name of the group's status, as in JSON: `fixed`, `cannot tell`, `flaky`, `other`
+    /// or `same`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
@@ -173,8 +175,8 @@ pub struct Build {
     pub blake3: String,
     /// Time when the campaign first ran the build, as RFC 3339 in UTC.
     pub seen: String,
-    /// Status of each earlier group with this build, by kind and major key; empty for the first
-    /// build.
+    /// What became of each group found with earlier builds when its inputs were run with this
+    /// build, by kind and major key; empty for the first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }
@@ -187,7 +189,7 @@ impl Build {
     }
 }
 
-/// Version of the output directory's format.
+/// Version of the output directory's format that this ddfuzz reads and writes.
 pub const VERSION: u64 = 1;
 
 /// Whether a path is an output directory already, or can become one; [`examine`] finds it out.

@@ -1,15 +1,7 @@
-//! Which code of an unmodified program the runs of a campaign have reached (`code.json`), as a
-//! record and as text.
-
-use std::path::Path;
+//! Which code of an unmodified program the runs of a campaign have reached (`code.json`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::report::{size, text::printable};
-
-/// Number of functions that were never reached that the text names.
-const MOST_NAMED: usize = 10;
 
 /// Which code of an unmodified program, and of the libraries that it brings along, the runs of a
 /// campaign have reached.
@@ -41,134 +33,12 @@ pub struct FileCoverage {
 /// A function that no run has reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreachedFunction {
-    /// Path of the program or library that it is in.
+    /// Path of the program or library that contains the function.
     pub file: String,
-    /// Its address in that file, such as `0x4510`.
+    /// Address of the function in that file, such as `0x4510`.
     pub address: String,
-    /// Its name; null where the file has no symbol for it.
+    /// Name of the function; null where the file has no symbol for it.
     pub name: Option<String>,
-    /// Number of its basic blocks.
+    /// Number of basic blocks of the function.
     pub blocks: u64,
-}
-
-impl UnreachedFunction {
-    /// Returns the function's name, else its address.
-    pub fn title(&self) -> String {
-        printable(self.name.as_deref().unwrap_or(&self.address))
-    }
-}
-
-impl FileCoverage {
-    fn text(&self) -> String {
-        format!(
-            "{} of {}, {} of {}",
-            size::grouped(self.blocks),
-            size::counted(self.blocks_of, "block"),
-            size::grouped(self.functions),
-            size::counted(self.functions_of, "function")
-        )
-    }
-}
-
-impl CodeCoverage {
-    fn total(&self) -> FileCoverage {
-        let sum = |of: fn(&FileCoverage) -> u64| self.files.iter().map(of).sum();
-        FileCoverage {
-            file: String::new(),
-            blocks: sum(|file| file.blocks),
-            blocks_of: sum(|file| file.blocks_of),
-            functions: sum(|file| file.functions),
-            functions_of: sum(|file| file.functions_of),
-        }
-    }
-
-    /// Formats how much was reached: `412 of 1,234 blocks, 55 of 98 functions`.
-    pub fn summary(&self) -> String {
-        self.total().text()
-    }
-
-    /// Formats what was reached in each file, if there are several: name and counts.
-    pub fn by_file(&self) -> Vec<(String, String)> {
-        let files = match self.files.len() {
-            1 => &[],
-            _ => &self.files[..],
-        };
-        let files = files.iter();
-        files
-            .map(|file| (name_of(&file.file), file.text()))
-            .collect()
-    }
-
-    /// Formats what was reached, and names the largest functions that were not: a few lines.
-    pub fn text(&self) -> String {
-        let mut lines = vec![format!("code reached: {}", self.summary())];
-        let files = self.by_file().into_iter();
-        lines.extend(files.map(|(name, text)| format!("  {name}: {text}")));
-        if !self.never_reached.is_empty() {
-            let count = size::counted(self.never_reached.len() as u64, "function");
-            let named = self.never_reached.iter().take(MOST_NAMED).map(|function| {
-                format!(
-                    "{} ({})",
-                    function.title(),
-                    size::counted(function.blocks, "block")
-                )
-            });
-            let named: Vec<String> = named.collect();
-            let more = match self.never_reached.len() > MOST_NAMED {
-                true => ", …",
-                false => "",
-            };
-            lines.push(format!(
-                "never reached: {count}: {}{more}",
-                named.join(", ")
-            ));
-        }
-        lines.join("\n")
-    }
-}
-
-/// Returns the name of a file without its folders, fit to print.
-pub(crate) fn name_of(file: &str) -> String {
-    let name = Path::new(file).file_name().unwrap_or_default();
-    printable(&name.to_string_lossy())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_without_a_name_are_told_by_their_address() {
-        let file = |file: &str, functions| FileCoverage {
-            file: file.to_owned(),
-            blocks: 1000,
-            blocks_of: 2000,
-            functions,
-            functions_of: 12,
-        };
-        let never = |name: Option<&str>, blocks| UnreachedFunction {
-            file: "/bin/x".to_owned(),
-            address: "0x4510".to_owned(),
-            name: name.map(str::to_owned),
-            blocks,
-        };
-        let mut code = CodeCoverage {
-            campaign: String::new(),
-            files: vec![file("/bin/x", 10)],
-            never_reached: vec![never(Some("usage"), 9), never(None, 1)],
-        };
-        assert_eq!(
-            code.text(),
-            "code reached: 1,000 of 2,000 blocks, 10 of 12 functions\n\
-             never reached: 2 functions: usage (9 blocks), 0x4510 (1 block)"
-        );
-        code.files.push(file("/lib/libx.so.1", 12));
-        code.never_reached.clear();
-        assert_eq!(
-            code.text(),
-            "code reached: 2,000 of 4,000 blocks, 22 of 24 functions\n  \
-             x: 1,000 of 2,000 blocks, 10 of 12 functions\n  \
-             libx.so.1: 1,000 of 2,000 blocks, 12 of 12 functions"
-        );
-    }
 }

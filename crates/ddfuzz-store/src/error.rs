@@ -16,7 +16,7 @@ pub enum StoreError {
     /// The path to read has no `ddfuzz.json`.
     #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
     NothingToRead {
-        /// The path that the user gave.
+        /// The path that the user gave as the output directory.
         path: PathBuf,
         /// An output directory near the path (a parent, or `ddfuzz-out` inside), for the hint;
         /// `None` if there is none.
@@ -79,7 +79,7 @@ pub enum StoreError {
     /// missing one.
     #[error("there is no {}", .0.display())]
     NoSuch(PathBuf),
-    /// A file operation failed.
+    /// An operation on a file or folder failed, such as a write to a full disk.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -115,7 +115,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the path that the error is about.
+    /// Returns the file or directory that the error is about; for a refused merge, its destination.
     pub fn path(&self) -> &Path {
         match self {
             StoreError::Missing(path)

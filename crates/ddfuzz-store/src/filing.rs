@@ -120,17 +120,18 @@ impl Store {
         answer
     }
 
-    /// Replaces an entry's reproducer, the smallest known failing input (`minimized`), by `bytes`.
-    /// Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file cannot be written:
-    /// the previous reproducer stays.
+    /// Replaces an entry's reproducer, the smallest known failing input (`minimized`), by `bytes`,
+    /// and updates the group's record. Errors: [`StoreError::NoSuch`] if the entry does not exist;
+    /// if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
         self.update_group(&entry)
     }
 
-    /// Renames the logs and reproducers of all unfinished minimizations, appending the first 16
-    /// characters of `build` to their names, so that these minimizations start again.
+    /// Renames the logs and reproducers of all minimizations without a result, so that these
+    /// minimizations start again: `.` and the first 16 characters of `build`, the hash of the
+    /// program before a rebuild, are appended to their names.
     pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {

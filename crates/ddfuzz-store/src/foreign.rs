@@ -22,7 +22,7 @@ pub struct Input {
     pub named: Option<CrashName>,
 }
 
-/// A directory in which inputs were searched.
+/// A directory that was searched for inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Absolute path of the directory.
@@ -31,7 +31,7 @@ pub struct Directory {
     pub layout: Layout,
     /// Number of inputs directly in the directory.
     pub inputs: u64,
-    /// Entries of the directory that are not inputs, each with the reason.
+    /// Files and subdirectories that were left out of the search, each with the reason.
     pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
@@ -40,7 +40,7 @@ pub struct Directory {
 pub struct Inputs {
     /// The inputs, in the order of the paths given; those of one directory are sorted by name.
     pub inputs: Vec<Input>,
-    /// The directories in which inputs were searched.
+    /// The directories that were searched for inputs.
     pub directories: Vec<Directory>,
     /// Directories that could not be listed, each with the reason.
     pub unread: Vec<(PathBuf, String)>,
@@ -65,9 +65,10 @@ impl Inputs {
 }
 
 /// Adds the inputs below `path` to `found`: the file itself, or the files in a directory, selected
-/// by its [`Layout`]. Symbolic links to files are followed; links to directories only if `path` is
-/// one, because links further down could form a cycle. Only directories are opened. Fails if an
-/// output directory of ddfuzz cannot be read.
+/// by its [`Layout`]; also the directories that were searched, and those that could not be listed.
+/// Symbolic links to files are followed; links to directories only if `path` is one, because links
+/// further down could form a cycle. Only directories are opened. Fails if an output directory of
+/// ddfuzz cannot be read.
 pub fn find(path: &Path, found: &mut Inputs) -> Result<(), StoreError> {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match absolute.is_dir() {
@@ -159,11 +160,13 @@ pub enum Layout {
     Ddfuzz,
     /// Directory of one AFL++ instance; inputs are only in its folders `crashes*` and `hangs*`.
     AflInstance,
-    /// A folder `crashes` or `hangs` of AFL++.
+    /// A folder `crashes` or `hangs` of AFL++; its inputs are the files named like crash files of
+    /// AFL++.
     AflCrashes,
-    /// A workspace of honggfuzz.
+    /// A workspace of honggfuzz; its inputs are the files named like crash files of honggfuzz.
     Honggfuzz,
-    /// An artifact directory of libFuzzer, or of one fuzz target of cargo-fuzz.
+    /// An artifact directory of libFuzzer, or of one fuzz target of cargo-fuzz; its inputs are the
+    /// files named like artifacts of libFuzzer.
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
@@ -250,8 +253,9 @@ impl Layout {
         }
     }
 
-    /// Parses the name of an input in a directory of this type; `None` if no known fuzzer gave it.
-    /// AFL++ names hangs and crashes without a signal alike, so the parent folder decides.
+    /// Parses the file name of an input as one that another fuzzer gives to crash files; `None` if
+    /// no known fuzzer gives exactly such names. AFL++ names hangs and crashes without a signal
+    /// alike, so the parent folder (`hangs*` or another) decides.
     pub fn read_name(self, path: &Path) -> Option<CrashName> {
         let name = path.file_name()?.to_str()?;
         let parsed = CrashName::parse(name).filter(|parsed| parsed.exact)?;

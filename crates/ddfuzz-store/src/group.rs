@@ -51,9 +51,10 @@ impl Entry {
         after.is_some_and(|after| after.short() != self.id.minor())
     }
 
-    /// Returns what stands first in the explanation of the failure: its first line and, on a second
-    /// one, the link of the chain at which to look first, or why nothing could be explained. `None`
-    /// if `ddfuzz explain` has not written one.
+    /// Returns one or two lines of the entry's explanation of the failure (`explanation.txt`): the
+    /// first line and, if there is one, the line marked as the place to look at first or the line
+    /// that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
+    /// file.
     pub fn explanation(&self) -> Option<String> {
         let text = std::fs::read(self.folder.join(layout::EXPLANATION)).ok()?;
         let text = String::from_utf8_lossy(&text);
@@ -103,7 +104,7 @@ impl Entry {
         super::reproduce::has_gdb(&text)
     }
 
-    /// Reads the input as found.
+    /// Reads the bytes of the entry's input as found (`original`).
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
     }
@@ -115,12 +116,12 @@ impl Entry {
     }
 }
 
-/// Mark of the line of an explanation at which to look first.
+/// Text that marks the line of `explanation.txt` which tells where to look first.
 const LOOK_FIRST: &str = "<- look here first";
-/// Beginning of the line of an explanation that says why there is none.
+/// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
 
-/// Joins the words of a line by single blanks.
+/// Returns the words of a line, joined by single blanks.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -161,7 +162,7 @@ pub struct Minimized {
     /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
     /// `min`.
     pub tests: serde_json::Value,
-    /// Progress of the proof of minimality (`claim`).
+    /// How many of the removals were tested that the proof of minimality (`claim`) needs.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
     /// unknown.
@@ -173,8 +174,8 @@ pub struct Minimized {
     /// Whether the target crashes on every input.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// Number of bytes of the reproducer that were not yet replaced by `0` for a test, because the
-    /// budget ended.
+    /// Number of bytes of the reproducer for which the minimization did not yet test whether the
+    /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
     /// How often the reproducer failed, if it did not fail every time, otherwise how often the
@@ -247,7 +248,7 @@ impl GroupRecord {
 pub struct Group {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Folder of the group.
+    /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
     /// The record of the group.
     pub record: GroupRecord,
@@ -463,7 +464,7 @@ pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<Entr
 }
 
 /// Lists kind and major key (12 hex digits) of all groups that have a folder in the output
-/// directory, sorted.
+/// directory, sorted. A kind without a folder has no groups.
 pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -472,7 +473,8 @@ pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     Ok(groups)
 }
 
-/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted.
+/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted; an
+/// empty list if the kind has none.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }

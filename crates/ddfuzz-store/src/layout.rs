@@ -34,7 +34,7 @@ pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
 /// File with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";
-/// The explanation as JSON, and all files of an explanation: the text comes last.
+/// File with the explanation of a failure as JSON.
 pub(super) const EXPLANATION_RECORD: &str = "explanation.json";
 pub(super) const EXPLANATION_FILES: [&str; 3] =
     ["explanation.html", EXPLANATION_RECORD, EXPLANATION];

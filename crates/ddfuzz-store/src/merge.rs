@@ -173,7 +173,8 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
 }
 
 /// Writes `theirs` to the file at `path` if the file does not exist, or `compare` orders `theirs`
-/// before the bytes there. `program` makes the file executable.
+/// before the bytes in the file. Does nothing if `theirs` is `None`. `program` makes the file
+/// executable.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,
@@ -193,8 +194,9 @@ fn keep_least(
     Ok(())
 }
 
-/// Compares two crash records to choose one in a merge: by origin, number of the utility's
-/// arguments, and text; a damaged one is the greater.
+/// Compares two crash records (JSON texts); a merge keeps the lesser: the one that is not damaged,
+/// then with the better origin, then with fewer arguments of the program, then the one whose text
+/// sorts first.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
@@ -272,8 +274,8 @@ fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes the explanation in `from` if `into` has none of the same reproducer, or one whose JSON
-/// text sorts after it.
+/// Replaces the explanation in `into`, which has the same reproducer, by that in `from` if `into`
+/// has none, or one whose JSON text sorts later.
 fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
     let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
     let is_taken = match (record(from)?, record(into)?) {

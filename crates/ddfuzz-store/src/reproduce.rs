@@ -27,8 +27,9 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code of `reproduce.sh` that makes a temporary working directory and copies the input into
-/// it.
+/// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
+/// a copy of the input and an empty working directory in it. It also disables core dumps, and sets
+/// a UTF-8 locale if none is set.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -90,7 +91,6 @@ pub fn script(
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
     text.extend(SCRATCH.as_bytes());
-    text.extend(limit(id.kind(), target, shadowed).as_bytes());
     if sanitized {
         text.extend(options(id.kind(), class, target).as_bytes());
     }
@@ -103,9 +103,9 @@ pub fn script(
     text.extend(channel::place_input(target));
     let variables = variables(target, sanitized);
     if with_gdb {
-        text.extend(gdb(id.kind(), class, target, sanitized, &variables));
+        text.extend(gdb(id.kind(), class, target, shadowed, &variables));
     }
-    text.extend(limit(id.kind(), target, sanitized).as_bytes());
+    text.extend(limit(id.kind(), target, shadowed).as_bytes());
     let mut line = Vec::new();
     if id.kind() == Kind::Hang {
         line.extend(timeout_command(target).bytes());
@@ -227,14 +227,14 @@ fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
 
 /// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
 /// is `gdb`. The input and the limits are set by gdb's `exec-wrapper`.
-fn gdb(kind: Kind, class: &Class, target: &Target, sanitized: bool, variables: &[u8]) -> Vec<u8> {
+fn gdb(kind: Kind, class: &Class, target: &Target, shadowed: bool, variables: &[u8]) -> Vec<u8> {
     let mut text = GDB.as_bytes().to_vec();
     let wrapper = match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
             format!("prlimit --cpu={seconds}:{}", seconds + 5)
         }
-        Kind::Oom if !sanitized => format!("prlimit --as={}", target.limits.memory),
+        Kind::Oom if !shadowed => format!("prlimit --as={}", target.limits.memory),
         // `exec-wrapper` needs a command; this one changes nothing.
         Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
     };

@@ -31,7 +31,7 @@ pub struct StudyRecord {
     /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
-    /// Names of the parts of the sandbox in which the utilities ran.
+    /// Names of the sandbox features (such as Landlock) with which the utilities were run.
     pub sandbox: Vec<String>,
     /// Results of the utilities, in the order of the list.
     pub utilities: Vec<UtilityRecord>,
@@ -167,7 +167,7 @@ impl Tally {
         total
     }
 
-    /// Adds the numbers of runs of another tally to these.
+    /// Adds the numbers of runs of another tally to those of this one.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -200,8 +200,9 @@ pub struct Replayed {
     pub hits: u32,
     /// Number of re-runs of the reproducer.
     pub tries: u32,
-    /// Number of as many further re-runs without address randomization that ended in the
-    /// reproducer's group; `None` if all re-runs with randomization did.
+    /// Number of as many further re-runs, without address randomization, that ended in the
+    /// reproducer's group; `None` if they were not made, because all re-runs with randomization
+    /// ended there.
     pub fixed_hits: Option<u32>,
 }
 

@@ -147,8 +147,9 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. If it
-    /// is already the last one there, its record is replaced, to add how groups fare with it.
+    /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. A
+    /// record of the same build replaces the last one there, for example to add the status of
+    /// groups with this build. Does nothing if the directory has no campaign of its own.
     pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         if let Some(campaign) = &mut file.current {

@@ -1,4 +1,5 @@
-//! A file that was taken apart, as a document of the searches.
+//! The central type of the crate: a file of a known format that was taken apart into a tree of
+//! nodes, and how the searches of `ddfuzz-delta` delete and change pieces of it (trait `Document`).
 
 use std::sync::Arc;
 
@@ -9,17 +10,18 @@ use crate::packed::{Codec, Packed};
 use crate::render::render;
 use crate::sharing::Regions;
 
-/// A file that was taken apart.
+/// A file of a known format that was taken apart into a tree of nodes. Searches delete parts of it
+/// and change payloads; its text then has right lengths, offsets and checksums again.
 pub struct Container {
     root: Group,
 }
 
 impl Container {
-    /// Makes a document of the tree that was read from `text`; `None` if it has no part and no
-    /// payload that could be changed, or does not give the text again.
+    /// Makes a document of the tree `root` that was read from `text`. `None` if it has no parts
+    /// (groups that can be deleted), or if putting it together does not give `text` again.
     ///
-    /// Numbers that do not agree with the text stay as they are from now on: they may be what makes
-    /// the text fail.
+    /// Numbers, such as lengths, that do not agree with `text` become fixed bytes: they may be what
+    /// makes the file fail.
     pub fn new(root: Group, text: &[u8]) -> Option<Container> {
         let root = settle(root);
         let container = Container { root };
@@ -27,18 +29,20 @@ impl Container {
         (agrees && !container.parts().is_empty()).then_some(container)
     }
 
-    /// Makes a document of a tree whose numbers are all right.
+    /// Makes a document of the tree `root` without a check: all its numbers must agree with its
+    /// content.
     pub fn of_root(root: Group) -> Container {
         Container { root }
     }
 
-    /// Returns the tree of the file.
+    /// Returns the root group of the file's tree.
     pub fn root(&self) -> &Group {
         &self.root
     }
 }
 
-/// Makes fixed bytes of all numbers of a group that do not agree with its text.
+/// Replaces each number of a group (length, offset, checksum, …) whose bytes are not what its
+/// content requires by fixed bytes, and returns the group.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -117,7 +121,8 @@ impl Document for Container {
     }
 }
 
-/// Appends the parts of a group in pre-order, each with the index after its last descendant.
+/// Appends to `parts` one element for each part (group that can be deleted) in a group, in
+/// pre-order: the index after the last part inside of it.
 fn list_parts(group: &Group, parts: &mut Vec<usize>) {
     let own = (group.part == Part::Own).then_some(parts.len());
     parts.extend(own);
@@ -144,12 +149,13 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// The removal of parts by their indices.
+/// State of a traversal that removes the parts with given indices from a tree.
 struct Removal<'a> {
     parts: &'a [usize],
-    /// Index of the next part in pre-order.
+    /// Index, in pre-order over all parts, of the part that the traversal meets next.
     next: usize,
-    /// Labels of the groups that are gone.
+    /// Labels of the removed groups; those that are deleted together with them are removed
+    /// afterwards.
     gone: Vec<Label>,
 }
 
@@ -181,7 +187,8 @@ impl Removal<'_> {
         }
     }
 
-    /// Records a group and all groups inside of it as gone, and skips their indices.
+    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and counts the
+    /// parts inside as passed.
     fn lose(&mut self, group: &Group) {
         self.gone.push(group.label);
         for node in &group.nodes {
@@ -196,7 +203,8 @@ impl Removal<'_> {
     }
 }
 
-/// Removes the groups that are deleted together with one of the groups `gone`.
+/// Returns the group without those groups in it that are deleted together with one of the groups
+/// `gone` (`Part::With`). `gone` is sorted.
 fn without_companions(group: Group, gone: &[Label]) -> Group {
     let is_gone = |part: Part| match part {
         Part::With(label) => gone.binary_search(&label).is_ok(),
@@ -213,7 +221,9 @@ fn without_companions(group: Group, gone: &[Label]) -> Group {
     }
 }
 
-/// Returns the group with other payloads, and whether any differs.
+/// Returns a copy of the group in which each payload, in order, is replaced by the next one of
+/// `next`, and whether any payload differs from before. Compressed nodes that change are compressed
+/// anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -248,12 +258,13 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Returns the nodes `content`, compressed by the same method.
+    /// Returns a node that contains `content`, compressed by the same method as this one.
     fn with(&self, content: Group) -> Packed {
         Packed::new(self.codec, content)
     }
 
-    /// Compresses the nodes of a group.
+    /// Makes a compressed node from the tree of its content: puts the content together, and
+    /// compresses its bytes by the method `codec`.
     pub fn new(codec: Codec, content: Group) -> Packed {
         let bytes = render(&content).text;
         let packed = codec.pack(&bytes);
@@ -267,8 +278,9 @@ impl Packed {
     }
 }
 
-/// Compresses everything in a group anew, and joins the pieces of payloads; sets `changed` if there
-/// is anything of both.
+/// Returns a copy of the group in which all compressed nodes are compressed anew, and neighboring
+/// groups that are pieces of one payload (as the IDAT chunks of PNG) are joined. Sets `changed` to
+/// true if there is a compressed node or a piece that was joined or decompressed.
 fn repack(group: &Group, changed: &mut bool) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -301,7 +313,7 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Appends the payload of `next` to the payload of `group`.
+/// Appends all payloads of `next` to the first payload of `group`; does nothing if that has none.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);
@@ -315,7 +327,8 @@ fn append(group: &mut Group, next: &Group) {
     }
 }
 
-/// Decompresses the payload of a group, and returns whether that was possible.
+/// Replaces the first payload of a group, if it is a zlib stream, by a node with its decompressed
+/// content. Returns false if the group has no payload, or it is no zlib stream.
 fn unpack_payload(group: &mut Group) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
@@ -333,10 +346,11 @@ fn unpack_payload(group: &mut Group) -> bool {
     true
 }
 
-/// The bit of labels that are made for the content of joined payloads.
+/// Bit that marks the labels of groups with the decompressed content of joined payloads; no number
+/// refers to these groups.
 const CONTENT: Label = 1 << 31;
 
-/// Returns the first payload of a group.
+/// Returns the first payload in a group, or in the groups inside of it; `None` if there is none.
 fn first_payload(group: &mut Group) -> Option<&mut Node> {
     group.nodes.iter_mut().find_map(|node| match node {
         Node::Payload(_) => Some(node),
@@ -345,7 +359,8 @@ fn first_payload(group: &mut Group) -> Option<&mut Node> {
     })
 }
 
-/// Closes all compressed nodes of a group: only their compressed bytes can be changed.
+/// Returns a copy of the group in which each compressed node is replaced by its compressed bytes,
+/// which are then deleted and changed like any payload.
 fn close(group: &Group) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in &group.nodes {

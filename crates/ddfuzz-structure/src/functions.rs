@@ -1,4 +1,4 @@
-//! The functions of program texts, by the grammars of tree-sitter.
+//! Finds the functions in the source of a program, by the grammars of tree-sitter.
 
 use std::ops::Range;
 
@@ -7,24 +7,25 @@ use tree_sitter::Node;
 use crate::grammar::{TreeSitter, visit};
 use crate::language::KnownLanguage;
 
-/// Maximum size, in bytes, of texts in which functions are searched for.
+/// Maximum size, in bytes, of source files in which functions are searched for.
 const LARGEST: usize = 1 << 20;
 /// Names of the languages in which functions are searched for.
 const LANGUAGES: [&str; 3] = ["c", "javascript", "python"];
-/// Deepest level of a tree at which functions are searched for.
+/// Maximum depth in a syntax tree at which functions are searched for.
 const DEEPEST: u32 = 16;
 
-/// A function of a program text.
+/// A function in the source of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// The name of the function.
     pub name: String,
-    /// The bytes of the text that define the function.
+    /// Range of bytes of the source that defines the function.
     pub place: Range<usize>,
 }
 
-/// Returns the outermost functions of a program text in ascending order. The language is that of the
-/// ending of the file's name. `None` if no grammar of the language is known, or the text is too large.
+/// Returns the outermost functions in the source of a program, in the order of the text. The
+/// language is chosen by the extension of the file's name. `None` if it is not C, JavaScript or
+/// Python, or if the source is larger than 1 MiB or cannot be parsed.
 pub fn functions(file_name: &[u8], text: &[u8]) -> Option<Vec<Function>> {
     let known = KnownLanguage::of_file(file_name)?;
     if !LANGUAGES.contains(&known.name()) {
@@ -60,8 +61,8 @@ fn is_function(kind: &str) -> bool {
     )
 }
 
-/// Returns the name of the function that a node defines: that of its field `name`, or in C the
-/// identifier that its declarators lead to.
+/// Returns the name of the function that a syntax node defines: that of its field `name`, or in C
+/// the identifier that its declarators lead to. `None` if it has none.
 fn name_of(node: Node<'_>, text: &[u8]) -> Option<String> {
     let mut named = node
         .child_by_field_name("name")

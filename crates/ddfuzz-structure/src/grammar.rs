@@ -1,4 +1,4 @@
-//! Grammars of languages, by tree-sitter.
+//! Parses texts by the grammars of tree-sitter into the syntax trees that searches reduce.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -10,26 +10,29 @@ use crate::language::KnownLanguage;
 
 /// Maximum size, in bytes, of texts that are parsed.
 pub(crate) const LARGEST: usize = 1 << 20;
-/// Maximum depth of the tree of a text. A deeper one is not parsed: the tree of brackets is shortened
-/// by halves.
+/// Maximum depth of a syntax tree. A text with a deeper tree is not parsed by a grammar: its
+/// brackets are reduced instead.
 pub(crate) const DEEPEST: u32 = 200;
 /// Maximum number of nodes of a tree; a text with more is not parsed.
 const MOST_NODES: usize = 1 << 20;
 
-/// Steps of the parser, as it reports them, that each parse may take, and one more for so many bytes.
+/// Number of steps, as tree-sitter's parser reports them, that each parse may take; a further one
+/// is allowed for every [`STEP`] bytes of the text.
 const MOST_STEPS: usize = 1 << 8;
+/// Number of bytes of a text for which the parser may take one more step.
 const STEP: usize = 24;
 
-/// A grammar of tree-sitter.
+/// A tree-sitter grammar of one language, with its parser.
 pub struct TreeSitter {
     name: String,
     parser: Mutex<Parser>,
-    /// For each kind of nodes, its class.
+    /// Class of the syntax nodes of each kind, indexed by tree-sitter's number of the kind.
     classes: Vec<SyntaxClass>,
 }
 
 impl TreeSitter {
-    /// Makes a parser of a language; `None` if the grammar's version is not that of the library.
+    /// Makes a parser of a language; `None` if tree-sitter does not support the version of its
+    /// grammar.
     pub fn new(known: &KnownLanguage) -> Option<TreeSitter> {
         let language = known.language();
         let mut parser = Parser::new();
@@ -47,7 +50,8 @@ impl TreeSitter {
         })
     }
 
-    /// Parses a text; `None` if that takes too long.
+    /// Parses a text into its syntax tree; `None` if the parser exceeds its number of steps, which
+    /// is bounded by the size of the text.
     pub fn tree(&self, text: &[u8]) -> Option<Tree> {
         let mut parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner);
         parser.reset();
@@ -67,7 +71,8 @@ impl TreeSitter {
     }
 }
 
-/// Calls `see` with each node of a tree and its depth, in pre-order, until it returns `false`.
+/// Calls `see` with each node of a syntax tree and its depth (0 for the root), in pre-order, until
+/// `see` returns `false`.
 pub fn visit(tree: &Tree, see: &mut dyn FnMut(Node<'_>, u32) -> bool) {
     let mut cursor = tree.walk();
     let mut depth = 0;
@@ -91,7 +96,8 @@ fn next(cursor: &mut TreeCursor<'_>, depth: &mut u32) -> bool {
     }
 }
 
-/// Returns the class of nodes of a kind, by its name.
+/// Returns the class (identifier, number, string, …) of syntax nodes, by the name of their kind in
+/// the grammar.
 fn class_of(kind: &str) -> SyntaxClass {
     let has = |part: &str| kind.contains(part);
     if has("identifier") && !has("expression") {

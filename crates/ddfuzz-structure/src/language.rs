@@ -1,4 +1,4 @@
-//! Languages whose grammars are known, and which of them a text fits.
+//! Languages with a tree-sitter grammar, and the choice of the one that a text is written in.
 
 use std::borrow::Cow;
 
@@ -7,39 +7,44 @@ use tree_sitter::{Language, Node};
 use crate::grammar::{DEEPEST, LARGEST, TreeSitter, visit};
 use crate::library;
 
-/// Size, in bytes, of the beginning of a text by which its grammar is chosen.
+/// Number of bytes at the beginning of a text by which its language is chosen.
 const SAMPLE: usize = 1 << 14;
-/// Fewest kinds of named nodes in a text that shows a language.
+/// Minimum number of different kinds of named syntax nodes that a text must have to be taken for a
+/// language.
 const FEWEST_KINDS: usize = 6;
-/// Fewest kinds of named nodes in a JSON text, which has few.
+/// Minimum number of different kinds of named syntax nodes that a text must have to be taken for
+/// JSON, which has few kinds.
 const FEWEST_KINDS_OF_JSON: usize = 3;
-/// Fewest named nodes in a text that shows a language.
+/// Minimum number of named syntax nodes that a text must have to be taken for a language.
 const FEWEST_NODES: usize = 12;
 
-/// A language whose grammar is known.
+/// A language with a tree-sitter grammar, built in or loaded.
 pub struct KnownLanguage {
-    /// Name of the grammar on command lines and in logs.
+    /// Name of the grammar in options such as `--grammar` and in logs, for example `python`.
     name: Cow<'static, str>,
     source: Source,
-    /// Bytes of which each text in the language has one.
+    /// Bytes of which a text must contain at least one to be recognized as written in the language;
+    /// empty for loaded languages, which are never recognized by a text.
     needs: &'static [u8],
-    /// Bytes with which texts in the language begin, where other languages are like it.
+    /// Bytes with which texts in the language begin, for languages that others resemble; empty for
+    /// all others.
     begins: &'static [u8],
-    /// Endings of the names of files in the language.
+    /// Extensions of the names of files in the language, without the dot.
     endings: &'static [&'static str],
 }
 
-/// What speaks for a language.
+/// By what a text is taken for a language; this decides how few errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The name of the file, so that the text need only have few errors.
+    /// The extension of the file's name says the language; the text may have more errors.
     Name,
-    /// The text alone.
+    /// Only the text shows the language, and so may have few errors.
     Text,
 }
 
 impl Evidence {
-    /// Least number of bytes of a text for each byte of it that is an error.
+    /// Returns how many bytes of the text there must be for each byte that the parser reports as an
+    /// error.
     fn bytes_per_error(self) -> usize {
         match self {
             Evidence::Name => 20,
@@ -47,7 +52,7 @@ impl Evidence {
         }
     }
 
-    /// Least number of named nodes for each error after the first.
+    /// Returns how many named syntax nodes there must be for each error after the first.
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,
@@ -58,13 +63,13 @@ impl Evidence {
 
 /// Where a grammar comes from.
 enum Source {
-    /// It is linked into the program.
+    /// A grammar that is linked into the program; the function returns it.
     BuiltIn(fn() -> Language),
-    /// It was loaded from a shared library.
+    /// A grammar that was loaded from a shared library (`--grammar FILE.so`).
     Loaded(Language),
 }
 
-/// Describes a language that is built in.
+/// Describes a language whose grammar is linked into the program.
 const fn built_in(
     name: &'static str,
     language: fn() -> Language,
@@ -81,7 +86,8 @@ const fn built_in(
     }
 }
 
-/// The languages that are built in, those of stricter grammars first.
+/// The languages whose grammars are linked into the program, in the order in which they are tried:
+/// those with stricter grammars first.
 static LANGUAGES: &[KnownLanguage] = &[
     built_in(
         "json",
@@ -163,13 +169,14 @@ impl KnownLanguage {
         all.find(|known| known.name == name)
     }
 
-    /// Returns all languages: those that are built in, in the order in which they are tried, and
-    /// those that were loaded.
+    /// Returns all languages: the built-in ones in the order in which they are tried, then those
+    /// whose grammars were loaded.
     pub fn all() -> impl Iterator<Item = &'static KnownLanguage> {
         LANGUAGES.iter().chain(library::loaded())
     }
 
-    /// Makes a language of a grammar that is not built in. It is used only by its name.
+    /// Makes a language of a grammar from a shared library. Texts are never recognized as written
+    /// in it: it is used only where it is named.
     pub fn loaded(name: String, language: Language) -> KnownLanguage {
         KnownLanguage {
             name: Cow::Owned(name),
@@ -185,7 +192,7 @@ impl KnownLanguage {
         &self.name
     }
 
-    /// Returns the grammar of the language.
+    /// Returns the tree-sitter grammar of the language.
     pub fn language(&self) -> Language {
         match &self.source {
             Source::BuiltIn(language) => language(),
@@ -193,7 +200,8 @@ impl KnownLanguage {
         }
     }
 
-    /// Returns the language that the ending of a file's name says; `None` if it says none.
+    /// Returns the built-in language of files whose names have this extension; `None` for a name of
+    /// another extension or none.
     pub fn of_file(name: &[u8]) -> Option<&'static KnownLanguage> {
         let (_, ending) = std::str::from_utf8(name).ok()?.rsplit_once('.')?;
         LANGUAGES
@@ -201,8 +209,9 @@ impl KnownLanguage {
             .find(|known| known.endings.contains(&ending))
     }
 
-    /// Returns the language that the ending of a file's name says, if less than 5 % of the bytes of
-    /// the text are errors in it (as macros of C are); short texts need not show it.
+    /// Returns the language that the extension of a file's name says, if less than 5 % of the bytes
+    /// of the text are syntax errors in it (as macros of C are); short texts are accepted, too.
+    /// `None` if the text does not fit, is larger than 1 MiB, or the extension is unknown.
     pub fn of_file_and_text(name: &[u8], text: &[u8]) -> Option<&'static KnownLanguage> {
         let sample = &text[..text.len().min(SAMPLE)];
         let is_small = text.len() <= LARGEST;
@@ -210,8 +219,9 @@ impl KnownLanguage {
             .filter(|known| is_small && known.misfit(sample, Evidence::Name).is_some())
     }
 
-    /// Returns the language that a text fits best: less than 1 % of its bytes are errors, and it has
-    /// enough nodes of enough kinds to show its language. `None` if it fits none.
+    /// Returns the built-in language that a text fits best: less than 1 % of its bytes are syntax
+    /// errors, and it has enough nodes of enough kinds. `None` if it fits none, or is larger than 1
+    /// MiB.
     pub fn of(text: &[u8]) -> Option<&'static KnownLanguage> {
         if text.len() > LARGEST {
             return None;
@@ -238,8 +248,8 @@ impl KnownLanguage {
         best.map(|(_, known)| known)
     }
 
-    /// Returns the number of bytes of a text that are errors; `None` if the text is not in the
-    /// language.
+    /// Returns the number of bytes of a text that are syntax errors in the language; `None` if
+    /// there are too many, or if too few nodes show the language.
     fn misfit(&self, text: &[u8], evidence: Evidence) -> Option<usize> {
         let grammar = TreeSitter::new(self)?;
         let (mut misfit, mut errors) = (0, 0);
@@ -279,15 +289,16 @@ impl KnownLanguage {
     }
 }
 
-/// Checks whether a node is a keyword or a built-in type. Without one, words and brackets are calls
-/// in many languages.
+/// Checks whether a syntax node is a keyword or a built-in type. A text without any is not taken
+/// for a language, because words and brackets are calls in many of them.
 fn is_keyword(node: Node<'_>) -> bool {
     let is_word = |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphabetic());
     !node.is_named() && is_word(node.kind()) || node.kind() == "primitive_type"
 }
 
-/// Returns the number of bytes of an error in a text, without blanks and whole nodes in it: where the
-/// end of a text is missing, an error contains nearly all of it.
+/// Returns the number of bytes that a syntax error counts for: those of the error node without
+/// blanks and without the complete nodes inside. Where the end of a text is missing, the error node
+/// contains nearly all of it.
 fn misfit_of(error: Node<'_>, text: &[u8]) -> usize {
     let inked = |from: usize, to: usize| {
         let bytes = text.get(from..to).unwrap_or_default();

@@ -41,14 +41,14 @@ use crate::reader::Reader;
 
 pub use crate::library::{GrammarError, is_library, load_grammar};
 
-/// Maximum size, in bytes, of files that are taken apart. In larger ones, putting a candidate
-/// together takes longer than most tests.
+/// Maximum size, in bytes, of files that are taken apart by their format. For larger ones, putting
+/// a candidate together takes longer than most tests.
 const LARGEST: usize = 1 << 24;
 
-/// Number of bytes at the beginning of a text that show whether it is a text or binary.
+/// Number of bytes at the beginning of an input by which it is classified as text or binary.
 const SAMPLE: usize = 4096;
 
-/// A format that searches can use.
+/// A known file format, as the searches of `ddfuzz-delta` use it to take an input apart.
 struct KnownFormat(&'static Known);
 
 impl Format for KnownFormat {
@@ -62,7 +62,8 @@ impl Format for KnownFormat {
     }
 }
 
-/// Takes a text of a format apart.
+/// Takes a file of the format `known` apart; `None` if it is not of this format, larger than 16
+/// MiB, or has no part that could be deleted.
 fn open(known: &Known, text: &[u8]) -> Option<Container> {
     if text.len() > LARGEST {
         return None;
@@ -73,7 +74,8 @@ fn open(known: &Known, text: &[u8]) -> Option<Container> {
     Container::new(Group::new(label, nodes), text)
 }
 
-/// Returns the structure of a text, by its content.
+/// Returns the structure of an input, recognized by its content: a language or plain text, a file
+/// format, or binary.
 pub fn structure_of(text: &[u8]) -> Structure {
     if is_text(text) {
         let language = KnownLanguage::of(text).and_then(TreeSitter::new);
@@ -87,8 +89,8 @@ pub fn structure_of(text: &[u8]) -> Structure {
     })
 }
 
-/// Returns the name of the language that the ending of a file's name says; `None` if it says none, or
-/// if the text does not fit the grammar.
+/// Returns the name of the language that the extension of a file's name says; `None` if it says
+/// none, if the input is not a text, or if it does not fit the language's grammar.
 pub fn language_of_file(name: &[u8], text: &[u8]) -> Option<&'static str> {
     is_text(text)
         .then(|| KnownLanguage::of_file_and_text(name, text))
@@ -96,7 +98,8 @@ pub fn language_of_file(name: &[u8], text: &[u8]) -> Option<&'static str> {
         .map(KnownLanguage::name)
 }
 
-/// Returns the structure of this name; `None` for an unknown name.
+/// Returns the structure with this name (`text`, `binary`, a language or a file format); `None` for
+/// an unknown name.
 pub fn structure_named(name: &str) -> Option<Structure> {
     match name {
         Structure::TEXT => return Some(Structure::Text),
@@ -110,7 +113,7 @@ pub fn structure_named(name: &str) -> Option<Structure> {
     Some(Structure::Format(Arc::new(KnownFormat(known))))
 }
 
-/// Returns the names of all structures.
+/// Returns the names of all structures: `text`, `binary`, the languages and the file formats.
 pub fn structure_names() -> impl Iterator<Item = &'static str> {
     [Structure::TEXT, Structure::BINARY]
         .into_iter()
@@ -118,7 +121,8 @@ pub fn structure_names() -> impl Iterator<Item = &'static str> {
         .chain(Known::all().map(|known| known.name))
 }
 
-/// Checks whether the beginning of an input is UTF-8 without control characters other than blanks.
+/// Checks whether the first 4 KiB of an input are UTF-8 without control characters other than
+/// whitespace.
 fn is_text(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();

@@ -12,16 +12,17 @@ use tree_sitter_language::LanguageFn;
 
 use crate::language::KnownLanguage;
 
-/// The languages whose grammars were loaded. They stay loaded until the process ends.
+/// The languages whose grammars were loaded in this process; they are never unloaded.
 static LOADED: Mutex<Vec<&'static KnownLanguage>> = Mutex::new(Vec::new());
 
-/// Error: a file is not a shared library with a grammar that can be used.
+/// Error of loading a grammar: the file is not a shared library, or has no grammar that can be
+/// used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no grammar can be loaded from {}: {why}", path.display())]
 pub struct GrammarError {
-    /// Path of the file.
+    /// Path of the shared library.
     pub path: PathBuf,
-    /// Why nothing can be loaded from the file.
+    /// Why no grammar can be loaded from the file, for the user.
     pub why: String,
 }
 
@@ -78,7 +79,7 @@ pub fn load_grammar(path: &Path) -> Result<String, GrammarError> {
     Ok(name)
 }
 
-/// Returns the languages whose grammars were loaded.
+/// Returns the languages whose grammars were loaded from shared libraries, in the order of loading.
 pub fn loaded() -> impl Iterator<Item = &'static KnownLanguage> {
     lock().clone().into_iter()
 }
@@ -87,7 +88,8 @@ fn lock() -> MutexGuard<'static, Vec<&'static KnownLanguage>> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the name of the language that the name of a shared library says.
+/// Returns the name of the language that the file name of a shared library says, as `lua` for
+/// `libtree-sitter-lua.so`; `None` if it says none.
 fn language_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let stem = file.split('.').next()?;

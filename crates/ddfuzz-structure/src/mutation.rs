@@ -1,5 +1,6 @@
-//! Mutation of inputs by their structure: subtrees are deleted, repeated, nested, and replaced by others
-//! of their kind; in files of known formats, bytes change and all numbers are computed anew.
+//! Mutation of inputs by their structure: subtrees of texts are deleted, repeated, nested, and
+//! replaced by others of their kind; in files of known formats parts and bytes change, and all
+//! lengths, offsets and checksums are computed anew.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -17,21 +18,24 @@ use crate::packed::Packed;
 /// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer to
 /// parse than to run.
 const LARGEST: usize = 1 << 16;
-/// Number of powers of two, from 1 on, from which the number of changes of a mutant is drawn.
+/// Number of powers of two, from 1 on (1, 2, 4), from which the number of changes of one mutant is
+/// drawn.
 const STACK_POWERS: usize = 3;
-/// Number of powers of two, from 1 on, from which the number of copies of a subtree is drawn.
+/// Number of powers of two, from 1 on (1 to 32), from which the number of copies of a repeated
+/// subtree is drawn.
 const COPY_POWERS: usize = 6;
 
-/// What mutations draw on.
+/// The random numbers, and the mutator for unstructured bytes, that mutations by structure use.
 pub trait MutationSource {
     /// Returns a random number below `bound`, which is at least 1.
     fn below(&mut self, bound: usize) -> usize;
 
-    /// Mutates bytes that have no structure.
+    /// Mutates `bytes` in place without regard to structure, as havoc does.
     fn mutate_bytes(&mut self, bytes: &mut Vec<u8>);
 }
 
-/// The structure by which the inputs of a target are parsed for mutation.
+/// Parses the inputs of a target for mutation, by one structure: plain text, a language or a file
+/// format.
 pub struct MutationParser(How);
 
 enum How {
@@ -53,7 +57,8 @@ impl MutationParser {
         Some(MutationParser(how))
     }
 
-    /// Parses an input; `None` if it is not of the structure, or too large.
+    /// Parses an input into its structure; `None` if it does not have the structure, or is larger
+    /// than 64 KiB.
     pub fn parse(&self, input: &[u8]) -> Option<ParsedInput> {
         if input.len() > LARGEST {
             return None;
@@ -65,7 +70,7 @@ impl MutationParser {
     }
 }
 
-/// An input that was parsed for mutation.
+/// An input that was parsed by its structure, to be mutated or to donate subtrees.
 pub struct ParsedInput(Parsed);
 
 enum Parsed {
@@ -85,13 +90,14 @@ impl ParsedInput {
     }
 }
 
-/// A text with its syntax tree.
+/// A text with the nodes of its syntax tree, in pre-order.
 struct SourceText {
     text: Arc<[u8]>,
     nodes: Vec<SyntaxNode>,
-    /// Indices of the nodes that are changed.
+    /// Indices of the syntax nodes that mutations may change.
     subtrees: Vec<usize>,
-    /// For each kind, the indices of such nodes.
+    /// For each kind of syntax node, the indices of the nodes of this kind that mutations may
+    /// change.
     kinds: HashMap<u16, Vec<usize>>,
 }
 
@@ -149,7 +155,8 @@ impl SourceText {
         (mutant != *self.text).then_some(mutant)
     }
 
-    /// Returns a change of a subtree: a place of the text and what replaces it.
+    /// Makes a random change of the subtree at `index`: returns the range of the text that is
+    /// replaced, and the new bytes. Subtrees of the same kind are taken from `donor`.
     fn edit(
         &self,
         index: usize,
@@ -202,14 +209,14 @@ impl SourceText {
         }
     }
 
-    /// Returns the text of a random subtree of a kind.
+    /// Returns the text of a random subtree of this kind; `None` if the text has none.
     fn random_of_kind(&self, kind: u16, source: &mut dyn MutationSource) -> Option<&[u8]> {
         let all = self.kinds.get(&kind)?;
         let node = all[source.below(all.len())];
         Some(&self.text[self.nodes[node].place.clone()])
     }
 
-    /// Returns the nodes of the same kind around a node.
+    /// Returns the indices of the ancestors of a node that are of the same kind, the nearest first.
     fn around(&self, index: usize) -> Vec<usize> {
         let parent = |node: &usize| self.nodes[*node].parent;
         let all = std::iter::successors(parent(&index), parent);
@@ -217,7 +224,8 @@ impl SourceText {
             .collect()
     }
 
-    /// Returns the siblings before and after a node, apart from signs and keywords.
+    /// Returns the indices of the nearest siblings before and after a node, other than signs and
+    /// keywords; `None` where there is none.
     fn siblings(&self, index: usize) -> (Option<usize>, Option<usize>) {
         let Some(parent) = self.nodes[index].parent else {
             return (None, None);
@@ -237,7 +245,8 @@ impl SourceText {
         (before, after.find(is_sibling))
     }
 
-    /// Returns what separates a node from its siblings, such as a comma and blanks.
+    /// Returns the text between a node and its sibling before it (or, without one, after it), such
+    /// as a comma and blanks; `None` without siblings.
     fn gap(&self, index: usize) -> Option<&[u8]> {
         let place = |node: usize| &self.nodes[node].place;
         match self.siblings(index) {
@@ -247,14 +256,15 @@ impl SourceText {
         }
     }
 
-    /// Checks whether a node can be one of any number of siblings: blanks, commas or semicolons are
-    /// between them, unlike between a name and its value.
+    /// Checks whether a node is an item of a list, which may have any number of items: only blanks,
+    /// a comma or a semicolon separate it from its sibling, unlike a name and its value.
     fn is_item(&self, index: usize) -> bool {
         let gap = self.gap(index).unwrap_or_default();
         gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
-    /// Returns the place of a node with what separates it from a sibling.
+    /// Returns the range of the text of a node together with the text that separates it from one
+    /// sibling, so that deleting it leaves a list.
     fn place_with_gap(&self, index: usize) -> Range<usize> {
         let place = self.nodes[index].place.clone();
         match self.siblings(index) {
@@ -265,7 +275,8 @@ impl SourceText {
     }
 }
 
-/// Makes a mutant of a file; `None` if it has neither parts nor bytes that can be changed.
+/// Makes a mutant of a file: changes parts and bytes, takes parts from `donor`, and computes
+/// numbers anew. `None` if the file has neither parts nor bytes that can be changed.
 fn mutate_file(
     own: &Container,
     donor: &Container,
@@ -307,7 +318,7 @@ fn mutate_file(
     (mutant != own.text()).then_some(mutant)
 }
 
-/// Returns the parts of a group in pre-order.
+/// Returns the parts (groups that can be deleted) in a group, in pre-order.
 fn parts(group: &Group) -> Vec<&Group> {
     let mut found = Vec::new();
     list_parts(group, &mut found);
@@ -327,8 +338,8 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of the nodes of a part, without its bytes and the parts inside: parts with the
-/// same one can take each other's place.
+/// Returns a description of the numbers, flags and paddings of a part, in order, without its bytes
+/// and the parts inside. Parts with equal descriptions can replace each other.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);
@@ -353,7 +364,8 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
     }
 }
 
-/// Returns a group with other nodes in place of the part at `index`; `None` if there is no such part.
+/// Returns a copy of the group in which the part at `index` (in pre-order) is replaced by the nodes
+/// that `edit` returns for it; `None` if there is no such part.
 fn edit_part(
     group: &Group,
     index: usize,
@@ -374,13 +386,13 @@ fn edit_part(
     edited.then_some(root)
 }
 
-/// Returns a group in which nodes are replaced by what `edit` returns for them, outer ones first;
-/// compressed nodes that change are compressed anew.
+/// Returns a copy of the group in which each node for which `edit` returns nodes is replaced by
+/// these; outer nodes are tried first. Compressed nodes that change are compressed anew.
 fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> Group {
     rewrite_noting(group, edit).0
 }
 
-/// Rewrites a group as [`rewrite`] does, and returns whether anything changed, too.
+/// Does the same as [`rewrite`], and also returns whether any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,
@@ -412,8 +424,9 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a group with a copy of `part` after the part at index `at`. `is_own`: the part is one of the
-/// group, so that what it refers to outside of itself, and what is deleted together with it, is there.
+/// Returns a copy of the group with a copy of `part`, under new labels, inserted after the part at
+/// index `at`. `is_own`: the part is from the same file; then its copy keeps the references to
+/// groups outside of it, and groups that are deleted together with it are copied, too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);
@@ -441,7 +454,7 @@ fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     })
 }
 
-/// Calls `see` with a group and all groups inside of it.
+/// Calls `see` with the group and each group inside of it, at all depths.
 fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     see(group);
     for node in &group.nodes {
@@ -453,13 +466,14 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     }
 }
 
-/// Copies groups into a document, with labels that no other group has.
+/// Copies groups into a tree under new labels, so that no two groups have the same label.
 struct Relabeled {
-    /// The new labels of the groups that were copied.
+    /// Maps the label of each copied group to its new label.
     new: HashMap<Label, Label>,
-    /// The greatest label so far.
+    /// The greatest label in the tree so far.
     last: Label,
-    /// Whether the document has the other groups that the copied ones refer to.
+    /// Whether references of the copied groups to other groups stay, because the tree has these
+    /// groups, too.
     keeps: bool,
 }
 
@@ -472,7 +486,8 @@ impl Relabeled {
         self.group(group)
     }
 
-    /// Returns the new label of a group; `None` if the document has no such group.
+    /// Returns the label by which the copy refers to the group `old`: the new one if that was
+    /// copied, else the same; `None` if the tree has no such group.
     fn label(&self, old: Label) -> Option<Label> {
         let new = self.new.get(&old).copied();
         new.or(self.keeps.then_some(old))
@@ -533,8 +548,8 @@ impl Relabeled {
     }
 }
 
-/// Mutates the bytes of one payload, or fixed bytes such as the type of a chunk, whose size stays;
-/// `None` if there are none.
+/// Mutates the bytes of one random payload, or of fixed bytes such as the type of a chunk, whose
+/// size then stays. Returns the changed tree; `None` if it has no such bytes.
 fn edit_bytes(root: &Group, source: &mut dyn MutationSource) -> Option<Group> {
     let mut count = 0;
     rewrite(root, &mut |node| {

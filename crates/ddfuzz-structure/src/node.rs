@@ -1,98 +1,106 @@
-//! The tree of a file: its nodes, and what the numbers in it state.
+//! The tree of a file that was taken apart: its nodes, and what the numbers in the file, such as
+//! lengths and checksums, state about groups of nodes.
 
 use std::sync::Arc;
 
 use crate::number::{Encoding, Sum};
 use crate::packed::Packed;
 
-/// Identifies a group of a document; numbers refer to groups by it.
+/// Identifies a group within the tree of a file. Numbers name by it the group whose length, offset
+/// or checksum they state.
 pub type Label = u32;
 
-/// A node of the tree of a file. The bytes of the file are those of its nodes in order.
+/// A node of the tree of a file. The bytes of all nodes, in order, are the file.
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// Bytes that stay as they are, such as a signature.
+    /// Bytes that are neither deleted by themselves nor changed, such as a signature.
     Fixed(Arc<[u8]>),
-    /// Bytes that passes may delete and change.
+    /// Bytes that the passes of a search may delete and change.
     Payload(Arc<[u8]>),
-    /// A number that states something about a group.
+    /// A number that states something about a group, such as its length; computed anew when the
+    /// group changes.
     Number(Number),
-    /// A byte whose bits say which groups the file has.
+    /// A byte with bits that state which optional groups are present in the file.
     Flags {
-        /// The bits that say something else.
+        /// Bits of the byte that state something else, and stay as they are.
         rest: u8,
-        /// Bits, each with the group whose presence it states.
+        /// Bits of the byte, each as a mask with the label of the group whose presence it states.
         bits: Vec<(u8, Label)>,
     },
-    /// The same bytes as those of another group, which precedes it.
+    /// The bytes of the group with this label once more; that group precedes the node.
     Copy(Label),
-    /// Zero bytes that fill up the size of a group, which precedes them, to a multiple of `align`.
+    /// Zero bytes that fill up the size of a preceding group to a multiple of `align`.
     Pad {
-        /// The group that is filled up.
+        /// Label of the group whose size is filled up.
         of: Label,
-        /// The size is filled up to a multiple of this number of bytes.
+        /// Number of bytes to a multiple of which the size is filled up.
         align: usize,
     },
-    /// Nodes that belong together.
+    /// A group of nodes, with a label.
     Group(Group),
-    /// Compressed nodes.
+    /// Nodes whose bytes are compressed in the file.
     Packed(Packed),
 }
 
-/// Nodes that belong together.
+/// Nodes of a file that belong together, such as a chunk: numbers can refer to the group, and
+/// searches can delete it if it is a part.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Identifies the group within its document.
+    /// Identifies the group within the tree of its file.
     pub label: Label,
-    /// Whether the group can be deleted.
+    /// Whether and how the group can be deleted.
     pub part: Part,
-    /// Neighboring groups with the same number are pieces of one payload; 0 for none.
+    /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
+    /// groups with the same number can be joined. 0 if the group is no piece.
     pub piece: u32,
-    /// The nodes, in the order of the text.
+    /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
 }
 
-/// Whether a group can be deleted.
+/// Whether and how a group can be deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The group cannot be deleted, except with a group around it.
+    /// The group is deleted only with a group that contains it.
     No,
-    /// The group can be deleted.
+    /// The group is a part: searches can delete it by itself.
     Own,
-    /// The group is deleted together with the group of this label.
+    /// The group is deleted when the group with this label is deleted.
     With(Label),
 }
 
-/// A number that states something about a group.
+/// A number in a file that states something about a group, such as its length, offset or checksum.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// How the number is written.
+    /// How the number is encoded in bytes.
     pub encoding: Encoding,
-    /// What the number states.
+    /// What the number states, and about which group.
     pub meaning: Meaning,
-    /// The number is this much greater than what it states.
+    /// By how much the number is greater than what it states.
     pub bias: i64,
-    /// The bytes of the number in the file that was opened.
+    /// Bytes of the number in the original file.
     pub raw: Arc<[u8]>,
 }
 
-/// What a number states about a group of the document.
+/// What a number in a file states, and about which group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// The size of the group in bytes; decompressed if the group is the content of a compressed one.
+    /// The size of the group in bytes; if the group is the content of a compressed node, its size
+    /// decompressed.
     Length(Label),
-    /// The number of the parts in the group that are not inside of another part.
+    /// The number of parts in the group, without the parts inside of other parts.
     Count(Label),
-    /// The position of the first group after the beginning of the second, in bytes.
+    /// The distance in bytes from the beginning of the second group to that of the first.
     Offset(Label, Label),
-    /// The number of parts before the group among those of the group around it.
+    /// The index of the group in the group that contains it: the number of parts before it.
     Index(Label),
-    /// A checksum of the group; the number itself counts as zeros if the group contains it.
+    /// A checksum of the bytes of the group. If the number is in the group itself, its bytes count
+    /// as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 
 impl Meaning {
-    /// Returns the groups that the number depends on.
+    /// Returns the labels of the two groups on which the number's value depends; the same label
+    /// twice if it depends on one group only.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)
@@ -105,7 +113,7 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group that cannot be deleted by itself.
+    /// Makes a group that is not a part: it is deleted only with a group that contains it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,
@@ -115,7 +123,7 @@ impl Group {
         }
     }
 
-    /// Makes a group that can be deleted.
+    /// Makes a part: a group that searches can delete by itself.
     pub fn part(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             part: Part::Own,
@@ -131,12 +139,12 @@ impl From<Group> for Node {
 }
 
 impl Node {
-    /// Makes bytes that stay as they are.
+    /// Makes a node of bytes that are neither changed nor deleted by themselves.
     pub fn fixed(bytes: &[u8]) -> Node {
         Node::Fixed(bytes.into())
     }
 
-    /// Makes bytes that may be deleted and changed.
+    /// Makes a node of bytes that searches may delete and change.
     pub fn payload(bytes: &[u8]) -> Node {
         Node::Payload(bytes.into())
     }

@@ -1,13 +1,13 @@
-//! How files write numbers, and the checksums in them.
+//! Encodings of the numbers in files, and the checksums that numbers state.
 
 use ddfuzz_delta::Checksum;
 
-/// How a number is written.
+/// How a number is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// So many bytes, the least significant first.
+    /// Little-endian, in so many bytes.
     Little(usize),
-    /// So many bytes, the most significant first.
+    /// Big-endian, in so many bytes.
     Big(usize),
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
@@ -16,30 +16,31 @@ pub enum Encoding {
     Der,
     /// The head of a CBOR item of this major type: 0 to 7 in the high three bits.
     Cbor(u8),
-    /// The head of a MessagePack item.
+    /// The header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
     /// So many bytes of octal digits with a NUL or a blank at the end, as in tar.
     Octal(usize),
-    /// The size of a color table of GIF, in three bits of a byte, with a bit for its presence; the
-    /// other bits are these.
+    /// A byte with the size of a GIF color table: its length in three bits, and its presence in the
+    /// high bit. The value is the other bits of the byte.
     Colors(u8),
 }
 
-/// The items of MessagePack that have a length or a count.
+/// Kinds of MessagePack items whose header states a length or a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessagePackKind {
-    /// A text.
+    /// A string; its header states the length in bytes.
     Text,
-    /// Bytes.
+    /// Binary data; its header states the length in bytes.
     Bytes,
-    /// An array.
+    /// An array; its header states the number of elements.
     Array,
-    /// A map; its number counts pairs.
+    /// A map; its header states the number of pairs of key and value.
     Map,
 }
 
 impl Encoding {
-    /// Returns the encoding of a number of `width` bytes, the most significant first if `is_big`.
+    /// Returns the encoding of a number of `width` bytes: big-endian if `is_big`, else
+    /// little-endian.
     pub fn fixed(is_big: bool, width: usize) -> Encoding {
         match is_big {
             true => Encoding::Big(width),
@@ -53,7 +54,7 @@ impl Encoding {
         Some(number)
     }
 
-    /// Writes a number. Bits beyond the width are lost.
+    /// Encodes a number in bytes. High bits that exceed the width of the encoding are dropped.
     pub fn write(self, number: u64) -> Vec<u8> {
         match self {
             Encoding::Little(width) => number.to_le_bytes()[..width.min(8)].to_vec(),
@@ -145,8 +146,9 @@ impl Encoding {
 }
 
 impl MessagePackKind {
-    /// The bits of a number in a short head, the other bits of that head (the bits are 0 if there
-    /// is no short head), and the long heads, each with the width of its number in bytes.
+    /// Returns how the headers of this kind are encoded: the mask of the number in a one-byte
+    /// header and the other bits of that byte (mask 0 if there is no such header), and the first
+    /// bytes of longer headers, each with the width in bytes of the number after it.
     fn heads(self) -> (u8, u8, &'static [(u8, usize)]) {
         match self {
             MessagePackKind::Text => (0x1f, 0xa0, &[(0xd9, 1), (0xda, 2), (0xdb, 4)]),
@@ -194,12 +196,13 @@ fn message_pack(kind: MessagePackKind, number: u64) -> Vec<u8> {
     written
 }
 
-/// A checksum of bytes.
+/// A checksum algorithm of a file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// A checksum that the searches know, too.
+    /// A checksum that the searches of `ddfuzz-delta` also repair in files of unknown formats.
     Known(Checksum),
-    /// The sum of big-endian words of 32 bits, filled up with zeros (OpenType).
+    /// The sum of the bytes as big-endian words of 32 bits, with zeros appended to a multiple of 4
+    /// bytes (OpenType).
     Words,
     /// The sum of all bytes, with blanks in place of the checksum itself (tar).
     Bytes,
@@ -215,8 +218,8 @@ impl Sum {
     /// CRC-32 as in zip, gzip and PNG.
     pub const CRC32: Sum = Sum::Known(Checksum::Crc32);
 
-    /// Computes the checksum of `bytes`, in which the checksum itself, if the bytes contain it, has
-    /// the value of [`blank`](Sum::blank).
+    /// Computes the checksum of `bytes`. If these contain the checksum itself, its bytes must have
+    /// been set to [`blank`](Sum::blank).
     pub fn of(self, bytes: &[u8]) -> u64 {
         match self {
             Sum::Known(checksum) => checksum.of(bytes),
@@ -235,7 +238,8 @@ impl Sum {
         }
     }
 
-    /// Returns the byte that stands in place of the checksum's own bytes while it is computed.
+    /// Returns the value that the checksum's own bytes have while it is computed: a blank for tar,
+    /// 0 for all others.
     pub fn blank(self) -> u8 {
         match self {
             Sum::Bytes => b' ',
@@ -244,7 +248,8 @@ impl Sum {
     }
 }
 
-/// Computes a cyclic redundancy check of a width in bits, most significant bit first, initial value 0.
+/// Computes a cyclic redundancy check of `width` bits with the given polynomial, most significant
+/// bit first, initial value 0.
 fn crc(bytes: &[u8], width: u32, polynomial: u64) -> u64 {
     let mask = u64::MAX >> (64 - width);
     bytes.iter().fold(0, |crc, byte| {

@@ -1,4 +1,4 @@
-//! Compressed nodes: deflate, as such and inside of zlib, and LZW as in GIF.
+//! Compressed nodes of a file: deflate, with and without zlib, and LZW as in GIF.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -11,14 +11,15 @@ use weezl::{BitOrder, LzwStatus};
 
 use crate::node::{Group, Node};
 
-/// Maximum size of decompressed bytes: larger ones stay compressed.
+/// Maximum size of decompressed content, in bytes: a stream with more is left compressed, as a
+/// payload.
 const LARGEST: u64 = 1 << 22;
 
 /// Maximum size of a block of deflate that is stored without compression.
 const BLOCK: usize = 0xffff;
 
-/// Size of contents, in bytes, above which compression is fast rather than good: candidates are
-/// compressed before each test.
+/// Size of content, in bytes, above which it is compressed by the fastest instead of the best
+/// level: each candidate is compressed before its test.
 const QUICKLY: usize = 1 << 16;
 
 /// A compression method.
@@ -29,22 +30,24 @@ pub enum Codec {
     /// Deflate with the header and the checksum of zlib (RFC 1950).
     Zlib,
     /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
-    /// behind its length, and an empty block.
+    /// after its length, and an empty block.
     Gif,
 }
 
-/// A group of nodes whose bytes are compressed.
+/// A node whose bytes are compressed in the file: the tree of its content, and the compressed
+/// bytes.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// The compression method.
+    /// Compression method of the node.
     pub codec: Codec,
-    /// The compressed nodes.
+    /// Tree of the decompressed content.
     pub content: Group,
-    /// The bytes of the nodes.
+    /// Bytes of the decompressed content.
     pub bytes: Arc<[u8]>,
-    /// The compressed bytes.
+    /// Compressed bytes, as they are in the file.
     pub packed: Arc<[u8]>,
-    /// The compressed bytes as nodes, which take the place of the content if it has to stay as it is.
+    /// Nodes that replace this one if the content is not to be taken apart: the compressed bytes as
+    /// payloads.
     pub closed: Vec<Node>,
 }
 
@@ -56,8 +59,8 @@ impl Codec {
         (used == packed.len()).then_some(content)
     }
 
-    /// Decompresses the beginning of `packed`, and returns the size of the compressed beginning,
-    /// too.
+    /// Decompresses the stream at the beginning of `packed`; returns its content, and the size of
+    /// the stream in bytes. `None` if there is no such stream, or its content is larger than 4 MiB.
     pub fn unpack_front(self, packed: &[u8]) -> Option<(Vec<u8>, usize)> {
         let mut content = Vec::new();
         let used = match self {
@@ -80,8 +83,8 @@ impl Codec {
         Some((content, usize::try_from(used).ok()?))
     }
 
-    /// Compresses `content` by this method, or stores it without compression if that is shorter and the
-    /// method allows it.
+    /// Compresses `content` by this method, or stores it without compression if that is shorter and
+    /// the method allows it.
     pub fn pack(self, content: &[u8]) -> Vec<u8> {
         let level = match content.len() {
             0..=QUICKLY => Compression::best(),
@@ -105,7 +108,8 @@ impl Codec {
         }
     }
 
-    /// Writes `content` in stored blocks of deflate, which are not compressed.
+    /// Writes `content` in stored blocks of deflate, which are not compressed, with the header and
+    /// checksum of zlib if this is the method.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
             Codec::Deflate | Codec::Gif => Vec::new(),
@@ -130,18 +134,19 @@ impl Codec {
     }
 }
 
-/// Reads all that a decoder has; `None` on an error, and if there is too much.
+/// Appends all bytes of a decoder to `content`; `None` on an error, or if they are more than 4 MiB.
 fn read(decoder: &mut dyn Read, content: &mut Vec<u8>) -> Option<()> {
     decoder.take(LARGEST + 1).read_to_end(content).ok()?;
     (content.len() as u64 <= LARGEST).then_some(())
 }
 
-/// Widths of values in bits that GIF has.
+/// Allowed widths of LZW values in GIF, in bits.
 const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
-/// Size of the pieces, in bytes, in which LZW is decompressed.
+/// Size of the pieces in which LZW is decompressed, in bytes.
 const PIECE: usize = 1 << 12;
 
-/// Decompresses LZW as in GIF, and returns the size of the compressed bytes with all blocks, too.
+/// Decompresses LZW data of GIF; returns the content, and the size in bytes of the compressed data
+/// with all its blocks. `None` if the data are malformed or too large.
 fn unpack_gif(packed: &[u8]) -> Option<(Vec<u8>, usize)> {
     let width = *packed.first().filter(|width| GIF_WIDTHS.contains(width))?;
     let (mut codes, mut at) = (Vec::new(), 1);
@@ -168,7 +173,7 @@ fn unpack_gif(packed: &[u8]) -> Option<(Vec<u8>, usize)> {
     None
 }
 
-/// Compresses bytes by LZW as in GIF, with the least width that all values fit.
+/// Compresses bytes as LZW data of GIF, with the smallest width of values that fits all bytes.
 fn pack_gif(content: &[u8]) -> Vec<u8> {
     let most = content.iter().copied().max().unwrap_or_default();
     let width = (8 - most.leading_zeros() as u8).clamp(*GIF_WIDTHS.start(), *GIF_WIDTHS.end());

@@ -7,27 +7,31 @@ use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 
-/// Maximum depth of groups inside of groups; what is deeper stays a payload.
+/// Maximum depth of the tree of a file; deeper groups stay payloads.
 const DEEPEST: usize = 64;
-/// Maximum number of parts of a file; the rest of it stays a payload.
+/// Maximum number of parts (groups that can be deleted) of a file; what follows them stays a
+/// payload.
 const MOST_PARTS: usize = 1 << 15;
-/// Number of bytes at the beginning of a payload among which a compressed stream may begin.
+/// Number of bytes at the beginning of a payload within which a zlib stream is searched for.
 const PREFIX: usize = 128;
 
-/// Field of a record in the description of a format. The numbers of spans are those of the record.
+/// Field of a record in the description of a format. Spans (ranges of fields that numbers refer to)
+/// have numbers that count within one record.
 pub enum Field {
-    /// So many bytes that stay as they are.
+    /// So many bytes that are neither deleted by themselves nor changed.
     Keep(usize),
-    /// These bytes; without them the record is of another kind.
+    /// Exactly these bytes; where the text has others, the record does not fit this description.
     Expect(&'static [u8]),
-    /// A number: its encoding, what it states, and by how much it is greater than that.
+    /// A number: its encoding, what it states about a span, and by how much it is greater than
+    /// that.
     Number(Encoding, Stated, i64),
-    /// Fields that numbers refer to. If a number before the span, or in it, states its length, the
-    /// span ends there; otherwise it ends with the span around it.
+    /// The fields of the span with this number. If a number before the span, or in it, states its
+    /// length, the span ends there; otherwise it ends with the span around it.
     Span(u8, &'static [Field]),
-    /// The rest of the span, as a payload.
+    /// The remaining bytes of the span, as a payload.
     Body,
-    /// The rest of the span, as records that can be deleted.
+    /// The remaining bytes of the span, as records with these fields; each is a part, which
+    /// searches can delete.
     Records(&'static [Field]),
     /// A type of so many bytes, which decides how the record continues.
     Kind(
@@ -35,20 +39,21 @@ pub enum Field {
         &'static [(&'static [u8], &'static [Field])],
         &'static [Field],
     ),
-    /// Says that neighboring records of this type are pieces of one payload.
+    /// Marks the record as a piece of a payload that neighboring records of the same type continue.
     Piece,
-    /// Zero bytes that fill up the size of a span to a multiple.
+    /// Zero bytes that fill up the size of the span with this number to a multiple of so many
+    /// bytes.
     Pad(u8, usize),
 }
 
-/// What a number of a record states about a span of it.
+/// What a number of a record states about the span with the given number.
 #[derive(Clone, Copy)]
 pub enum Stated {
     /// The size of the span in bytes.
     Length(u8),
-    /// The number of records in the span.
+    /// The number of records (parts) in the span.
     Count(u8),
-    /// A checksum of the span.
+    /// A checksum of the bytes of the span.
     Check(Sum, u8),
 }
 
@@ -59,7 +64,8 @@ impl Stated {
     }
 }
 
-/// Reads files: hands out labels, and bounds depth and number of parts.
+/// Reads one file into a tree of nodes: gives each group of nodes a label, and limits the depth of
+/// the tree and its number of parts (groups that can be deleted).
 #[derive(Default)]
 pub struct Reader {
     label: Label,
@@ -67,16 +73,17 @@ pub struct Reader {
     depth: usize,
 }
 
-/// The record that is being read.
+/// State of the record that is being read: its spans, with their lengths and labels.
 #[derive(Default)]
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// The spans that have begun: number, start and end.
+    /// The spans that have begun and not ended: number, and start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
-    /// Whether a length may be greater than the rest of the text.
+    /// Whether a length that is greater than the remaining text is accepted, as that of the
+    /// remaining text.
     lenient: bool,
 }
 
@@ -87,19 +94,21 @@ impl Record {
 }
 
 impl Reader {
-    /// Returns a label that no group has yet.
+    /// Returns a new label for a group of nodes. Numbers in the file, such as lengths and
+    /// checksums, refer to the group by it.
     pub fn label(&mut self) -> Label {
         self.label += 1;
         self.label
     }
 
-    /// Counts a part; `false` if the file has too many.
+    /// Counts a part, a group that can be deleted; `false` if the file has too many (over 32,768).
     pub fn count_part(&mut self) -> bool {
         self.parts += 1;
         self.parts <= MOST_PARTS
     }
 
-    /// Calls `read` one level deeper; `None` if the file is too deep.
+    /// Calls `read` one level deeper in the tree; `None` if `read` returns it, or without a call if
+    /// the tree is 64 levels deep already.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
         if self.depth >= DEEPEST {
             return None;
@@ -110,7 +119,9 @@ impl Reader {
         read
     }
 
-    /// Reads a whole text by the description of its format.
+    /// Reads a whole text by `fields`, the description of its format, as one record. What follows
+    /// the fields becomes a payload; a length greater than the rest of the text counts as the rest.
+    /// `None` if the text does not have these fields.
     pub fn table(&mut self, fields: &'static [Field], text: &[u8]) -> Option<Vec<Node>> {
         let mut record = Record {
             lenient: true,
@@ -139,7 +150,9 @@ impl Reader {
         }
     }
 
-    /// Makes nodes of a payload: files of known formats and compressed streams in it are opened.
+    /// Makes the nodes of a payload: reads it as a file of a known format, or decompresses a zlib
+    /// stream that starts near its beginning; else it becomes one node that passes may delete and
+    /// change.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         if let Some(nodes) = self.deeper(|reader| nested(reader, bytes)) {
             return nodes;
@@ -163,13 +176,14 @@ impl Reader {
         }
     }
 
-    /// Makes a compressed node whose decompressed bytes are `content`.
+    /// Makes the node of the compressed bytes `packed`, whose decompressed bytes are `content`;
+    /// files of known formats in `content` are read, too.
     pub fn packed(&mut self, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         let label = self.label();
         self.packed_as(label, codec, content, packed)
     }
 
-    /// Makes a compressed node whose content has the label `label`.
+    /// Does the same as [`Reader::packed`], with `label` as the label of the decompressed content.
     pub fn packed_as(&mut self, label: Label, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         let opened = self.payload(content);
         let group = crate::container::settle(Group::new(label, opened));
@@ -187,8 +201,8 @@ impl Reader {
         })
     }
 
-    /// Reads fields from offset `at`, and appends their nodes; returns the offset after them. `None`
-    /// if the text does not have these fields.
+    /// Reads fields from offset `at`, and appends their nodes to `nodes`; returns the offset after
+    /// them. `None` if the text does not have these fields.
     fn fields(
         &mut self,
         fields: &'static [Field],
@@ -241,7 +255,8 @@ impl Reader {
         Some(at)
     }
 
-    /// Takes the number of a field at offset `at` for what it states.
+    /// Returns what the `number` that was read at offset `at` means. If it states the length of a
+    /// span, the span will end there. `None` if the span cannot have this length.
     fn state(
         &mut self,
         stated: Stated,
@@ -280,7 +295,7 @@ impl Reader {
         })
     }
 
-    /// Returns the label of a span of the record.
+    /// Returns the label of the span `id` of the record; creates it if the span has none yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,
@@ -292,7 +307,8 @@ impl Reader {
         }
     }
 
-    /// Reads a span from offset `at` and returns its end.
+    /// Reads the span `id` from offset `at`, appends it to `nodes` as a group, and returns the
+    /// offset of its end. `None` if the text does not have its fields, or ends before it.
     fn span(
         &mut self,
         id: u8,
@@ -327,7 +343,8 @@ impl Reader {
         Some(end)
     }
 
-    /// Reads records up to the end of `text`; a rest that is no record becomes a payload.
+    /// Reads records up to the end of `text`, and appends each to `nodes` as a group that can be
+    /// deleted. A rest that is no record, or follows too many parts, becomes a payload.
     fn records(&mut self, fields: &'static [Field], text: &[u8], nodes: &mut Vec<Node>) {
         let mut at = 0;
         while at < text.len() && self.count_part() {
@@ -357,7 +374,9 @@ fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the zero bytes that fill up the last span of this number; returns how many there are.
+/// Appends the node of the bytes that fill up the size of the span `id` to a multiple of `align`,
+/// and returns their number. Bytes that are not zero stay as they are. 0 if `rest` is too short, or
+/// no number has stated the length of the span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);
     let label = record.labels.iter().find(|(known, _)| *known == id);

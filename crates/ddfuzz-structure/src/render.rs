@@ -1,5 +1,5 @@
-//! Puts the text of a tree together: first the sizes, then the bytes, then the numbers that depend on
-//! sizes and positions, and at last checksums, the inner ones first.
+//! Puts the bytes of a tree of nodes together: computes sizes, then writes the bytes, then the
+//! numbers that depend on sizes and offsets, and at last the checksums, inner ones first.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,22 +7,24 @@ use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
 
-/// The text of a group, and where its numbers stand.
+/// The bytes of a group, put together, and the positions of its numbers in them.
 pub struct Rendered {
-    /// The bytes of the group.
+    /// The bytes of the group, with all numbers right.
     pub text: Vec<u8>,
-    /// The places of the numbers of the group in its text, in the order of the text.
+    /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
+    /// are not included.
     pub numbers: Vec<Range<usize>>,
 }
 
 impl Rendered {
-    /// Returns the bytes of each number, in the order of the text.
+    /// Returns the bytes of each number of the group, in their order in the text.
     pub fn numbers(&self) -> impl Iterator<Item = &[u8]> {
         self.numbers.iter().map(|place| &self.text[place.clone()])
     }
 }
 
-/// A group that was written: its place in the text, or its bytes if it was compressed.
+/// A group that has been written: its range in the text, or its bytes if it is the content of a
+/// compressed node.
 enum Span {
     Place(Range<usize>),
     Content(Arc<[u8]>),
@@ -30,19 +32,21 @@ enum Span {
 
 #[derive(Default)]
 struct Renderer<'a> {
-    /// Size of each measured group in bytes.
+    /// Size of each measured group in bytes, by its label.
     sizes: HashMap<Label, usize>,
-    /// Number of parts in each measured group.
+    /// Number of deletable groups in each measured group, without those inside of other deletable
+    /// ones; by its label.
     counts: HashMap<Label, u64>,
-    /// Number of parts before each part in the group around it.
+    /// Number of deletable groups before each group in the one that contains it; by its label.
     indices: HashMap<Label, u64>,
     spans: HashMap<Label, Span>,
     text: Vec<u8>,
-    /// The numbers with the places of their bytes.
+    /// The numbers written so far, each with its range in the text.
     numbers: Vec<(&'a Number, Range<usize>)>,
 }
 
-/// Puts the text of `group` together.
+/// Puts the bytes of `group` together, with all lengths, counts, offsets and checksums computed
+/// anew.
 pub fn render(group: &Group) -> Rendered {
     let mut renderer = Renderer::default();
     renderer.measure(group);
@@ -56,11 +60,12 @@ pub fn render(group: &Group) -> Rendered {
 }
 
 impl<'a> Renderer<'a> {
-    /// Records the sizes of a group and of all groups in it; returns the size of the group.
+    /// Computes the sizes and counts of a group and of all groups in it, and stores them by label;
+    /// returns the size of the group in bytes.
     fn measure(&mut self, group: &Group) -> usize {
         let mut size = 0;
         let mut count = 0;
-        // Sizes of numbers and paddings may depend on groups behind them.
+        // Sizes of numbers and paddings may depend on groups after them.
         for node in &group.nodes {
             match node {
                 Node::Fixed(bytes) | Node::Payload(bytes) => size += bytes.len(),
@@ -97,7 +102,8 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns the bytes of a number as far as sizes decide about them.
+    /// Returns the bytes of a number, of the size that it will have: lengths and counts of groups
+    /// measured so far with their value, others as in the original file.
     fn number(&self, number: &Number) -> Vec<u8> {
         let stated = match number.meaning {
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
@@ -149,8 +155,8 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes the numbers that depend on the place of groups (lengths of groups around them, indices
-    /// and offsets), and then the checksums.
+    /// Writes the numbers that depend on groups measured or placed later (lengths of groups around
+    /// them, indices and offsets) into the text, and then the checksums.
     fn settle_numbers(&mut self) {
         let mut checks = Vec::new();
         for (number, place) in std::mem::take(&mut self.numbers) {

@@ -1,18 +1,20 @@
-//! Regions of a file that offsets refer to, and references that share the bytes of one region.
+//! Regions of a file that offsets refer to: a search can remove one, and let its references point
+//! at another one.
 
 use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions of a tree that numbers refer to by their offsets and that have no parts inside.
+/// The regions of a file's tree: groups whose offsets numbers state, and that contain no parts and
+/// nothing compressed.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
 }
 
 impl<'a> Regions<'a> {
-    /// Finds the regions of a tree, in the order of the text.
+    /// Finds all regions of the tree, in the order of their bytes.
     pub fn of(root: &'a Group) -> Regions<'a> {
         let mut targets = Vec::new();
         list_targets(root, &mut targets);
@@ -27,10 +29,10 @@ impl<'a> Regions<'a> {
         self.regions.iter().map(|region| render(region).text.len())
     }
 
-    /// Returns the tree without a region; the numbers that referred to it refer to the beginning of
-    /// another one instead, or to the place that their offsets count from. All that is stated about
-    /// the region itself stays as it is written. `None` if there is no such region, or if other bytes
-    /// depend on its content.
+    /// Returns the tree without the region at index `region`: the offsets that referred to it refer
+    /// to the beginning of region `with` instead (`None`: to the place that they count from). All
+    /// other numbers about the removed region stay as they are. `None` if there is no such region,
+    /// or if other bytes depend on its content.
     pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
         let gone = self.regions.get(region)?;
         let target = match with {
@@ -51,7 +53,7 @@ impl<'a> Regions<'a> {
     }
 }
 
-/// Appends the labels that numbers of a group refer to by offsets.
+/// Appends to `targets` the labels of all groups whose offset a number in the group states.
 fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     for node in &group.nodes {
         match node {
@@ -66,7 +68,8 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends the groups of these labels, which ascend, unless they have parts inside.
+/// Appends to `regions` the groups in `group` that have one of the labels `targets`, which are
+/// sorted, and that contain no parts.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -80,7 +83,7 @@ fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a G
     }
 }
 
-/// Checks whether parts, or compressed nodes, are inside of a group.
+/// Checks whether a group contains groups that can be deleted, or compressed nodes.
 fn has_parts(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Group(inner) => inner.part != Part::No || has_parts(inner),
@@ -89,7 +92,7 @@ fn has_parts(group: &Group) -> bool {
     })
 }
 
-/// Appends the labels of a group and of all groups inside of it.
+/// Appends to `labels` the labels of a group and of all groups inside of it.
 fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     labels.push(group.label);
     for node in &group.nodes {
@@ -99,14 +102,16 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     }
 }
 
-/// The removal of a region whose references get another target.
+/// State of a traversal that removes a region, and lets the offsets that referred to it refer to
+/// another one.
 struct Share<I> {
     region: Label,
-    /// The region that the references get; `None` for the place that offsets count from.
+    /// Label of the region to which the offsets refer instead; `None` for the place that they count
+    /// from.
     target: Option<Label>,
-    /// Labels of the region and of all groups inside of it, ascending.
+    /// Labels of the removed region and of all groups inside of it, sorted.
     inside: Vec<Label>,
-    /// The bytes of the numbers of the tree, in order.
+    /// Bytes of all numbers of the tree, in order, as they were before the removal.
     numbers: I,
 }
 
@@ -115,7 +120,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a group without the region.
+    /// Returns a copy of the group without the region, with changed offsets; `None` if bytes in it
+    /// depend on the content of the region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -132,8 +138,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a node with other references, or nothing in place of the region; the outer `None` says
-    /// that bytes depend on the content of the region.
+    /// Returns a copy of the node with changed offsets; `Some(None)` for the region, which is
+    /// removed, and `None` if bytes depend on the content of the region.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {
@@ -166,7 +172,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
     }
 }
 
-/// Returns how many numbers a group has.
+/// Returns the number of numbers (lengths, offsets, …) in a group and the groups inside of it.
 fn count_numbers(group: &Group) -> usize {
     let counts = group.nodes.iter().map(|node| match node {
         Node::Group(inner) => count_numbers(inner),

@@ -33,8 +33,9 @@ pub fn enter<S: Status>(
     target(input).status()
 }
 
-/// Makes each panic abort the process after the present panic hook has printed its message. The
-/// stack is not unwound, so it still shows where the panic began, and no code can catch the panic.
+/// Installs a panic hook that aborts the process after the present hook has printed its message.
+/// The stack is not unwound, so it still shows where the panic began, and no code can catch the
+/// panic.
 ///
 /// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
 /// by the frames after them.

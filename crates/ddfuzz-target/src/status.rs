@@ -23,7 +23,8 @@ impl Status for c_int {
     }
 }
 
-/// Like Rust's `main`: an error is printed to stderr, and its status is 1.
+/// A harness that returns `Ok` has the exit status of the value inside; an error is printed to
+/// stderr, and its exit status is 1, as with Rust's `main`.
 impl<S: Status, E: Debug> Status for Result<S, E> {
     fn status(self) -> c_int {
         match self {

@@ -23,7 +23,8 @@ pub(crate) struct Trace {
     /// How the run ended: by the first crash of the process or a descendant; without a crash, how
     /// the process itself ended.
     pub ended: Ended,
-    /// State of that process at its last crash signal, exit that counts as a crash, or exceeded
+    /// State of the process that crashed, or else of the first process of the run, at its last
+    /// crash signal, at its exit with the status that counts as a crash, or when the run exceeded a
     /// limit, also if it survived the signal; `None` if there was no such event.
     pub snapshot: Option<Box<Snapshot>>,
 }

@@ -198,13 +198,19 @@ fn own_vdso() -> Option<Code> {
     })
 }
 
-/// Offset of the registers in the shared memory of one copy, in bytes. The offsets and sizes that
-/// follow describe the same layout, which `runtime/snapshot.h` of ddfuzz-exec defines.
+/// Offset of the registers in the head of one copy, in bytes. `runtime/snapshot.h` of ddfuzz-exec
+/// defines the layout of a copy.
 const REGISTERS: usize = 64;
+/// Offset, in the head of a copy, of offset and size of the text of `/proc/PID/maps`, in bytes.
 const MAPS: usize = 224;
+/// Offset, in the head of a copy, of the number of copied memory ranges, in bytes; their
+/// descriptions follow the number.
 const WINDOWS: usize = 240;
+/// Size of the description of a copied memory range (start, length, offset in the copy), in bytes.
 const WINDOW: usize = 24;
+/// Maximum number of memory ranges in one copy.
 const MOST_WINDOWS: u64 = 48;
+/// Size of the head of a copy, in bytes: all but the contents of the maps and of the memory ranges.
 const HEAD: usize = WINDOWS + 8 + MOST_WINDOWS as usize * WINDOW;
 /// Maximum number of bytes of a copied `/proc/PID/maps` that are read.
 const LONGEST_MAPS: u64 = 1 << 20;

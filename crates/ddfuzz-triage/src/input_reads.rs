@@ -198,7 +198,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Resumes a thread: to its next system call, as long as calls are examined.
+    /// Resumes a thread and delivers `signal` (0 for none). The thread stops at its next system
+    /// call if the target's program runs and tracing has not ended early.
     fn go_on(&self, tid: Pid, signal: i32) {
         let request = match self.executed && !self.reads.cut {
             true => libc::PTRACE_SYSCALL,

@@ -265,7 +265,7 @@ impl ModuleCache {
 }
 
 /// Returns the parsed module of the file at `path`: shared, if another triager of this process uses
-/// it, else newly parsed.
+/// it, else newly parsed; empty where the file cannot be read or parsed.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |(one, names, _): &&InUse| one == identity && names == dropped;

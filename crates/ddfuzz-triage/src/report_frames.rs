@@ -205,8 +205,9 @@ impl ReportFrames {
     }
 }
 
-/// Converts a frame of a sanitizer's report that has only names, because the user chose the
-/// sanitizer's options.
+/// Converts a frame of a sanitizer's report that has names but no module and offset, because the
+/// user chose the sanitizer's options. The source line, else the function, takes the place of the
+/// module.
 fn symbolized(reported: &ReportFrame) -> RawFrame {
     let function = reported.function.as_deref().unwrap_or_default();
     let name = function.split('(').next().unwrap_or(function);

@@ -163,7 +163,7 @@ pub struct ReportObject {
     pub offset: i64,
     /// Name of the variable; `None` for a heap block.
     pub variable: Option<String>,
-    /// Position of a stack variable in its function's frame, in bytes.
+    /// Position of a stack variable in its function's frame, in bytes; `None` for other objects.
     pub begin: Option<u64>,
     /// Source line that declares the variable.
     pub line: Option<u64>,

@@ -228,7 +228,8 @@ fn behind_arguments(text: &str) -> Option<&str> {
     None
 }
 
-/// Maximum length of a path that is shown whole, in characters.
+/// Maximum length of a source location (path, line and column) that is shown whole, in characters;
+/// those in crates and in Rust's libraries are always shortened.
 const LONGEST_PATH: usize = 60;
 
 /// Shortens a source location for display: the path of a file in a crate begins at the crate's

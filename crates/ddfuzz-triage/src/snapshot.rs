@@ -25,7 +25,8 @@ pub enum Event {
     Exit(i32),
     /// The watchdog interrupted the run because its time was over.
     OutOfTime,
-    /// The watchdog interrupted the run because it exceeded its memory limit.
+    /// The watchdog interrupted the run because it exceeded its memory limit, or the process
+    /// crashed while it used more memory than that.
     OutOfMemory,
 }
 
@@ -85,7 +86,8 @@ pub struct RawFrame {
     /// Offset of the code from the module's load bias, in bytes; for a caller, of the return
     /// address − 1.
     pub offset: u64,
-    /// Start of the function that contains the code, in bytes from the module's load bias.
+    /// Start of the function that contains the code, in bytes from the module's load bias; `None`
+    /// where it is unknown.
     pub function_start: Option<u64>,
     /// Evidence that the frame is real and not a stale value on the stack.
     pub trust: Trust,
@@ -100,9 +102,9 @@ pub struct RawFrame {
     /// Exported name of the function; set only for runtime frames (C library …) at the top of the
     /// stack.
     pub exported: Option<Arc<str>>,
-    /// GNU build id of the module, as hex digits.
+    /// GNU build id of the module, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Path at which the module's file can be read.
+    /// Path at which the module's file can be read; `None` where no path is known.
     pub path: Option<Arc<Path>>,
 }
 
@@ -113,7 +115,7 @@ pub struct Owner {
     /// Whether the object is a stack variable, a heap block or a global variable.
     pub kind: ObjectKind,
     /// For a stack variable, a frame of its function; for a heap block, the stack of its
-    /// allocation, innermost first.
+    /// allocation, innermost first; empty for a global variable.
     pub frames: Vec<RawFrame>,
     /// Text that identifies the variable: its position in the stack frame, or name and file of a
     /// global variable; empty for a heap block.
@@ -164,7 +166,7 @@ pub struct Snapshot {
     /// one.
     pub owner: Option<Owner>,
     /// For a hang or memory blow-up: the calls inside the one that does not return, innermost
-    /// first. They differ from run to run.
+    /// first, at most 32. They differ from run to run.
     pub inside: Vec<RawFrame>,
     /// Endless loop of a hang, in the function of the first frame; `None` where none was found.
     pub endless: Option<Endless>,

@@ -254,8 +254,9 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the memory access of a fault whose address the kernel does not tell: the non-canonical
-/// address in the instruction. A misaligned access faults in the same way.
+/// Returns the memory access of a fault whose address the kernel does not tell: that of the
+/// instruction to a non-canonical address. If there is none, as for a misaligned access, which
+/// faults in the same way, all of the result is unknown.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),

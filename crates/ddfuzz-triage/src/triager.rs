@@ -51,7 +51,8 @@ pub enum Verdict {
     Crash(Box<Crash>),
     /// No run of the input crashed or exceeded a limit.
     Flaky {
-        /// Number of runs of the input, none of which crashed.
+        /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
+        /// counted.
         tries: u32,
         /// How the last of these runs without a crash ended: exit status or signal.
         ended: Ended,

@@ -67,8 +67,8 @@ pub(super) fn follow(
     })
 }
 
-/// Waits for the end of a traced process and returns how it ended, with its snapshot only if that
-/// explains the end.
+/// Waits for the end of a traced process, which is interrupted when it exceeds a limit, and returns
+/// how it ended, with its snapshot only if that explains the end.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,

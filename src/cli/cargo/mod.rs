@@ -128,8 +128,8 @@ fn build_program(
     Ok(())
 }
 
-/// Checks that the folder of corpus or artifacts of the fuzz target `name` exists; fails with
-/// `message` if not.
+/// Checks that the corpus or artifacts directory `folder` of the fuzz target `name` exists; if not,
+/// fails with `message` and the hint to fuzz first.
 fn check_folder(folder: &Path, message: &str, name: &str) -> Result<(), Failure> {
     match folder.is_dir() {
         true => Ok(()),

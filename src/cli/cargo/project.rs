@@ -155,8 +155,8 @@ fn none_above(here: &Path) -> Failure {
 /// Default of `--out`, ddfuzz's output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Chooses ddfuzz's output directory: `ddfuzz-out-NAME` if `asked` is the default directory and its
-/// last campaign was on another fuzz target than `program`, else `asked`.
+/// Returns ddfuzz's output directory for the fuzz target `name`: `ddfuzz-out-NAME` if `asked` is
+/// the default directory and its last campaign was on another program than `program`, else `asked`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -272,8 +272,9 @@ pub struct InitArgs {
     fuzz_target: String,
 }
 
-/// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory.
-/// Fails if there is one already.
+/// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory by
+/// `cargo fuzz init`, and prints what to do next. Fails if there is a project already, here or in a
+/// directory above, or if that command fails.
 pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
@@ -363,7 +364,8 @@ pub fn is_fuzz_crate(dir: &Path) -> bool {
     fuzz_binaries(dir).is_some()
 }
 
-/// Maximum length of an input that is copied to the project, in bytes; longer ones are skipped.
+/// Maximum length, in bytes, of an input of the corpus that is copied to the project; longer ones
+/// are skipped.
 const LONGEST: u64 = 1 << 30;
 
 /// Returns the name that libFuzzer gives to a file with this input: its SHA-1 in hex.
@@ -457,8 +459,8 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts
     Ok(written)
 }
 
-/// Creates a file `name` in `dir` with the content `bytes`; returns false, and changes nothing, if
-/// it exists.
+/// Creates the file `name` in `dir`, and `dir` if needed, with the content `bytes`. Returns true if
+/// the file was created; false, and changes nothing, if it exists.
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> Result<bool, Failure> {
     let path = dir.join(name);
     if path.symlink_metadata().is_ok() {

@@ -1,5 +1,6 @@
-//! Groups that come back: remembers in which commit of the program's repository each group was
-//! checked, and tells of a group that was fixed and fails again.
+//! Recognizes groups of crashes that come back: `ddfuzz check` stores for each group the commit of
+//! the program's repository in which it was fixed or failed, and reports a group that was fixed in
+//! an earlier check and fails again.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,7 +26,7 @@ struct Checked {
     fixed: bool,
     /// Absolute path of the repository.
     repository: OsText,
-    /// The commit that was checked out.
+    /// Id of the commit that was checked out during the check.
     commit: String,
 }
 
@@ -94,20 +95,22 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// What the suggested `ddfuzz changes` command names.
+/// Paths and target from which the command `ddfuzz changes` is built that is suggested for a group
+/// that came back.
 struct Place<'a> {
-    /// The output directory.
+    /// Output directory that contains the group.
     out: &'a Path,
-    /// The top folder of the repository.
+    /// Top folder of the git repository that contains the program.
     top: &'a Path,
-    /// The program.
+    /// Absolute path of the target's program.
     program: &'a Path,
     target: &'a Target,
 }
 
 impl Place<'_> {
-    /// Describes a group that was fixed in commit `fixed` and fails in commit `now`, with the
-    /// command that finds the change between them.
+    /// Makes the record of a group, given by its major key, that was fixed in commit `fixed` and
+    /// fails again in commit `now`, with a `ddfuzz changes` command that finds the change between
+    /// them.
     fn came_back(&self, major: &str, fixed: &str, now: &str) -> CameBack {
         let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
         let program = Path::new(".").join(inside).into_os_string();
@@ -126,7 +129,8 @@ impl Place<'_> {
     }
 }
 
-/// Prints in which range each group came back, and the command that finds the change.
+/// Prints for each group that came back the two commits, in which it was fixed and in which it
+/// fails again, and the `ddfuzz changes` command that finds the change between them.
 pub fn tell(result: &CheckResult, output: &Output) {
     for (group, came_back) in result
         .groups

@@ -1,11 +1,12 @@
-//! Errors of a search as users see them: exit code, name, and what to do next.
+//! Converts errors of a search for failure-inducing changes (`ddfuzz changes`) to failures with
+//! exit code, name, and a hint what to do next.
 
 use std::io::ErrorKind;
 
 use crate::changes::ChangesError;
 use crate::cli::{Exit, Failure};
 
-/// Hint for a search that a full disk has stopped.
+/// Hint to the user when a full disk has stopped a search for changes.
 pub(super) const FREE_SPACE: &str = "free some space, and continue with the same command";
 
 impl From<ChangesError> for Failure {
@@ -44,7 +45,8 @@ impl From<ChangesError> for Failure {
     }
 }
 
-/// Returns what build or test printed before an error; `None` for errors without such output.
+/// Returns what the build or the test printed before it ended otherwise than required; `None` for
+/// errors without such output.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }
@@ -54,7 +56,8 @@ fn printed(error: &ChangesError) -> Option<&str> {
     }
 }
 
-/// Returns exit code, name and hint of an error about the versions; `None` for other errors.
+/// Returns exit code, name and hint of an error about git, the repository or the two versions;
+/// `None` for other errors.
 fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
     Some(match error {
         ChangesError::NoGit => (Exit::Baseline, "no-git", "install git"),
@@ -88,7 +91,8 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
     })
 }
 
-/// Returns exit code, name and hint of an error about builds and tests; `None` for other errors.
+/// Returns exit code, name and hint of an error about building or testing the versions; `None` for
+/// other errors.
 fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
     Some(match error {
         ChangesError::OldNotPassing { .. } => (

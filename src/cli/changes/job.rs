@@ -1,4 +1,5 @@
-//! Runs one search: its output directory, log, workers and results.
+//! Runs one search for failure-inducing changes (`ddfuzz changes`): prepares its folder and log,
+//! starts its workers, and writes its result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,16 +18,17 @@ use crate::files::{Lock, OsText, atomic, folder, space};
 use crate::minimize::log::{KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord};
 use crate::triage::Class;
 
-/// Name of the search in logs.
+/// Name of the search algorithm in the logs of `ddfuzz changes`.
 pub(super) const SEARCH: &str = "changes";
 
-/// The files of a search, in the folder `changes` of the output directory.
+/// Paths of the files of a search for changes, in the folder `changes` of the output directory.
 pub(super) struct Files {
     folder: PathBuf,
 }
 
 impl Files {
-    /// Returns the files of a search in the output directory `out`.
+    /// Returns the paths of a search's files in the output directory `out`; creates nothing. Fails
+    /// if `out` is relative and the current directory is unknown.
     pub fn of(out: &Path) -> Result<Files, Failure> {
         let out =
             std::path::absolute(out).map_err(|error| Failure::file(out, "finding", &error))?;
@@ -49,8 +51,9 @@ impl Files {
         self.folder.join("work")
     }
 
-    /// Creates the folder and locks it; removes the worktrees that a killed search has left. Fails
-    /// if another search has locked it.
+    /// Creates the folder `changes`, and locks it until the returned lock is dropped; removes the
+    /// worktrees that a killed search has left. Writes a `.gitignore` that excludes everything into
+    /// an output directory that did not exist. Fails if another search has locked the folder.
     fn prepare(&self, output: &Output) -> Result<Lock, Failure> {
         let out = self.folder.parent().unwrap_or(&self.folder);
         let is_new = !out.exists();
@@ -81,7 +84,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Removes the worktrees when the search ends, however it ends.
+/// Guard that removes the folder of the worktrees when it is dropped, and so however the search
+/// ends.
 struct CleanUp(PathBuf);
 
 impl Drop for CleanUp {
@@ -91,11 +95,12 @@ impl Drop for CleanUp {
     }
 }
 
-/// If less than this is free, in bytes, a failure is blamed on the full disk.
+/// Free disk space, in bytes, below which a failure of a search is reported as caused by the full
+/// disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
-/// Runs the search, and writes its results. A failure while the disk is full is blamed on that,
-/// because git and other commands do not always name it.
+/// Runs the search for changes, and writes its results. If the disk is full, a failure is reported
+/// as caused by that, because git and other commands do not always name the cause.
 pub(super) fn search(
     args: &ChangesArgs,
     subject: &Subject,
@@ -174,18 +179,19 @@ fn search_in(
     })
 }
 
-/// The opened versions of a search.
+/// The two versions of a search for changes, opened in a private repository.
 struct Opened {
     repository: Arc<Repository>,
-    /// Id of the commit of the old version, and of the new one.
+    /// Commit id of the old version; `new` is that of the new one.
     old: String,
     new: String,
-    /// The commits from the old to the new version; `None` if the history is not searched.
+    /// The commits after the old version up to the new one, oldest first; `None` if commits are not
+    /// searched before single changes.
     line: Option<Vec<Commit>>,
 }
 
-/// Opens both versions in a private repository below `work`. Warns of a history that cannot be
-/// used, and of contents that git does not have.
+/// Opens both versions in a private repository below `work`. Warns if the history between them
+/// cannot be used, and of submodules and Git LFS files that change.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -214,7 +220,8 @@ fn open(
     })
 }
 
-/// Shows the progress of a search on a terminal.
+/// Shows the progress of a search for changes on a terminal: its rule, the number of tests, and how
+/// many changes are left in the best set.
 fn show_progress(session: &mut Session<'_>, output: &Output) {
     let bar = ui::bar(output);
     session.show_by(move |status| {
@@ -265,7 +272,7 @@ fn result_of(
     }
 }
 
-/// Paths of the patches of a result.
+/// Paths of the patch files of a result; `None` for a patch that the result does not have.
 #[derive(Default)]
 struct Patches {
     cause: Option<PathBuf>,
@@ -319,7 +326,8 @@ fn write_results(
     Ok(result)
 }
 
-/// Replaces the ids of the two versions in an error by what the user has typed.
+/// Replaces the commit ids of the two versions in an error by the names that the user has typed;
+/// `old` is the id of the old version.
 fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesError {
     let named = |shown: String| subject.versions.shown(shown == old);
     match error {
@@ -349,7 +357,8 @@ fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesE
     }
 }
 
-/// Warns of a history that cannot be used, and of contents that git does not have.
+/// Prints warnings: if the history from the old to the new version cannot be searched by commits,
+/// and why; if submodules or files of Git LFS change, whose contents builds do not get.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,
@@ -389,8 +398,8 @@ fn warn(
     Ok(())
 }
 
-/// Returns the crash that an earlier call of this search has logged; `None` if there is none, or
-/// with `--force` or `--group`.
+/// Returns the crash to search for that an earlier call of this search has logged; `None` if there
+/// is no such log, or with `--force` or `--group`.
 fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::HeldFailure> {
     if args.force || args.group.is_some() {
         return None;
@@ -461,7 +470,8 @@ fn learn_failure(
     Ok(())
 }
 
-/// Makes the first line of the log.
+/// Makes the start line of the search's log: the target or test command, the input, the key of the
+/// crash, the two versions, and the limits.
 fn start_line(
     args: &ChangesArgs,
     subject: &Subject,
@@ -508,11 +518,12 @@ fn start_line(
     }
 }
 
-/// The lines of an earlier call, with their numbers, and the writer that appends to them.
+/// An opened log of a search: its lines from an earlier call (none if it is new), each with its
+/// line number, and the writer that appends to them.
 type OpenLog = (Vec<(u64, Line)>, LogWriter);
 
-/// Creates the log, or continues that of an earlier call of the same search. Replaces the log of
-/// another search with `--force`, and else fails.
+/// Creates the log of a search, or continues the log of an earlier call of the same search. The log
+/// of another search is replaced with `--force`; without, it is an error.
 fn open_log(
     files: &Files,
     start: StartLine,
@@ -551,8 +562,8 @@ fn open_log(
     Ok((log.lines, LogWriter::resume(&path)?))
 }
 
-/// Checks whether two first lines are of the same search; limits and the version of ddfuzz may
-/// differ.
+/// Checks whether two start lines of logs are of the same search for changes; limits and the
+/// version of ddfuzz may differ.
 fn is_same_search(logged: &StartLine, start: &StartLine) -> bool {
     logged.changes == start.changes
         && logged.target.same_target(&start.target)

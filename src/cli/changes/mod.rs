@@ -122,7 +122,7 @@ pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Most changes that the text shows one by one.
+/// Maximum number of changes that the printed result lists one by one.
 const SHOWN: usize = 6;
 
 /// Formats the result as text: at most six changes, the counts of tests and builds, and the paths

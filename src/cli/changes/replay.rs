@@ -20,7 +20,8 @@ use crate::minimize::log::{ChangesRecord, ContentHash, Log, StartLine};
 use crate::minimize::{Claim, Counts, Proved};
 use crate::report::size;
 
-/// A log of `ddfuzz changes` with the repository that its versions are in.
+/// A log of `ddfuzz changes`, replayed without builds, with the repository that contains both
+/// versions.
 struct Replay {
     session: Session<'static>,
     found: Result<Found, ChangesError>,
@@ -145,8 +146,8 @@ struct Proven {
     proved: Proved,
 }
 
-/// Builds and tests the result of a log again, and the result without each single change. Prints
-/// whether the claim holds, and returns the exit code that says so.
+/// Builds and tests the result of a log again, and the result without each single change in turn.
+/// Prints whether the claim holds, and returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -198,7 +199,10 @@ pub fn verify(
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// Formats the verdict; `still` is a change without which the result still fails.
+/// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `still`: number of a
+/// change without which the result still fails, `None` if there is none; `result`: outcome of the
+/// test of the result, `None` if it does not build; `proved`: how many removals of a change were
+/// tested.
 fn verdict(
     claim: Claim,
     holds: bool,
@@ -219,7 +223,8 @@ fn verdict(
     }
 }
 
-/// Reads the input of a log, empty if it has none. Fails if the file has changed since.
+/// Reads the input that a log of `ddfuzz changes` names; empty if it names none. Fails if the file
+/// has changed since.
 fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
     let Some(OsText(input)) = &start.input else {
         return Ok(Vec::new());
@@ -238,7 +243,7 @@ fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Fail
     Ok(bytes)
 }
 
-/// Makes the recipe of a log: how versions are built and tested.
+/// Makes the recipe from a log of `ddfuzz changes`: how versions are built and tested.
 fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<Recipe, Failure> {
     let target = &start.target;
     let test = match &record.run {

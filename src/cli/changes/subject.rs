@@ -1,4 +1,5 @@
-//! What a search is about: the two versions, and how they are built and tested.
+//! What a search for changes is about: the two versions, the failing program or crash, and the
+//! recipe by which versions are built and tested.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::exec::Sandbox;
 use crate::minimize::log::{ChangesRecord, ContentHash, OsText};
 use crate::report::text::shell_word;
 
-/// Limits on the time of builds and tests until both versions were built and tested.
+/// Default limit on the time of a build, until it is adapted to both versions; `TEST_TIME` is that
+/// on the CPU time of a test.
 pub(super) const BUILD_TIME: Duration = Duration::from_secs(3600);
 const TEST_TIME: Duration = Duration::from_secs(60);
 
@@ -29,14 +31,15 @@ pub(super) enum Versions {
         old: String,
         new: String,
     },
-    /// Two directories.
+    /// Two directories, of which `old` has the version that works and `new` the one that fails.
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search is about: the versions, and the failing program or the crash to search for.
+/// What a search for changes is about: the two versions, and the failing program or the crash to
+/// search for.
 pub(super) struct Subject {
     pub versions: Versions,
-    /// Path of the input; `None` without an input.
+    /// Path of the input of the failing program; `None` if it gets none.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
     /// The program that crashes and its arguments; empty with `--run`.
@@ -152,8 +155,8 @@ impl Versions {
         }
     }
 
-    /// Checks whether the repository is a shallow clone, whose history is cut off; false for
-    /// directories.
+    /// Checks whether the repository of the versions is a shallow clone, whose history is cut off;
+    /// false for directories.
     pub fn are_shallow(&self) -> bool {
         matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))
     }
@@ -288,7 +291,8 @@ impl Subject {
         })
     }
 
-    /// Makes the record of the search for its log.
+    /// Makes the record of the search for the first line of its log: repository or directories, the
+    /// two versions, and how they are built and tested.
     pub fn record(
         &self,
         args: &ChangesArgs,

@@ -1,4 +1,4 @@
-//! Runs one corpus cleanup (`ddfuzz clean`), from its options to its result, and shows its
+//! Runs one corpus cleanup (`ddfuzz clean`), from its options to its printed result, and shows its
 //! progress.
 
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const MAX_LEN: u64 = 1 << 20;
 /// Default of `--trim-tests`: maximum number of runs to trim one file.
 const TRIM_TESTS: u64 = 1000;
 
-/// One corpus cleanup (`ddfuzz clean`), ready to be run.
+/// One call of `ddfuzz clean`: its options, and the flag that stops it.
 pub struct CleanJob {
     pub args: CleanArgs,
     /// Flag that turns true when the user stops the cleanup.

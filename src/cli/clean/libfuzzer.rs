@@ -1,8 +1,10 @@
 //! Measures the coverage of a corpus with the program's own libFuzzer (`-merge=1`), as a check of
 //! the kept subset.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -129,13 +131,29 @@ fn scratch(links: usize) -> io::Result<Scratch> {
     in_memory.and_then(Result::ok).map_or_else(Scratch::new, Ok)
 }
 
-/// Creates a folder `name` in `scratch` with symbolic links to the files; returns its path.
+/// Creates a folder `name` in `scratch` with symbolic links to the files; returns its path. Each
+/// link leads through another one to the file's directory: file systems keep a short link in its
+/// inode, and a long one in a block.
 fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBuf> {
     let folder = scratch.path().join(name);
     std::fs::create_dir(&folder)?;
+    let mut directories: HashMap<PathBuf, PathBuf> = HashMap::new();
     for (number, file) in files.iter().enumerate() {
         let file = std::path::absolute(file)?;
-        std::os::unix::fs::symlink(file, folder.join(number.to_string()))?;
+        let (Some(directory), Some(file_name)) = (file.parent(), file.file_name()) else {
+            return Err(io::ErrorKind::IsADirectory.into());
+        };
+        let through = match directories.get(directory) {
+            Some(known) => known.clone(),
+            None => {
+                let link = format!("{name}-{}", directories.len());
+                symlink(directory, scratch.path().join(&link))?;
+                let through = Path::new("..").join(link);
+                directories.insert(directory.to_owned(), through.clone());
+                through
+            }
+        };
+        symlink(through.join(file_name), folder.join(number.to_string()))?;
     }
     Ok(folder)
 }
@@ -193,5 +211,22 @@ mod tests {
         let folder = linked(&scratch, "kept", &[file]).unwrap();
         std::fs::write(folder.join("added"), "new").unwrap();
         assert_eq!(new_files(&folder).unwrap(), [b"new"]);
+    }
+
+    #[test]
+    fn links_are_short_wherever_the_files_lie() {
+        let (scratch, far) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+        let folders = ["a", "b"].map(|name| far.path().join(name.repeat(200)));
+        let files = folders.map(|folder| {
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("same"), folder.as_os_str().as_encoded_bytes()).unwrap();
+            folder.join("same")
+        });
+        let folder = linked(&scratch, "others", &files).unwrap();
+        for (number, file) in files.iter().enumerate() {
+            let link = folder.join(number.to_string());
+            assert!(link.read_link().unwrap().as_os_str().len() < 60);
+            assert_eq!(std::fs::read(link).unwrap(), std::fs::read(file).unwrap());
+        }
     }
 }

@@ -119,7 +119,7 @@ impl CleanArgs {
     }
 }
 
-/// A step that can be skipped.
+/// Values of `--skip`: a step of a cleanup that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SkipArg {
     /// Skip triage: crashes and hangs are left out, and not filed in groups
@@ -130,7 +130,7 @@ pub enum SkipArg {
     Subset,
 }
 
-/// What a trimmed file must keep.
+/// Values of `--trim`: what a corpus file must keep when it is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TrimArg {
     /// The coverage that it alone, or it as the smallest file, contributes to the kept files

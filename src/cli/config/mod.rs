@@ -66,9 +66,9 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
     Ok(call)
 }
 
-/// The command line as typed by the user.
+/// The command line as the user has typed it, with the words that switch flags off kept apart.
 struct Typed {
-    /// The words of the command line without those that switch a flag off.
+    /// Words of the command line, without those that switch a flag off.
     words: Vec<OsString>,
     /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,

@@ -34,18 +34,21 @@ const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 /// Converts the settings of a settings file to command-line options; holds the file's path and the
 /// command-line parsers that the settings are checked against.
 pub struct SettingsMerger<'a> {
-    /// Path of the settings file.
+    /// Path of the settings file, which error messages name.
     pub path: &'a Path,
     /// Directory of the settings file; relative paths in the file start there.
     pub folder: &'a Path,
-    /// Command-line parser (clap) of the running program: `ddfuzz` or `cargo ddfuzz`.
+    /// Command-line parser (clap) of the running program, `ddfuzz` or `cargo ddfuzz`: settings are
+    /// converted for its commands.
     pub root: &'a Command,
-    /// Command-line parser (clap) of `ddfuzz`, with all its commands.
+    /// Command-line parser (clap) of `ddfuzz`, with all its commands: settings are checked against
+    /// their options.
     pub whole: &'a Command,
 }
 
 impl SettingsMerger<'_> {
-    /// Checks all settings of the file; fails at the first that no command accepts.
+    /// Checks all settings of the file. Fails at the first that no command accepts; the error names
+    /// its line and what may be meant.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -254,7 +257,7 @@ pub const TARGET: &str = "target";
 /// Id of the argument for the program and its arguments, which stand after `--`.
 pub const PROGRAM: &str = "program";
 
-/// A setting of `ddfuzz.toml`, converted to words of a command line.
+/// Words for the command line, converted from one setting or several of `ddfuzz.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
     /// Options, each as one word; empty for a flag that is off.

@@ -227,7 +227,7 @@ impl DifferenceJob<'_> {
     }
 }
 
-/// Decides in `max` and `diff` whether a candidate fails.
+/// What decides in `max` and `diff` whether a candidate fails: a crash or an interestingness test.
 pub(super) enum FailureCriterion {
     /// A candidate fails if the program crashes on it with the same crash keys as the recorded
     /// `crash`.

@@ -49,7 +49,7 @@ struct SearchArgs {
     order: bool,
 }
 
-/// An input file with its content.
+/// An input file given on the command line, with its path and its content.
 struct Input {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -65,11 +65,11 @@ impl Input {
     }
 }
 
-/// What `max` or `diff` searches for, and in which inputs.
+/// Goal of a search of `max` or `diff`, the kind of its deltas, and its passing and failing input.
 struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The passing input; `None` is the empty input.
+    /// The input that passes; `None` stands for the empty input.
     passing: Option<Input>,
     failing: Input,
 }

@@ -13,7 +13,7 @@ const LONGEST: u64 = 4096;
 /// A reason for which a process that runs many inputs has refused runs, and how many.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
-    /// What the refused runs would have done, in a few words.
+    /// What a refused run would have done, in a few words such as `write to a file`.
     pub reason: String,
     /// Number of runs refused for this reason.
     pub runs: u64,
@@ -22,7 +22,7 @@ pub struct Refusal {
 /// The runs of a series that the way `snapshot` refused, by reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
-    /// Number of runs made.
+    /// Number of runs in the series, refused ones included.
     pub runs: u64,
     /// Whether the process that runs many inputs was given up, because it ran an input otherwise
     /// than a new process.

@@ -9,14 +9,16 @@ use crate::files::atomic;
 
 use super::page;
 
-/// Where the files of an explanation are written.
+/// Paths of the files of one explanation, `explanation.json`, `explanation.html` and
+/// `explanation.txt`, in one directory.
 pub(super) struct Files {
     folder: PathBuf,
 }
 
 impl Files {
-    /// Chooses the directory `folder`. Unless `force` is set, fails if a file there would be
-    /// overwritten that ddfuzz has not written.
+    /// Chooses the directory `folder` for the files of an explanation. Fails if it is no directory,
+    /// or if one of the files exists in it, unless ddfuzz has written the HTML page there or
+    /// `force` is set.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         if !folder.is_dir() {
             let message = format!("{} is not a directory", folder.display());
@@ -46,12 +48,13 @@ impl Files {
         ["json", "html", "txt"].map(|ending| self.folder.join(format!("explanation.{ending}")))
     }
 
-    /// Returns the path of the HTML page.
+    /// Returns the path of the explanation's HTML page, `explanation.html`.
     pub fn page(&self) -> PathBuf {
         self.folder.join("explanation.html")
     }
 
-    /// Writes all files. The page, by which a later call recognizes them, comes first.
+    /// Writes the explanation as HTML, JSON and text. The HTML page is written first, because a
+    /// later call recognizes by it that the files are ddfuzz's own.
     pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
         let [json, html, txt] = self.all();
         let text = serde_json::to_string_pretty(explanation);

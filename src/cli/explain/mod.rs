@@ -78,8 +78,8 @@ pub struct ExplainArgs {
     /// Maximum time for one explanation
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     budget_time: Duration,
-    /// Directory for explanation.json, explanation.html and explanation.txt [default: that of the
-    /// reproducer or of FAILING]
+    /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
+    /// each is written into DIR/<key> [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files of these names that ddfuzz has not written
@@ -93,7 +93,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::new(text).map_err(|error| error.to_string())
 }
 
-/// The explanations of several groups.
+/// JSON result of `ddfuzz explain` for an output directory: the explanation of each group.
 #[derive(Serialize)]
 struct Explained {
     groups: Vec<ExplainedGroup>,
@@ -205,14 +205,14 @@ impl ExplainArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the directory for the explanation of one of so many groups: that of its reproducer, or
-    /// `--out`. If there are several, each has a directory of its own in `--out`, which is made and
-    /// has the group's major key as its name.
+    /// Returns the directory for the files of a group's explanation: that of its reproducer, or the
+    /// one of `--out`. If several groups (`groups` is their number) are explained and `--out` is a
+    /// directory, creates a directory in it that is named after the group's major key.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
         let folder = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
             Some(out) if groups == 1 || !out.is_dir() => return Ok(out.clone()),
-            Some(out) => out.join(chosen.major().to_string()),
+            Some(out) => out.join(chosen.major()),
         };
         match std::fs::create_dir(&folder) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -275,9 +275,9 @@ impl ExplainArgs {
 /// Maximum time for the explanation of one group by `--explain`.
 const BUDGET: Duration = Duration::from_secs(30);
 
-/// Explains the groups of crashes in an output directory that have no explanation of their present
-/// reproducer, for `--explain`; ends early when `stop` is set. A group that cannot be explained is
-/// told, and the others go on.
+/// Explains those crash groups of an output directory whose present reproducer has no explanation
+/// yet (`--explain`); ends early when `stop` is true. For a group that cannot be explained, prints
+/// why, and continues with the others.
 pub(in crate::cli) fn explain_new(
     out: &Path,
     stop: &AtomicBool,
@@ -346,7 +346,7 @@ fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
     passed.take(LOGGED).map(|input| input.0.clone()).collect()
 }
 
-/// Splits a text at blanks; quotes keep words together.
+/// Splits a text at blanks into words; blanks in quotes do not split.
 fn words(text: &OsStr) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

@@ -1,22 +1,22 @@
-//! The page of an explanation: one HTML file that loads nothing and needs no script.
+//! Generates the HTML page of an explanation: one file that loads nothing and needs no script.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
-use crate::explain::report::{Explanation, LinkRecord, WriterRecord};
+use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
-/// CSS of this page, in addition to that of all pages.
+/// CSS of the page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Returns the HTML page of an explanation.
+/// Generates the HTML page of an explanation.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
@@ -39,7 +39,10 @@ pub fn html(it: &Explanation) -> String {
         ("points of the failing run", points.failing),
         ("points of the passing run", points.passing),
         ("points of both", points.matching),
-        ("points at which states were compared", points.used),
+        (
+            "points at which a variable was found to matter",
+            points.used,
+        ),
         ("points of no use for tests", points.skipped),
         ("tests", it.tests as usize),
     ] {
@@ -52,15 +55,18 @@ pub fn html(it: &Explanation) -> String {
 
 fn writer(link: &LinkRecord) -> String {
     match &link.writer {
-        Some(WriterRecord::Statement(place)) => match (&place.file, place.line) {
-            (Some(file), Some(line)) => {
-                format!("{} ({}:{line})", place.function, story::base(file))
-            }
-            _ => place.function.clone(),
-        },
+        Some(WriterRecord::Statement(place)) => frame(place),
+        Some(WriterRecord::Missed(place)) => format!("the passing run only: {}", frame(place)),
         Some(WriterRecord::Input) => "read from the input".to_owned(),
         Some(WriterRecord::Kernel) => "the kernel".to_owned(),
         None => "not known".to_owned(),
+    }
+}
+
+fn frame(place: &FrameRecord) -> String {
+    match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("{} ({}:{line})", place.function, story::base(file)),
+        _ => place.function.clone(),
     }
 }
 
@@ -97,7 +103,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns the HTML table of the points at which states were compared; empty without points.
+/// Returns an HTML table of the points of the two runs at which their states were compared; empty
+/// if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -131,7 +138,8 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// Number of lines that are shown before and after a marked one.
+/// Number of source lines that are shown before and after a line that is part of the chain or the
+/// place of the crash.
 const AROUND: u64 = 3;
 
 /// Returns as HTML the lines of the source around each part of the chain and around the crash.

@@ -224,7 +224,7 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
 }
 
 pub(super) struct Harness {
-    /// Absolute path of the directory with the `Cargo.toml` of the cargo-fuzz project.
+    /// Absolute path of the directory with the `Cargo.toml` of the harness's cargo-fuzz project.
     pub(super) dir: PathBuf,
     pub(super) name: OsString,
 }

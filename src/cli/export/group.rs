@@ -155,7 +155,8 @@ pub(in crate::cli) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> 
 }
 
 impl ChosenGroup {
-    /// Takes an entry of the output directory, with its group; `None` if the group cannot be read.
+    /// Returns an entry of the output directory with its group, for export; `None` if the group
+    /// cannot be read.
     pub(in crate::cli) fn of(reader: &Reader, entry: &Entry) -> Option<ChosenGroup> {
         let group = reader.group(entry.id.kind(), entry.id.major()).ok()??;
         Some(ChosenGroup {

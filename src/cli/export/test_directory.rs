@@ -28,8 +28,8 @@ pub(super) struct WrittenTests {
     to_add: Vec<String>,
 }
 
-/// State of an exported file before it is written again: missing, with the same content, written by
-/// ddfuzz with other content, or edited by the user.
+/// State of an exported file before it is written again: missing (`Nothing`), with the same
+/// content, written by ddfuzz with other content (`Ours`), or edited by the user.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -93,7 +93,8 @@ pub(super) fn files(
     Ok(written)
 }
 
-/// Test files of one crash group.
+/// Exported Rust test of one crash group: name of its module, its text, and the input if that needs
+/// a second file.
 struct GroupTest {
     module: String,
     text: String,

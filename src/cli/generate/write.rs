@@ -40,9 +40,9 @@ pub struct Sinks<'a> {
     pub delay: Duration,
 }
 
-/// Reason why an input was not written to its end.
+/// Reason why an input was not written to its end: its output file, or anything else.
 enum Broken {
-    /// The output file cannot be written.
+    /// The output file could not be written.
     File(io::Error),
     Other(Failure),
 }

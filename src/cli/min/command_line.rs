@@ -25,8 +25,8 @@ use crate::minimize::{
 };
 use crate::triage::Crash;
 
-/// Number of kinds of parts that are minimized in turn, until nothing changes: whole arguments,
-/// their characters, environment variables, the input.
+/// Number of kinds of parts of a command line that are minimized in turn: whole arguments, their
+/// characters, environment variables, and the input.
 const STEPS: usize = 4;
 
 /// The part that one minimization search works on while all others are fixed: a part of the command

@@ -24,7 +24,7 @@ use crate::minimize::{
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
-/// Minimization of one input that crashes the target, into a result file or an output directory.
+/// Minimization of an input that crashes the target: the crash, and the target that has shown it.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
     pub(super) screen: &'a MinScreen<'a>,

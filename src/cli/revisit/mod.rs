@@ -80,7 +80,7 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The sandbox in which the utilities of a study are run.
+/// The sandbox of the utilities of a study: on or off, and which features it has.
 struct StudySandbox {
     sandbox: Sandbox,
     /// Names of the sandbox features (such as Landlock) that this machine supports and the study

@@ -12,7 +12,8 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// Results of all fuzz studies (`ddfuzz revisit`) in an output directory.
+/// Results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of utilities,
+/// and the groups of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
     /// Rows of the result table, one for each utility.

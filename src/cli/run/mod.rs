@@ -199,7 +199,8 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
-/// Parses crashes, and mutates inputs if that was chosen, by the structure that most seeds have.
+/// Sets in `settings` by which structure inputs are parsed, the one that most seeds have: for
+/// minimizations, and if `mutate` allows it also for mutation.
 fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
     settings.minimizing.usual_language = usual_language(seeds.clone());
@@ -258,8 +259,9 @@ fn settings(
 }
 
 impl RunArgs {
-    /// Explains the groups of a campaign that has ended well, if `--explain` was given, and writes
-    /// its page for the last time.
+    /// Explains the groups of a campaign that has ended well if `--explain` is given, then stops
+    /// the thread that keeps its HTML page current and writes the last version. Does nothing if the
+    /// campaign has not ended well.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,

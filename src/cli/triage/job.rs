@@ -324,7 +324,8 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// Output directory that a triage fills while inputs are run.
+/// Output directory of a triage, in which crashes and the triage journal are stored while inputs
+/// are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,

@@ -38,7 +38,7 @@ pub struct Variant {
     pub trace: Option<Trace>,
 }
 
-/// State of one input file of a triage.
+/// State of one input file of a triage: not run yet, unreadable, or read.
 #[derive(Clone)]
 pub enum FileState {
     Pending,

@@ -82,26 +82,28 @@ enum EndReason {
     Rebuilt,
 }
 
-/// Runs one call of a classic campaign.
+/// State of one call of a classic campaign, and its main loop.
 struct ClassicEngine<'a> {
     session: CampaignSession<'a>,
     settings: &'a Settings,
     inputs: Inputs,
     watch: ProgramWatch,
-    /// Number of findings not stored because the disk was full until the time was over.
+    /// Number of findings that were not stored because the disk was full until the time was over.
     unstored: u64,
-    /// Runs of this call that needed their own process, by the reason.
+    /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
-    /// Why no more runs are committed; `None` while they are.
+    /// Why no more runs are committed; `None` while they are committed.
     over: Option<EndReason>,
-    /// Time in which minimization kept findings from being committed (`--minimize inline`).
+    /// Time in which minimization on this thread kept findings from being committed (`--minimize
+    /// inline`); it does not count as fuzzing time for `--until`.
     blocked: Duration,
     campaign: CampaignState<'a>,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
-    /// Entries (stored findings) to minimize next.
+    /// Entries (stored findings) to minimize next, in this order.
     queue: VecDeque<EntryId>,
-    /// Number of entries sent to the minimizing thread that it has not replied about.
+    /// Number of entries that were sent to the minimizing thread and about which it has not replied
+    /// yet.
     ordered: u64,
     /// Entries that were queued for minimization in this call.
     taken: HashSet<EntryId>,
@@ -110,13 +112,14 @@ struct ClassicEngine<'a> {
     more: BTreeSet<String>,
     /// Time that this call has spent on minimization.
     spent: Duration,
-    /// How long the call fuzzed; `None` while it fuzzes.
+    /// How long the call fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
-    /// Time for the minimization of hangs after fuzzing; `None` while it fuzzes.
+    /// Time budget for minimizing hangs and memory blow-ups after fuzzing; `None` until fuzzing has
+    /// ended.
     hangs: Option<HangBudget>,
     /// Number of entries minimized in this call since fuzzing ended.
     done: u64,
-    /// Number of entries still to minimize that are not in the queue yet.
+    /// Number of entries that are still to be minimized after fuzzing and are not in `queue` yet.
     waiting: usize,
 }
 
@@ -203,8 +206,9 @@ impl ClassicEngine<'_> {
 
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
-    /// Runs all workers and commits what they report until they have ended; returns the time spent
-    /// fuzzing.
+    /// Runs all workers and commits what they report, in the order of the runs, until they have
+    /// ended; returns the time spent fuzzing. Queued entries are minimized meanwhile, as
+    /// `--minimize` says.
     fn run_workers(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -240,8 +244,11 @@ impl ClassicEngine<'_> {
         Ok(self.fuzzing().min(time))
     }
 
-    /// Takes what a worker reports, and commits all chunks (results of 16 runs each) whose turn it
-    /// is, in the order of their runs. `None`: no worker has reported for a while.
+    /// Takes a worker's report, and commits all chunks (results of 16 runs each) whose turn it is,
+    /// in the order of their runs; `None` means that no worker has reported for a while. Also
+    /// handles the minimizing thread's replies, updates the screen, saves the state when due, and
+    /// checks whether fuzzing ends. `early`: chunks that wait for earlier ones. `cut_short` turns
+    /// true at a chunk that a stop made incomplete; no later chunk is committed.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -275,8 +282,8 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Counts the refusals of a chunk, and tells the user of a run that differed from that of a new
-    /// process.
+    /// Adds up how many runs of a chunk were left to new processes, by the reason; warns the user
+    /// if a run by `snapshot` differed from that of a new process.
     fn count_refusals(&mut self, chunk: &Chunk) {
         for (reason, count) in &chunk.refusals {
             *self.refusals.entry(*reason).or_default() += count;
@@ -370,8 +377,8 @@ impl ClassicEngine<'_> {
         Ok(self.session.with_space(|| self.campaign.save())?)
     }
 
-    /// Records that the call is complete. If a condition of `--until` ended it, the next call
-    /// counts its runs from 0 again.
+    /// Records in the checkpoint that the call is complete. If a condition of `--until` ended it,
+    /// the next call counts its runs for `--runs` from 0 again.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {
             self.campaign.checkpoint.goal = None;
@@ -400,7 +407,8 @@ impl ClassicEngine<'_> {
         new
     }
 
-    /// Queues the founders (first findings of groups) that an earlier call left to be minimized.
+    /// Queues the founders (first findings) of groups that an earlier call has not minimized, and
+    /// the next smaller inputs of its minimized groups; muted groups are left out.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.campaign.pending(variants, false)? {
@@ -427,8 +435,8 @@ impl ClassicEngine<'_> {
         Ok(false)
     }
 
-    /// Minimizes the queued entries now, or sends them to the minimizing thread, as `--minimize`
-    /// says.
+    /// Minimizes the queued entries now (`--minimize inline`), or sends them to the minimizing
+    /// thread (`--minimize worker`); otherwise does nothing.
     fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         match self.settings.when {
             When::Inline => {
@@ -498,9 +506,10 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes all groups that are left, one entry at a time, since a minimization may find
-    /// further groups by chance. Which entry is next does not depend on what an earlier call had
-    /// queued.
+    /// After fuzzing, minimizes one entry after the other until no group has any left, since a
+    /// minimization may find further groups by chance. Last, smaller inputs that minimizations have
+    /// slipped into are stored and minimized. Which entry is next does not depend on what an
+    /// earlier call had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
@@ -524,7 +533,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Shows the result of a minimization to the user; queues the entry again if the disk was full.
+    /// Shows a minimized group to the user. If the minimization failed because the disk was full,
+    /// waits for space and queues the entry again; any other failure but an interruption is an
+    /// error.
     fn take_result(
         &mut self,
         id: &EntryId,
@@ -564,15 +575,16 @@ impl ClassicEngine<'_> {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
-    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`;
-    /// run `end` is then the first that is not counted.
+    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
+    /// `end`: number of the first run that is not counted then; `None` at the start of a call.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing().saturating_sub(self.blocked);
         self.session.count_new(&self.campaign, fuzzed);
         self.end_if_reached(true, end);
     }
 
-    /// Ends the fuzzing if a condition of `--until` on the clock is met, or the program has changed.
+    /// Ends the fuzzing if a condition of `--until` on the clock is met, or the program has
+    /// changed.
     fn check_clock(&mut self) {
         self.end_if_reached(false, None);
         if self.over.is_none() && self.watch.has_changed() {
@@ -606,7 +618,8 @@ impl ClassicEngine<'_> {
         matches!(self.over, Some(EndReason::Rebuilt))
     }
 
-    /// Switches to the new build: all groups are checked, and unfinished minimizations start again.
+    /// Switches to the new build: checks all groups with it, and empties the queue, so that
+    /// unfinished minimizations start again.
     fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.watch)?;

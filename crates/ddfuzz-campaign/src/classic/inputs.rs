@@ -1,5 +1,6 @@
-//! Which input each run of a classic campaign gets: a function of the campaign's seed, the number of the
-//! run, and the user's seeds and dictionaries. A resumed campaign has to have the same ones.
+//! Which input each run of a classic campaign gets: a function of the campaign's seed, the number
+//! of the run, and the user's seeds and dictionaries. A campaign can be resumed only with the same
+//! seeds and dictionaries.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -21,9 +22,10 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Settles what the inputs of the campaign are made from: takes it from the settings, records
-    /// it in the checkpoint of a new campaign, and compares it with the checkpoint of a resumed
-    /// one. Stores the seeds in the corpus of the output directory.
+    /// Determines the greatest length, the seeds and the words from which the inputs of the
+    /// campaign are made. A new campaign takes them from the settings and records them in the
+    /// checkpoint; a resumed one must have the same, and reads missing seeds from the output
+    /// directory. Stores the seeds in the corpus of the output directory.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -103,7 +105,8 @@ impl Inputs {
     }
 }
 
-/// Reads the seeds that an earlier call has stored in the corpus.
+/// Reads all files of the corpus of the output directory, in which an earlier call has stored the
+/// seeds.
 fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     let files = lock(store).reader().corpus()?;
     let read = files.iter().map(|path| {
@@ -122,8 +125,8 @@ pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, Campaig
     max_len(asked, checkpoint.and_then(|checkpoint| checkpoint.max_len))
 }
 
-/// Returns the greatest length of inputs in bytes: `asked`, else `so_far` (that of the campaign's
-/// start), else the default. `Err` if the two differ.
+/// Returns the greatest length of inputs in bytes: `asked` by the user, else `so_far` (recorded
+/// when the campaign began), else the default. It is an error if both are given and differ.
 fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
     match (asked, so_far) {
         (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
@@ -156,8 +159,8 @@ impl fmt::Display for RunInput {
     }
 }
 
-/// Draws the input of each run of a classic campaign, as a function of its seed and the run's
-/// number.
+/// Chooses the input of each run of a classic campaign, as a function of the campaign's seed and
+/// the run's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Seed of the campaign's random numbers.
@@ -167,9 +170,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the name of the input of run `run` with these seeds: with probability 1/2 a mutated
-    /// seed, else an input of the classic generator. At first, every second run gets an unchanged
-    /// seed, until each seed was run once.
+    /// Returns the name of the input of run `run` (from 0): with probability 1/2 a mutated one of
+    /// `seeds`, else an input of the classic generator. At first, every second run gets an
+    /// unchanged seed, until each seed was run once.
     pub fn draw(&self, run: u64, seeds: &Seeds) -> RunInput {
         let count = seeds.len() as u64;
         let draw = self.bytes(run);

@@ -1,10 +1,11 @@
-//! The classic campaign: inputs of the fuzz studies' generator, for targets that report no coverage.
+//! The classic campaign: inputs of the fuzz studies' generator, for targets that report no
+//! coverage.
 //!
 //! The campaign is a function of its seed. The input of run `i` follows from the seed, `i` and the
-//! user's seeds; workers make the runs in any order, and results are *committed* in the order of `i`.
-//! The founder of a group is its lowest run; a group that only a minimization slipped into is founded by
-//! that slip and minimized last. So groups and logs depend neither on the number of workers nor on when
-//! a campaign was killed and resumed.
+//! user's seeds; workers make the runs in any order, and results are *committed* in the order of
+//! `i`. The founder of a group is its lowest run; a group that only a minimization slipped into is
+//! founded by that slip and minimized last. So groups and logs depend neither on the number of
+//! workers nor on when a campaign was killed and resumed.
 
 mod engine;
 mod inputs;

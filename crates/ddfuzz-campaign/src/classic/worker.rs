@@ -10,19 +10,21 @@ use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 pub(super) struct Chunk {
     /// Number of the chunk's first run, counted from the start of the campaign.
     pub(super) first: u64,
-    /// Number of runs that the chunk should have.
+    /// Number of runs that the worker was asked to make for the chunk.
     pub(super) planned: u64,
-    /// Number of runs made; fewer than planned only if the campaign was stopped.
+    /// Number of runs made; fewer than planned only if the worker was stopped meanwhile.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
-    /// Runs that needed their own process, since the last chunk of this worker.
+    /// Numbers of runs that the way `snapshot` left to new processes since the last chunk of this
+    /// worker, by the reason.
     pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 
-/// Number of runs in a chunk, which a worker takes and reports together.
+/// Number of runs in a chunk; a worker takes and reports a chunk at once.
 const CHUNK: u64 = 16;
 
-/// State that all worker threads of a classic campaign share.
+/// The inputs, the number of runs and the stop condition that all worker threads of a classic
+/// campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
     /// Runs with this number and higher ones are not made.
@@ -31,7 +33,7 @@ pub(super) struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Returns the first run of each chunk, from run `next` on.
+    /// Returns the number of the first run of each chunk, from run `next` on.
     pub(super) fn chunks(&self, next: u64) -> impl Iterator<Item = u64> {
         (next..self.end).step_by(CHUNK as usize)
     }
@@ -44,13 +46,14 @@ pub(super) struct Worker<'a> {
     /// Mutates seeds; `None` without seeds.
     mutation: Option<Mutation>,
     classifier: RunClassifier,
-    /// Counts of [`Executor::refusals`] that earlier chunks have reported.
+    /// The counts of [`Executor::refusals`] at the last chunk, so that each chunk reports only new
+    /// ones.
     reported_refusals: BTreeMap<RefusalReason, u64>,
 }
 
 impl Worker<'_> {
-    /// Makes the runs of the chunk that begins with number `first`; if stopped meanwhile, returns
-    /// those made, and the engine commits no later chunk.
+    /// Makes the up to 16 runs of the chunk that begins with run `first`. If the worker is stopped
+    /// meanwhile, returns the runs made so far; the engine then commits no later chunk.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
@@ -94,7 +97,8 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// Returns, by reason, the number of refusals that no chunk has reported yet.
+    /// Returns the numbers of runs that were left to new processes and that no chunk has reported
+    /// yet, by the reason.
     fn new_refusals(&mut self) -> Vec<(RefusalReason, u64)> {
         let counted = self.executor.refusals();
         let new = counted.into_iter().filter_map(|(reason, count)| {
@@ -104,9 +108,9 @@ impl Worker<'_> {
         new.collect()
     }
 
-    /// Adds to a chunk the findings of earlier runs that the executor has made again, because it
-    /// learned that they differed from runs in a new process. They count as found by the chunk's
-    /// last run.
+    /// Adds to a chunk the findings of earlier runs that the executor has repeated in new
+    /// processes, because it learned that their results were wrong. They count as found by the
+    /// chunk's last run.
     fn add_corrected(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
         for (input, run) in self.executor.corrected() {
             let what = self.classifier.judge(run.ended, &input, &*self.executor)?;
@@ -120,7 +124,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Makes the input of run `run`; returns its name and its bytes.
+    /// Rebuilds the input of run `run` of the campaign; returns its name and its bytes.
     fn make(&mut self, run: u64) -> (RunInput, Vec<u8>) {
         let Inputs { plan, seeds, .. } = &self.shared.inputs;
         let drawn = plan.draw(run, seeds);

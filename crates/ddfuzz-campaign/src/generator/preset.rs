@@ -9,8 +9,8 @@ use super::{Characters, InputName, Kind, Lines, number_from};
 /// The inputs of a published study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Preset {
-    /// The sixteen inputs of the ISSTA study: printable or all characters, with or without NUL, of 10³
-    /// to 10⁶ bytes (Hildebrandt and Zeller, 2000, section 5).
+    /// The sixteen inputs of the ISSTA study: printable or all characters, with or without NUL, of
+    /// 10³ to 10⁶ bytes (Hildebrandt and Zeller, 2000, section 5).
     Issta,
     /// A data set of the study of 2020 (github.com/dyninst/fuzz, `generate_test`).
     Of2020(DataSet, Variant),
@@ -37,12 +37,13 @@ pub enum Variant {
     /// As [`Variant::First`], with any seed.
     Second,
     /// Each input has the maximum length of its size, in bytes or in lines, except that inputs of
-    /// lines have 1000 lines in [`DataSet::Medium`] and 10 in [`DataSet::Small`]. Lines of fewer than
-    /// 100 characters, with any seed.
+    /// lines have 1000 lines in [`DataSet::Medium`] and 10 in [`DataSet::Small`]. Lines of fewer
+    /// than 100 characters, with any seed.
     Third,
 }
 
-/// `count` inputs of one kind, with lengths from `shortest` to `longest`.
+/// A part of a preset: `count` inputs of one kind, with lengths from `shortest` to `longest`, in
+/// bytes or, for inputs of lines, in lines.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -52,8 +53,8 @@ struct InputShare {
 
 /// Seeds of [`Variant::First`] are smaller than this number.
 const MODULUS: u64 = 37;
-/// Characters, and whether NUL is among them, of the options `-0`, `-a` and `-p` of `fuzz`, in the order
-/// of the data sets of 2020.
+/// Characters, and whether NUL is among them, of the options `-0`, `-a` and `-p` of `fuzz`, in the
+/// order of the data sets of 2020.
 const OPTIONS: [(Characters, bool); 3] = [
     (Characters::Bytes, true),
     (Characters::Bytes, false),
@@ -166,7 +167,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Draws names of inputs, each once.
+/// Draws names of inputs at random from the preset's seed; no name is returned twice.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,

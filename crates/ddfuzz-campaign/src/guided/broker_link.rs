@@ -1,8 +1,8 @@
 //! The link to a LibAFL broker on another host (`--join`).
 //!
-//! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and these
-//! then ignore each other's messages. So the joining side is a relay, which each of the two brokers
-//! takes for another broker that has connected.
+//! LibAFL's `connect_b2b` gives the other broker a client number that workers may have too, and
+//! these then ignore each other's messages. So the joining side is a relay, which each of the two
+//! brokers takes for another broker that has connected.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -15,22 +15,23 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::lock;
 
-/// Time that the other host's broker may take to answer.
+/// Time that a broker may take to accept a connection, and to send each of its answers in the
+/// handshake.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two attempts to reconnect.
 const RECONNECT_EVERY: Duration = Duration::from_secs(5);
-/// Greatest length of a valid message between brokers, in bytes.
+/// Greatest length of a valid message between brokers, in bytes; a longer one ends the connection.
 const MAX_MESSAGE: u32 = 1 << 30;
 /// Greatest length of a message of the handshake between brokers, in bytes.
 const MAX_HANDSHAKE: u32 = 1 << 16;
 /// Size in bytes of the length field before a message.
 const LENGTH: usize = 4;
 
-/// The connections to the other broker and to ours.
+/// The connections to the other host's broker and to ours, in this order.
 type Connections = (TcpStream, TcpStream);
 
-/// A link between two brokers, which ends when it is dropped. It is dropped with our broker, at whose
-/// port another one may listen later.
+/// A link between our broker and that of another host; dropping it closes the connections for good.
+/// It is dropped together with our broker, since another broker may later listen at the same port.
 pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
 }
@@ -51,8 +52,9 @@ impl Drop for BrokerLink {
     }
 }
 
-/// Links the broker of another host, at `other`, to ours, which listens at `port`, and reconnects
-/// them after a loss. Sends losses and reconnections to `notes`.
+/// Links the broker of another host, at `other`, to ours, which listens at `port`. A thread relays
+/// their messages, and reconnects them every 5 seconds after a loss, until the link is dropped.
+/// Sends notes about losses and reconnections to `notes`. Fails if the first connection does.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,
@@ -93,7 +95,8 @@ pub(super) fn join(
     Ok(link)
 }
 
-/// Sets the state of a link, unless it has ended. Returns true if it was set.
+/// Sets the state of a link; returns false if the link was dropped, whose state does not change any
+/// more.
 fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {
@@ -113,7 +116,8 @@ fn close((there, here): &Connections) {
     let _ = here.shutdown(Shutdown::Both);
 }
 
-/// Connects to a LibAFL broker as a broker of another host does.
+/// Connects to the LibAFL broker at `broker` and registers as the broker of another host. Fails if
+/// no LibAFL broker answers within 10 seconds, or it does not accept the connection.
 fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     let mut stream = TcpStream::connect_timeout(&broker, CALL_TIMEOUT)?;
     stream.set_read_timeout(Some(CALL_TIMEOUT))?;
@@ -131,7 +135,8 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-/// Forwards messages between two brokers in both directions until one connection is closed.
+/// Forwards messages between two brokers in both directions until one connection is closed; then
+/// closes both.
 fn relay((there, here): Connections) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];
@@ -146,16 +151,16 @@ fn relay((there, here): Connections) {
     });
 }
 
-/// Forwards whole messages, each with one write: a broker does not wait long for the rest of a
-/// message.
+/// Forwards messages from one broker to the other until reading or writing fails. Each message is
+/// written whole, since a broker does not wait long for the rest of one.
 fn forward(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
         to.write_all(&receive(from, MAX_MESSAGE)?)?;
     }
 }
 
-/// Receives a message, and returns it with its length field in front; an error if it has more than
-/// `longest` bytes. LibAFL's function panics at an incomplete message.
+/// Receives a message, and returns it with its length field of 4 bytes in front; an error if it has
+/// more than `longest` bytes or is incomplete (LibAFL's function panics then).
 fn receive(mut from: &TcpStream, longest: u32) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     from.read_exact(&mut length)?;

@@ -1,5 +1,5 @@
-//! [`Comparer`] replaces bytes of an input by the values that the target has
-//! compared them with (input-to-state, as CmpLog); [`ComparisonValues`] are the compared values.
+//! [`Comparer`] replaces bytes of an input by the values that the target has compared them with
+//! (input-to-state, as CmpLog and REDQUEEN); [`ComparisonValues`] are the compared values.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -27,25 +27,25 @@ use ddfuzz_exec::{Target, Way};
 const SHARE_DIVISOR: u32 = 8;
 /// Time that observing comparisons may take in addition to its share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(500);
-/// Most inputs whose comparisons are cached.
+/// Most inputs whose comparisons are cached; when there are more, the cache is emptied.
 const MAX_CACHED: usize = 4096;
 /// Most words that comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Logarithm (base 2) of the greatest number of operands that are replaced in one mutant.
+/// Binary logarithm of the greatest number of operands that are replaced in one mutant, which is 2.
 const STACK_POWER: usize = 1;
-/// Number of mutants for each comparison when an input is first mutated, and most mutants of one
-/// input at a time.
+/// Number of mutants that are made for each comparison of an input when the input is first mutated
+/// (later one), and greatest number of mutants of one input at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
-/// Observes once which comparisons a run on each input makes, and runs mutants in which one operand
-/// replaces the other.
+/// Observes once for each corpus entry which values a run on it compares, and runs mutants in which
+/// one operand of a comparison replaces the other.
 pub(super) struct Comparer {
     target: Target,
     way: Way,
-    /// The observer of comparisons; `None` before the first input, and for a target that cannot be
-    /// observed.
+    /// The executor that reports comparisons; `None` before the first observation, for a target
+    /// that cannot be observed, and after an observation has failed.
     observer: Option<Box<dyn Observer>>,
     observer_started: bool,
     cache: HashMap<CorpusId, Vec<CmpValues>>,
@@ -78,8 +78,9 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns the values that it compares, as far as one of them
-    /// occurs in the input; `None` if there is no time, or the target cannot be observed.
+    /// Runs the target on `input`, and returns the compared values of which one occurs in the
+    /// input; `None` if observing has used up its share of the time, or the target cannot be
+    /// observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
@@ -107,7 +108,8 @@ impl Comparer {
     }
 
     /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
-    /// a run; empty if there is no time for that, or the target cannot be observed.
+    /// a run; empty if there is no time for a run, or the target cannot be observed. A run also
+    /// adds the words that it compared to the dictionary.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
@@ -132,7 +134,8 @@ impl Comparer {
         Ok(compared.values.list)
     }
 
-    /// Runs mutants of the scheduled input in which one operand of a comparison replaces the other.
+    /// Runs mutants of the scheduled input in which one operand of a comparison replaces the other;
+    /// does nothing for an entry whose mutants hang too often, or without comparisons.
     pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -164,17 +167,17 @@ const MAX_OPERAND: usize = 32;
 pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other.
     pub values: CmpValuesMetadata,
-    /// Operands of at least two bytes of functions that compare bytes, if they do not occur in the
-    /// input. They become words of the dictionary, since an operand can be replaced only by one of
-    /// the same length.
+    /// Byte strings of at least two bytes (no integers) that the target has compared and that do
+    /// not occur in the input. They become words of the dictionary, since in the input an operand
+    /// can be replaced only by one of the same length.
     pub words: Vec<Vec<u8>>,
 }
 
 impl ComparisonValues {
-    /// Converts the comparisons of a run on `input`, in their order.
+    /// Converts the comparisons that a run on `input` has made, in their order.
     ///
-    /// Two operands of 1, 2, 4 or 8 bytes each are integers. They are recorded in their width and in
-    /// the least width that holds both, since programs compare a character as an `int`. Other
+    /// Two operands of 1, 2, 4 or 8 bytes each are integers. They are recorded in their width and
+    /// in the least width that holds both, since programs compare a character as an `int`. Other
     /// operands are byte strings, which are cut to the length of the shorter one and to 32 bytes.
     pub fn of(comparisons: &[Comparison], input: &[u8]) -> ComparisonValues {
         let mut compared = ComparisonValues::default();
@@ -230,7 +233,8 @@ impl ComparisonValues {
     }
 }
 
-/// Checks whether `width` bytes can hold an integer in little-endian order, signed or unsigned.
+/// Checks whether the first `width` bytes alone hold the value of the little-endian integer
+/// `bytes`, signed or unsigned.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;
@@ -257,7 +261,8 @@ fn is_part_of(part: &[u8], whole: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 
-/// A LibAFL mutator that replaces one operand of a random comparison by the other.
+/// A LibAFL mutator that picks a random comparison of the input's run and replaces one of its
+/// operands in the input by the other; it skips if neither operand occurs.
 pub(super) struct OperandReplace;
 
 impl Named for OperandReplace {
@@ -298,8 +303,8 @@ impl Mutator<BytesInput, State> for OperandReplace {
     }
 }
 
-/// Checks whether one of the operands occurs in `input`, so that the other can replace it. Most
-/// operands of a sanitized program are the sanitizer's, and do not occur.
+/// Checks whether one of the two operands of a comparison occurs in `input`, so that the other can
+/// replace it. Most operands of a sanitized program are the sanitizer's, and do not occur.
 pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     let pairs = replacements(values);
     pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
@@ -331,8 +336,8 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-/// Returns the first index from `from` on at which `part` occurs in `whole`, else the first index
-/// at all; `None` if there is none.
+/// Returns the index of the first occurrence of `part` in `whole` from index `from` on, else of the
+/// first one before; `None` if there is none, or `part` is empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let stands = |at: &usize| whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;

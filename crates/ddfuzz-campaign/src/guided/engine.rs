@@ -32,19 +32,21 @@ use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
 /// Longest time that the main process waits for requests before it serves LibAFL's broker.
 const POLL: Duration = Duration::from_millis(5);
-/// Name of a file that each output directory has.
+/// Name of a file that each output directory has; if it is missing, the directory was removed or
+/// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks for finished examinations of hangs when fuzzing has ended.
+/// Time between two checks whether an examination of a suspected hang is finished, after fuzzing.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Time between two lines of `stats.jsonl`.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
-/// Time that workers have to end: a run may have to time out first.
+/// Least time that workers have to end after fuzzing, since a run may have to time out first.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that workers have to end when the time of the whole call is over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that workers have to end, in runs that time out: a hang is run this often to be classified.
+/// Workers have at least this many times the wall time limit of a run to end, since classifying a
+/// hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs divided by this number and by the number of workers, so
 /// that all end at about the same time.
@@ -52,19 +54,19 @@ const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// The state of the main process of a guided campaign.
+/// State of the main process of a guided campaign during one call.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
     pub(super) state: CampaignState<'a>,
     pub(super) groups: Groups<'a>,
-    /// When the present workers were started.
+    /// When the present worker processes were started.
     launched: Instant,
-    /// Phase of the campaign: fuzzing, classifying or minimizing.
+    /// Phase that the progress shows: fuzzing, examining hangs, or minimizing.
     pub(super) phase: Phase,
-    /// When fuzzing has ended; `None` while workers fuzz.
+    /// When fuzzing ended; `None` while workers fuzz.
     pub(super) ended: Option<Instant>,
-    /// Time in which no worker fuzzed, because groups were checked with another build.
+    /// Time of this call in which no worker fuzzed, because groups were checked with another build.
     pub(super) paused: Duration,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
@@ -72,18 +74,18 @@ pub(super) struct GuidedEngine<'a> {
     saved: Instant,
     /// When the progress on the user's screen was last updated.
     drawn: Instant,
-    /// Number of runs that were granted to workers, and that these have not reported.
+    /// Number of runs that were granted to workers and that these have not reported yet.
     pub(super) outstanding: u64,
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
-    /// Time that all workers together have spent on minimization.
+    /// Time that all workers together have spent on minimization in this call.
     pub(super) minimized: Duration,
-    /// Heartbeat of the worker that has covered the most edges.
+    /// The heartbeat with the most covered edges of all heartbeats with the present build.
     pub(super) best: Heartbeat,
-    /// Number of groups of crashes when the new ones were last counted.
+    /// Number of known groups of crashes when the new ones were last counted for `--until`.
     pub(super) counted: usize,
-    /// The condition of `--until` that has ended the fuzzing; `None` if none is met.
+    /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
     /// Detects that the program was rebuilt.
     pub(super) watch: ProgramWatch,
@@ -91,9 +93,10 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) rebuilt: bool,
     /// Examines runs that may hang.
     pub(super) examiner: HangExaminer,
-    /// Verdicts about hangs with this build of the program.
+    /// All verdicts about suspected hangs with the present build of the program, oldest first.
     pub(super) judged: Vec<JudgedHang>,
-    /// Number of crashes that were not stored, because the disk was full until the time was over.
+    /// Number of crashes and suspected hangs that were not stored, because the disk was full until
+    /// the time was over.
     pub(super) unstored: u64,
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
@@ -102,9 +105,9 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
-    /// Receives notes for the user.
+    /// Receives the notes for the user that were sent to `note`.
     notes: Receiver<String>,
-    /// Sends notes for the user to the main thread.
+    /// Sends notes for the user to the main thread; other threads have clones of it.
     pub(super) note: Sender<String>,
 }
 
@@ -153,8 +156,9 @@ impl<'a> GuidedEngine<'a> {
         })
     }
 
-    /// Serves `workers` worker processes until they have ended, or their time to end is over. Calls
-    /// `network` in between, which serves LibAFL's broker.
+    /// Answers the requests of `workers` worker processes until they have ended, or their time to
+    /// end is over. Calls `network`, which serves LibAFL's broker, after each round of requests. An
+    /// error ends the fuzzing and is recorded in `failed`.
     pub(super) fn serve(
         &mut self,
         server: &mut WorkerServer,
@@ -199,7 +203,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns how long workers may take to end.
+    /// Returns how long workers may take to end after fuzzing.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
@@ -208,7 +212,8 @@ impl<'a> GuidedEngine<'a> {
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Drops the connections to workers that have not ended in time. The launcher kills them.
+    /// Drops the connections to all workers that have not ended in time, and tells the user.
+    /// LibAFL's launcher kills these workers.
     fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -217,8 +222,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Links our broker, which listens at `port`, to the broker at `other`. If that fails, ends the
-    /// campaign with the error and returns `None`.
+    /// Links our broker, which listens at `port`, to the broker of another host at `other`. If that
+    /// fails, records the error, which ends the campaign, and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -237,16 +242,17 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Records an error that ends the campaign, unless it was stopped or has failed before.
+    /// Records an error, which ends the campaign; does nothing if the call was stopped or another
+    /// error was recorded before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         if !self.session.stopped() {
             self.failed.get_or_insert(error);
         }
     }
 
-    /// Does the regular work of the main process, as far as it is due: shows the progress,
-    /// continues the examinations of hangs, saves the state, and records the best coverage of a
-    /// worker.
+    /// Does the regular work of the main process, as far as it is due: shows notes and the
+    /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
+    /// saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
@@ -278,8 +284,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// Returns an error if the output directory no longer exists: then the next stored crash would
-    /// begin a new directory, without the earlier crashes.
+    /// Checks that the output directory still exists; an error if not, since the next stored crash
+    /// would begin a new directory without the earlier crashes.
     pub(super) fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
@@ -296,7 +302,8 @@ impl<'a> GuidedEngine<'a> {
         drop(self.note.send(text));
     }
 
-    /// Checks whether the peer is a worker that fuzzes, and not the one that only minimizes.
+    /// Checks whether `role` is that of a worker that fuzzes: not of a supervisor, nor of the
+    /// worker that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
@@ -317,8 +324,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// If the program was rebuilt, checks all groups with the new build. Returns true if the
-    /// workers must start again.
+    /// If the program was rebuilt, checks all groups with the new build and forgets the coverage
+    /// and hangs of the old one. Returns true if the workers must be started again.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker may have failed to start because the program was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
@@ -347,7 +354,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(!self.is_over())
     }
 
-    /// Records which code of an unmodified program was reached, if there is anything new.
+    /// Writes to the output directory (`code.json`) which code of an unmodified program was
+    /// reached, if there is anything new.
     fn save_code(&mut self) -> Result<(), CampaignError> {
         let Minimizing { target, way, .. } = &self.settings.minimizing;
         let recorded = self.code.record(target, *way, self.groups.campaign());
@@ -365,7 +373,8 @@ impl<'a> GuidedEngine<'a> {
             .or_stopped(written.map_err(CampaignError::from), ())
     }
 
-    /// Answers a worker's heartbeat: counts the runs that it reports, and grants new ones.
+    /// Handles a worker's heartbeat: counts the runs that it reports, and returns the answer with
+    /// newly granted runs and the verdicts about hangs that the worker has not received.
     pub(super) fn order(&mut self, peer: &mut Peer, heartbeat: Heartbeat) -> Order {
         self.state.checkpoint.next += heartbeat.runs;
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
@@ -392,7 +401,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Shows the group of an entry to the user. `ended`: whether its minimization has ended.
+    /// Shows the group of an entry to the user, with the present number of its runs. `ended`: as
+    /// minimized, since its minimization has ended; else as new or smaller.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
@@ -409,7 +419,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Checks whether fuzzing has ended, so that workers make no more runs.
+    /// Checks whether fuzzing has ended, or must end now, so that workers make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -420,28 +430,29 @@ impl GuidedEngine<'_> {
             || self.left() == Some(0) && self.outstanding == 0
     }
 
-    /// Returns the number of runs that are left to make for `--runs`; `None` if it is not limited.
+    /// Returns how many runs that `--runs` asks for are not reported yet; `None` if their number is
+    /// not limited.
     pub(super) fn left(&self) -> Option<u64> {
         let checkpoint = &self.state.checkpoint;
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// Returns the time of fuzzing, without the time in which the disk was full or another build
-    /// was checked.
+    /// Returns the fuzzing time of this call so far, without the time in which the disk was full or
+    /// groups were checked with another build.
     pub(super) fn fuzzed(&self) -> Duration {
         self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// Returns the time that counts for the limit on fuzzing, including the time in which the disk
-    /// was full.
+    /// Returns the fuzzing time of this call that counts for its time limit: it includes the time
+    /// in which the disk was full, but not that in which groups were checked with another build.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.session.began);
         all.saturating_sub(self.paused)
     }
 
-    /// Checks and records whether a condition of `--until` is met, and whether the program was
-    /// rebuilt.
+    /// Updates the number of new groups, and records whether a condition of `--until` is met and
+    /// whether the program was rebuilt.
     pub(super) fn update(&mut self) {
         let elapsed = self.fuzzed();
         self.count_new(elapsed);
@@ -450,8 +461,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups for `--until`, if there are more groups than before: the check whether
-    /// a group is muted may read its files.
+    /// Counts the new groups for `--until`, if the number of groups has changed since the last
+    /// call: the check whether a group is muted may read its files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
@@ -482,7 +493,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Minimizes the groups that are left after fuzzing, and makes the summary of the call.
+    /// Ends the call after fuzzing: examines suspected hangs, minimizes the groups that are left,
+    /// saves the state, and returns the summary. If an error ended the fuzzing, only stores the
+    /// suspected hangs, saves the state, and returns the error.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // All crashes are stored; only counts may be lost.
@@ -511,8 +524,9 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Waits until all suspected hangs at new sites are examined, or the user stops; then counts or
-    /// stores the other suspected hangs without examining them.
+    /// Examines suspected hangs at new sites until none is left or the user stops; then counts the
+    /// other suspected hangs in their groups, or stores those without a known group as flaky
+    /// crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
@@ -539,8 +553,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: interrupted, by `--until` (and by which condition), by its
-    /// number of runs or by time.
+    /// Returns why this call has ended: by the user, by `--until` (then also the condition), by its
+    /// number of runs, or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -552,8 +566,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Saves the checkpoint and a line of `stats.jsonl`; waits while the disk is full, unless the user
-    /// stops. `ended`: whether the call is complete.
+    /// Saves the counts of groups and the checkpoint, and appends a line to `stats.jsonl`; waits
+    /// while the disk is full, unless the user stops. `ended`: whether the call is complete.
     fn save_state(&mut self, ended: bool) -> Result<(), CampaignError> {
         if ended && self.until.is_some() {
             // The condition is reached, so the next call begins a new count.
@@ -575,7 +589,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Minimizes the groups that are left after fuzzing, one by one, since each minimization may
-    /// find further ones.
+    /// find further ones; last, smaller inputs that minimizations have slipped into.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
@@ -633,7 +647,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes one entry in the main process, and shows the progress.
+    /// Minimizes one entry in the main process with the settings `how`, and shows the progress
+    /// meanwhile.
     fn minimize_one(&mut self, id: &EntryId, how: &Minimizing) -> Result<(), CampaignError> {
         let progress = self.progress();
         self.session.screen.progress(&progress);
@@ -643,7 +658,8 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// Numbers of the workers that were started together, by what their processes have done.
+/// The workers that were started together, each by its number, in sets by what their processes have
+/// done.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
     /// Workers whose supervisor process has connected at least once.
@@ -657,7 +673,8 @@ pub(super) struct Workers {
 /// The registry of a guided campaign's groups, which writes to the store of the main process.
 pub(super) type Groups<'a> = GroupRegistry<SharedStore<&'a Mutex<Store>>>;
 
-/// Reads the groups of the output directory, and which of them are still to be minimized.
+/// Creates the registry of the groups in the output directory, which knows the entries that are
+/// still to be minimized.
 pub(super) fn open_groups<'a>(
     store: &'a Mutex<Store>,
     campaign: &str,

@@ -1,6 +1,6 @@
 //! Evaluates inputs: [`Evaluator`] runs many at once, and passes to LibAFL those that reach
-//! something new or do not pass; [`MutationStage`] is the
-//! mutational stage of a worker, and [`Batches`] mutates an input and runs the mutants in batches.
+//! something new or do not pass; [`MutationStage`] is the mutational stage of a worker, and
+//! [`Batches`] mutates an input and runs the mutants in batches.
 
 use std::time::Instant;
 
@@ -39,9 +39,10 @@ pub(super) enum AfterHang {
 pub(super) struct Evaluated {
     /// Number of inputs that were run, from the first on.
     pub(super) runs: usize,
-    /// Indices of the inputs that hung.
+    /// Indices, in the given inputs, of those that hung.
     pub(super) hung: Vec<usize>,
-    /// Whether the remaining inputs were skipped after a hang.
+    /// Whether the remaining inputs were skipped because one hung and hangs have taken more than
+    /// their share of the time.
     pub(super) skipped: bool,
 }
 
@@ -58,14 +59,14 @@ impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    /// Returns how many of the granted runs the worker has left; 0 if it must end. Sends a
-    /// heartbeat when one is due, and waits while no runs are left.
+    /// Returns how many of the runs that the main process has granted are left; 0 if the worker
+    /// must end. Sends a heartbeat when one is due, and waits while no runs are left.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
         self.executor.heartbeat.left().map_err(fail)
     }
 
     /// Runs the first of `inputs`, as many as the main process grants, and passes those that reach
-    /// something new or do not pass to LibAFL.
+    /// something new or do not pass to LibAFL. Returns how many were run, and which hung.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.
@@ -109,8 +110,8 @@ where
         Ok(done)
     }
 
-    /// Processes earlier runs whose results have turned out to be wrong
-    /// ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)).
+    /// Processes the corrected results of earlier runs, which the executor has repeated in new
+    /// processes ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like new runs.
     fn process_corrected(&mut self) -> Result<(), Error> {
         for (bytes, run) in self.executor.executor.corrected() {
             let input = BytesInput::new(bytes);
@@ -123,8 +124,9 @@ where
         Ok(())
     }
 
-    /// Counts the last run of `input`, which was stopped as a hang, submits the input to the main
-    /// process, or runs it longer, as the known hangs say.
+    /// Handles the last run of `input`, which was stopped as a hang: as the known hangs say, counts
+    /// it in the group of its hang, submits the input to the main process, or runs the input again
+    /// within the target's full time limit.
     fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
         let stuck = self.executor.executor.stuck();
         match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
@@ -138,7 +140,9 @@ where
         }
     }
 
-    /// Sends an input whose run was stopped as a hang to the main process, to be examined.
+    /// Sends an input whose run was stopped as a hang to the main process, to be examined; with
+    /// links to other hosts, also to these. The last argument is the number of the submission, and
+    /// whether the run hangs at a new site.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -161,7 +165,7 @@ where
     }
 
     /// Runs an input that exceeded the learned time limit again within the target's full limit, if
-    /// there is time for that.
+    /// there is time for that; processes the run, or submits the input as a hang.
     fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
         let timeouts = &self.executor.timeouts;
         if !timeouts.has_time() || !timeouts.is_learned() {
@@ -182,8 +186,9 @@ where
         processed
     }
 
-    /// Applies the verdicts of the main process about hangs, and adds up runs stopped at known
-    /// hangs for the next heartbeat.
+    /// Applies the verdicts about hangs that came from the main process: inputs that do not hang
+    /// are run again within the full time limit. Adds runs that were stopped at hangs of a known
+    /// group to the counts of the next heartbeat.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
             let own = self.executor.heartbeat.main_process.own(judged.from);
@@ -198,7 +203,7 @@ where
         Ok(())
     }
 
-    /// Reports a run to LibAFL, if it did not pass or has reached something new.
+    /// Reports a run to LibAFL if it did not pass or has reached something new; else does nothing.
     fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<(), Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {
@@ -213,7 +218,8 @@ where
         self.report(input, kind)
     }
 
-    /// Reports the last run to LibAFL: its feedbacks and objective evaluate the observers.
+    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; with
+    /// links to other hosts, sends a stored crash to these.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<(), Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;
@@ -232,8 +238,8 @@ where
         Ok(())
     }
 
-    /// Reports a failed run of LibAFL's calibration, of which LibAFL only warns, to the objective,
-    /// or handles it as a hang.
+    /// Reports a failed run of LibAFL's calibration to the objective, or handles it as a hang,
+    /// since LibAFL itself only warns of it; does nothing if no run failed.
     fn report_calibration(&mut self) -> Result<(), Error> {
         let Some(ended) = self.executor.unreported() else {
             return Ok(());
@@ -248,8 +254,8 @@ where
         self.report(&input, kind)
     }
 
-    /// Sends an input that did not pass to other hosts. Their brokers forward test cases, but not
-    /// LibAFL's objectives.
+    /// Sends an input that did not pass to the linked hosts as a test case, since their brokers
+    /// forward test cases, but not LibAFL's objectives.
     fn share(&mut self, input: &BytesInput, exit_kind: ExitKind) -> Result<(), Error> {
         let config = <Manager as EventFirer<BytesInput, State>>::configuration(self.manager);
         let event = Event::NewTestcase {
@@ -267,11 +273,11 @@ where
 
 /// Most mutants of an input that are made before they are run together.
 const BATCH: usize = 128;
-/// For each mutant of a batch, this number of mutants may be discarded because they are likely to
-/// hang.
+/// At most this number of mutants for each mutant of a batch are discarded because they are likely
+/// to hang.
 const MAX_DISCARDED: usize = 3;
 
-/// How many mutants of an input are made.
+/// How many mutants of a scheduled input are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Power {
     /// As many mutants as LibAFL's power schedule computes.
@@ -284,7 +290,8 @@ pub(super) enum Power {
 pub(super) struct Batches<M> {
     mutator: M,
     power: Power,
-    /// The mutants of a batch; reused to save allocations.
+    /// Buffers for the mutants of a batch, reused to save allocations; only as many as were made
+    /// last are valid.
     mutants: Vec<BytesInput>,
     hang_rates: HangRates,
 }
@@ -305,9 +312,10 @@ impl<M> Batches<M> {
         self.power = power;
     }
 
-    /// Makes up to `count` mutants of `input`, and returns how many were kept; fewer if the mutator
-    /// has nothing to try. If `avoiding` is given, it is the corpus id of `input`, and mutants are
-    /// discarded that change the bytes where earlier mutants of this entry hung.
+    /// Makes up to `count` mutants of `input` and puts them at the front of `mutants`. Returns
+    /// their number, which is lower if the mutator has nothing to try. If `avoiding` is given, it
+    /// is the corpus id of `input`, and mutants are discarded that change the bytes where earlier
+    /// mutants of this entry hung.
     fn mutate(
         &mut self,
         state: &mut State,
@@ -341,14 +349,15 @@ impl<M> Batches<M> {
         Ok(made)
     }
 
-    /// Checks whether an entry of the corpus is not mutated now, because its mutants hang more
-    /// often than those of others.
+    /// Checks whether a corpus entry is not mutated now, because hangs take more than their share
+    /// of the time and the entry's mutants hang more often than those of others.
     pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
         self.hang_rates.rests(id, &executor.hangs)
     }
 
-    /// Returns the number of mutants to make of the scheduled input: as many as [`Power`] says, and
-    /// at least one batch while hangs take more than their share of the time (`over`).
+    /// Returns the number of mutants to make of the scheduled input: as many as [`Power`] says (if
+    /// scheduled, times the turns that resting entries have given up), and at least one batch while
+    /// hangs take more than their share of the time (`over`).
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         match self.power {
@@ -361,7 +370,8 @@ impl<M> Batches<M> {
         }
     }
 
-    /// Mutates the scheduled input, and runs the mutants in batches.
+    /// Mutates the scheduled input, and runs the mutants in batches, until all are made or the
+    /// worker must end; skips an entry whose mutants hang too often.
     pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         M: Mutator<BytesInput, State>,

@@ -1,5 +1,5 @@
-//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and [`AdaptiveTimeout`],
-//! the time limits of its runs.
+//! [`TargetExecutor`], a LibAFL executor for all our ways to execute a target, and
+//! [`AdaptiveTimeout`], the time limits of its runs.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use ddfuzz_model::files::Base64;
 
 /// Name of the observer of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Most inputs that are run in one batch.
+/// Most inputs that are run in one batch, for ways that run many at once.
 const MAX_BATCH: usize = 128;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
@@ -34,22 +34,23 @@ const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 /// A run of a batch, with the coverage that LibAFL may have to process.
 pub(super) struct NotedRun {
     pub(super) run: Run,
-    /// All coverage counters, if the run has reached something new.
+    /// All coverage counters, if the run has reached something new; else `None`.
     pub(super) counters: Option<Vec<u8>>,
 }
 
 /// A started target with LibAFL's observers. As LibAFL's [`Executor`] it runs one input;
-/// [`TargetExecutor::run_some`] runs several at once, and returns only new coverage.
+/// [`TargetExecutor::run_some`] runs several at once, and returns the coverage only of runs that
+/// reached something new.
 pub(super) struct TargetExecutor {
     pub(super) executor: Box<dyn exec::Executor>,
     observers: Observers,
     pub(super) map: Handle<Map>,
-    /// Exit status that is a crash, if there is one.
+    /// Exit status that counts as a crash; `None` if none does.
     crash_exit: Option<i32>,
     /// Observations of the last failed run, which the objective reads.
     pub(super) failed_run: FailedRunSlot,
     coverage_mode: CoverageReporting,
-    /// Number of inputs that are run at once, adapted to the time that the last ones took.
+    /// Number of inputs that are run in one batch, adapted to the time that the last batches took.
     batch: usize,
     /// Whether inputs that did not pass are sent to other hosts.
     pub(super) linked: bool,
@@ -59,7 +60,8 @@ pub(super) struct TargetExecutor {
     pub(super) hangs: KnownHangs,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
-    /// For each block of an unmodified program, whether the main process knows that it was reached.
+    /// For each block of an unmodified program, whether it was reported to the main process as
+    /// reached; `None` for an instrumented target.
     pub(super) reported_blocks: Option<Vec<bool>>,
 }
 
@@ -95,7 +97,8 @@ impl TargetExecutor {
         })
     }
 
-    /// Returns the number of inputs that [`run_some`](TargetExecutor::run_some) takes at once.
+    /// Returns the number of inputs that [`run_some`](TargetExecutor::run_some) is to be given at
+    /// once; 1 for ways that make one run at a time.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
             (Way::Harness | Way::Snapshot, Freshness::Shared) => self.batch,
@@ -103,8 +106,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Records the time that a batch of inputs took, and whether its last run was stopped as a
-    /// hang; adapts the size of batches to it.
+    /// Records that a batch of `inputs` runs took the time `time`, and whether its last run was
+    /// stopped as a hang; if not, makes later batches smaller or larger, so that each takes at most
+    /// 100 ms.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
@@ -117,18 +121,18 @@ impl TargetExecutor {
         }
     }
 
-    /// Returns how a failed run of LibAFL's calibration has ended, which no objective has received;
-    /// `None` if there was none.
+    /// Returns how the last failed run ended if no objective has read it, as after LibAFL's
+    /// calibration; `None` if there is none.
     pub(super) fn unreported(&self) -> Option<Ended> {
         self.failed_run.ended()
     }
 
-    /// Forgets the failed run of LibAFL's calibration.
+    /// Forgets the failed run that no objective has read.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
 
-    /// Sets LibAFL's observers to a run that ended in this way and covered nothing.
+    /// Sets LibAFL's observers to a run that ended as `ended` says and covered nothing.
     pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
         let (map, (end, ())) = &mut self.observers;
         map.as_mut().reset_map()?;
@@ -143,8 +147,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs `inputs` in order until a run does not return ([`exec::Executor::run_some`]). Returns
-    /// the runs made, with the coverage of those that reached something new.
+    /// Runs `inputs` in order within the learned time limit, until a run does not return
+    /// ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage of those
+    /// that reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);
@@ -165,7 +170,8 @@ impl TargetExecutor {
         Ok(noted)
     }
 
-    /// Lets the executor stop runs early that show the signature of a known hang.
+    /// Passes changed signatures of known hangs to the executor, which then stops runs early that
+    /// show one of them.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -186,7 +192,8 @@ impl TargetExecutor {
         })
     }
 
-    /// Sets LibAFL's observers to a run that ended in this way with these coverage counters.
+    /// Sets LibAFL's observers to a run that ended as `ended` says with these coverage counters. If
+    /// the run may have failed, puts its observations into `failed_run`.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -207,7 +214,8 @@ impl TargetExecutor {
         Ok(())
     }
 
-    /// Converts the end of a run to LibAFL's exit kind.
+    /// Converts how a run ended to LibAFL's exit kind: timeout, out of memory, crash (by signal, by
+    /// the exit status that counts as a crash, or by that of a Rust panic), else [`ExitKind::Ok`].
     pub(super) fn exit_kind(&self, ended: Ended) -> ExitKind {
         match ended {
             Ended::Timeout => ExitKind::Timeout,
@@ -268,7 +276,7 @@ pub(super) struct EndObserver {
 }
 
 impl EndObserver {
-    /// Makes an observer that holds no run.
+    /// Creates an observer before the first run.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -285,9 +293,11 @@ impl Named for EndObserver {
 
 impl<I, S> Observer<I, S> for EndObserver {}
 
-/// Repeating runs over the learned limit may take a worker's time divided by this number.
+/// Repeating runs that exceeded the learned time limit may take a worker's time divided by this
+/// number.
 const SHARE_DIVISOR: u32 = 5;
-/// Time that repeated runs may take in addition to their share of a worker's time.
+/// Time that repeating runs over the learned time limit may take in addition to their share of a
+/// worker's time.
 const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker's runs: the target's limit, and a shorter learned one.
@@ -298,7 +308,7 @@ const CREDIT: Duration = Duration::from_secs(3);
 /// there is time for that, else dropped.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
-    /// The target's limit, by which a run is a hang.
+    /// The target's time limit: a run that exceeds it is a hang.
     full: TimeLimit,
     /// The learned time limit of runs, at most `full`.
     pub(super) learned: TimeLimit,
@@ -307,12 +317,12 @@ pub(super) struct AdaptiveTimeout {
     /// CPU time of the runs from which the limit is learned.
     cpu: Duration,
     began: Instant,
-    /// Time that repeating runs over the learned limit has taken.
+    /// Wall time that repeating runs over the learned limit has taken.
     spent: Duration,
 }
 
 impl AdaptiveTimeout {
-    /// Makes limits that equal the target's.
+    /// Creates time limits that are both the target's, since nothing is learned yet.
     pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
         AdaptiveTimeout {
             full: limits.into(),
@@ -324,13 +334,15 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Records the CPU time of a run that passed and reached something new.
+    /// Records the CPU time of a run that passed and reached something new, to learn the limit
+    /// from.
     pub(super) fn see(&mut self, cpu: Duration) {
         self.runs += 1;
         self.cpu += cpu;
     }
 
-    /// Learns the limit from the recorded runs, if there are any.
+    /// Sets the learned limit to ten times the mean CPU time of the recorded runs, at least 50 ms
+    /// and at most the full limit; without runs nothing changes.
     pub(super) fn learn(&mut self) {
         if let Some(mean) = self.cpu.checked_div(self.runs) {
             self.learned = TimeLimit::learned(mean).at_most(self.full);

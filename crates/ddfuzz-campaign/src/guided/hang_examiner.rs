@@ -1,5 +1,5 @@
-//! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs do
-//! hang, and in which group. Each examination takes several times the time limit.
+//! [`HangExaminer`]: examines on a separate thread whether the inputs that workers submit as hangs
+//! do hang, and in which group. Each examination takes several times the time limit.
 
 use std::collections::{HashMap, VecDeque};
 use std::thread::JoinHandle;
@@ -14,17 +14,19 @@ use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// Examinations of suspected hangs may take the fuzzing's time divided by this number, in addition
-/// to those of the first hangs.
+/// Examinations of suspected hangs may take the fuzzing time of all workers divided by this number,
+/// in addition to those of the first hangs.
 const SHARE_DIVISOR: u32 = 32;
-/// Number of suspected hangs at new sites in the program that are examined in any case.
+/// This number of suspected hangs at new sites in the program are examined whatever time that
+/// takes.
 const MAX_FREE: u32 = 8;
-/// Most suspected hangs that wait to be examined; further ones are only counted, if their groups
-/// are known.
+/// Most suspected hangs that wait to be examined; while so many wait, a further one is dropped
+/// unless it hangs at a new site, and counted if its group is known.
 const MAX_WAITING: usize = 64;
-/// Most suspected hangs that wait to be examined, if they hang at a new site in the program.
+/// Most suspected hangs that wait to be examined; while so many wait, each further one is dropped,
+/// even at a new site.
 const MAX_WAITING_FIRST: usize = 1024;
-/// Most signatures of hangs whose groups are kept.
+/// Number of known signatures of hangs from which on no further ones are recorded.
 const MAX_KNOWN: usize = 1 << 20;
 
 /// An input whose run took too long at a worker.
@@ -32,7 +34,7 @@ const MAX_KNOWN: usize = 1 << 20;
 pub(super) struct SuspectedHang {
     /// Number of the worker that submitted the input, and the number that it gave the submission.
     pub(super) from: (usize, u64),
-    /// Whether the worker knew no other hang with these signatures.
+    /// Whether the hang is at a new site: no earlier hang had one of these signatures.
     pub(super) first: bool,
     pub(super) signatures: Vec<Signature>,
     pub(super) run: u64,
@@ -52,16 +54,18 @@ pub(super) struct HangExaminer {
     target: Target,
     way: Way,
     waiting: VecDeque<SuspectedHang>,
-    /// The group of each signature; `None` while a run with it is being examined.
+    /// The group of each known signature of a hang; `None` while a hang with it waits or is being
+    /// examined.
     known: HashMap<Signature, Option<(Kind, Key)>>,
-    /// Numbers of runs to be counted when the group of their signature is known.
+    /// Numbers of runs stopped as hangs, each with a signature; they are counted when the group of
+    /// the signature is known.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
     /// The suspect that the thread examines, and since when; `None` if the thread is idle.
     busy: Option<(SuspectedHang, Instant)>,
-    /// Time that examinations of suspected hangs have taken.
+    /// Wall time that examinations of suspected hangs have taken.
     spent: Duration,
-    /// Number of suspected hangs so far that had other signatures than all before them.
+    /// Number of suspected hangs at new sites so far.
     first: u32,
 }
 
@@ -73,8 +77,8 @@ struct ExaminerThread {
 }
 
 impl HangExaminer {
-    /// Makes an examiner for `target`, which is executed in the way `way`. Its thread starts with the
-    /// first suspect.
+    /// Creates an examiner for `target`, which is executed in the way `way`. Its thread starts with
+    /// the first examination.
     pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
         HangExaminer {
             target: target.clone(),
@@ -89,8 +93,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it and
-    /// returns the group in which its run is to be counted; `None` if that is not known.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it
+    /// instead and returns the group in which the caller counts its run; `None` if the group is
+    /// unknown, and the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -113,15 +118,15 @@ impl HangExaminer {
         None
     }
 
-    /// Returns the group of one of these signatures: `Some(None)` while it is being examined,
-    /// `None` if no signature is known.
+    /// Returns the group of the first of these signatures that is known: `Some(None)` while its
+    /// hang waits or is being examined; `None` if no signature is known.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// Returns the group in which runs with these signatures are to be counted; `None` if it is not
-    /// known yet: then the examiner keeps the number of runs until it is.
+    /// Returns the group in which the caller counts `runs` runs with these signatures. `None` if
+    /// the group is not known yet; the examiner then keeps their number until it is.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -130,15 +135,15 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with these signatures from the counts that wait for a group, and returns
-    /// their number.
+    /// Removes the runs with one of these signatures from the counts that wait for a group, and
+    /// returns their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns the number of suspected hangs at new sites that are not examined yet.
+    /// Returns the number of suspected hangs at new sites whose examination has not ended.
     pub(super) fn pending(&self) -> usize {
         let waiting = self.waiting.iter().filter(|suspect| suspect.first);
         let busy = self.busy.iter().filter(|(suspect, _)| suspect.first);
@@ -165,7 +170,7 @@ impl HangExaminer {
     }
 
     /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Those whose site another suspect has, but no group, are dropped.
+    /// is known. Of those at one site without a known group, only the first is returned.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -199,7 +204,8 @@ impl HangExaminer {
         done.try_recv().ok()
     }
 
-    /// Returns the finished examination of the thread, if there is one.
+    /// Returns the examination that the thread has finished, without a verdict if the thread has
+    /// panicked; `None` if none is finished.
     fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
             Ok(done) => Some(done),
@@ -216,7 +222,8 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of an examined hang for its signatures.
+    /// Records the group of an examined hang for its signatures. If it has no group, its signatures
+    /// are forgotten, so that the next suspect with them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -272,8 +279,8 @@ impl ExaminerThread {
     }
 }
 
-/// Examines whether and where an input hangs, on the examining thread. Makes the triager at the
-/// first call.
+/// Examines whether and where an input hangs. Runs on the examining thread, and creates the triager
+/// at the first call.
 fn examine(
     triager: &mut Option<Triager>,
     target: &Target,
@@ -288,7 +295,8 @@ fn examine(
 }
 
 impl GuidedEngine<'_> {
-    /// Continues the examinations of suspected hangs, and stores a finished one.
+    /// Stores the result of a finished examination of a suspected hang; if there is none, lets the
+    /// next examination begin if there is time for it.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
         let fuzzed = self.fuzzed().saturating_mul(workers);
@@ -298,8 +306,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Stores an examined hang, and records the verdict, which the workers get with their next
-    /// heartbeats.
+    /// Stores an examined hang in its group, counts the runs that waited for the group, and records
+    /// the verdict, which the workers get with their next heartbeats.
     pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
         let ExaminedHang { suspect, verdict } = examined;
         let verdict = match verdict {
@@ -330,8 +338,9 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Adds an input that does not hang to the corpus when fuzzing is over and no worker receives the
-    /// verdict any more.
+    /// Adds a suspected hang that has ended by itself to the corpus of the output directory, if it
+    /// was the first at its site and fuzzing is over, so that no worker receives the verdict any
+    /// more.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)
@@ -341,7 +350,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Counts a suspected hang that was not examined in its group, or stores it if that is unknown.
+    /// Counts the run of a suspected hang that was not examined in `group`; if `group` is `None`,
+    /// stores the input as a flaky crash.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,
@@ -353,7 +363,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Stores a suspected hang that could not be examined as a flaky crash, so that it is not lost.
+    /// Stores a suspected hang that was not examined as a flaky crash, so that it is not lost; does
+    /// nothing if the program cannot be found any more.
     fn store_unexamined(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         let minimizing = &self.settings.minimizing;
         // Without the program no record of the run can be made.
@@ -363,7 +374,10 @@ impl GuidedEngine<'_> {
                 &triager.untraced_record(Ended::Timeout),
                 suspect,
             ),
-            Err(_) => Ok(()),
+            Err(error) => {
+                self.tell(format!("a suspected hang is not stored: {error}"));
+                Ok(())
+            }
         }
     }
 

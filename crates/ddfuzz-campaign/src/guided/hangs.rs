@@ -1,10 +1,10 @@
-//! The hangs that a worker knows ([`KnownHangs`]), and how often mutants hang ([`HangRates`]), so that
-//! hangs take only a small share of its time.
+//! The hangs that a worker knows ([`KnownHangs`]), and how often mutants hang ([`HangRates`]), so
+//! that hangs take only a small share of the worker's time.
 //!
-//! A worker submits a run over its limit to the main process, which examines whether and where it
-//! hangs; the worker goes on. From then on, runs with one of its signatures are stopped early, and
-//! counted in its group once that is known. Inputs whose mutants hang often are not mutated while
-//! hangs have taken more than their share of the worker's time.
+//! A worker submits an input whose run exceeded its time limit to the main process, which examines
+//! whether and where it hangs; the worker goes on. From then on, runs with one of its signatures
+//! are stopped early, and counted in its group once that is known. Inputs whose mutants hang often
+//! are not mutated while hangs have taken more than their share of the worker's time.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -22,9 +22,9 @@ const MIN_WINDOW: Duration = Duration::from_micros(100);
 /// A run is compared with the signatures of known hangs after this many times the CPU time of most
 /// runs.
 const WINDOW_FACTOR: u32 = 4;
-/// Largest number of last runs of inputs of the corpus whose CPU times are kept.
+/// Number of CPU times that are kept, of the last runs of inputs of the corpus.
 const MAX_SEEN: usize = 256;
-/// Runs that are stopped as hangs may take a worker's time divided by this number.
+/// Runs that are stopped as hangs may take a worker's time divided by this number, and [`CREDIT`].
 const SHARE_DIVISOR: u32 = 16;
 /// Time that runs stopped as hangs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
@@ -33,17 +33,19 @@ const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
 /// Of this number of runs that were stopped at a known hang, one is submitted to the main process
 /// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
-/// Most changes of one corpus input that are recorded because mutants with them have hung.
+/// Most first changes of one corpus input that are recorded because mutants with them have hung.
 const MAX_CHANGES: usize = 256;
 /// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
 /// in this number of mutants with the same first change has hung.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants of a corpus input from which on the rate at which they hang counts.
+/// Number of mutants of a corpus input that must have been run before the rate at which they hang
+/// is compared with.
 const MIN_MUTANTS: u32 = 256;
-/// Most turns that one corpus input takes over at once from inputs that are not mutated because
-/// their mutants hang.
+/// Most turns at being mutated that one corpus input takes over at once from inputs that are not
+/// mutated because their mutants hang.
 const MAX_TURNS: usize = 15;
-/// Most sites (places in the program) of hangs that a worker keeps.
+/// Most sites (places in the program) of hangs that a worker keeps; hangs at further sites are
+/// treated like those without a signature.
 const MAX_SITES: usize = 4096;
 /// Most inputs that a worker keeps until the main process has examined them, because they reached
 /// new coverage before they were stopped as hangs.
@@ -52,15 +54,15 @@ const MAX_PENDING: usize = 64;
 /// A site (place in the program) at which runs hang, identified by their signatures.
 struct HangSite {
     state: SiteState,
-    /// Number of runs that were stopped at the site.
+    /// Number of runs that were stopped at the site so far.
     met: u64,
-    /// Number of runs at the site that are not counted in its group yet.
+    /// Number of runs stopped at the site that the main process was not told to count yet.
     runs: u64,
     /// Size in bytes of the smallest input at the site that was submitted to the main process.
     least: usize,
 }
 
-/// Whether runs at a site hang, as far as the worker knows.
+/// Whether runs at a site hang, as far as the main process has told the worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
     /// The main process has not decided yet whether runs at the site hang.
@@ -78,26 +80,28 @@ pub(super) enum HangAction {
     Submit {
         /// Number that the worker gives this submission to the main process.
         number: u64,
-        /// Whether the run hangs at a new site, so that it is examined in any case.
+        /// Whether the run hangs at a site that is new to the worker, so that it is examined before
+        /// others.
         first: bool,
     },
-    /// Runs the input again within the target's full time limit: other runs at this site have ended
-    /// by themselves.
+    /// Runs the input again within the target's full time limit, since other runs at this site have
+    /// ended by themselves.
     RunLonger,
-    /// Counts the run in the group of its site, and does nothing else with the input.
+    /// Counts the run at its site, if it has one, and does nothing else with the input.
     Count,
 }
 
-/// The hangs that a worker knows, and the time that they have taken.
+/// The hangs that a worker knows by their sites in the program, and the time that they have taken.
 pub(super) struct KnownHangs {
     sites: Vec<HangSite>,
-    /// Index of the site of each signature.
+    /// Index in `sites` of the site of each known signature.
     of: HashMap<Signature, usize>,
     /// Signatures at which runs are stopped early.
     known: HashSet<Signature>,
     /// CPU time after which a run is compared with the signatures `known`, to stop it early.
     window: Duration,
-    /// CPU times of the last runs of the corpus, a ring whose oldest is at `next`.
+    /// CPU times of the last runs of inputs of the corpus, a ring buffer whose oldest element is at
+    /// `next`.
     seen: Vec<Duration>,
     next: usize,
     /// Whether `window` or `known` has changed since the last call of `changed()`.
@@ -106,16 +110,16 @@ pub(super) struct KnownHangs {
     reached: Vec<bool>,
     /// Submitted inputs that have reached new coverage, by the number of the submission.
     pending: HashMap<u64, BytesInput>,
-    /// Number of the worker's last submission of a hang to the main process.
+    /// Number of the worker's last submission of a hang to the main process; its upper half is the
+    /// number of earlier processes of the worker.
     number: u64,
-    /// When this worker last sent the main process a hang that cannot be told from other hangs,
-    /// because its coverage counters formed no repeating signature; `None` if it never did. Such
-    /// hangs are sent every two seconds at most.
+    /// When the worker last submitted a hang without a usable signature, which cannot be told from
+    /// other hangs; `None` if it never did. Such hangs are submitted every two seconds at most.
     last_indistinct: Option<Instant>,
     began: Instant,
-    /// Time that stopped runs have taken.
+    /// Time that runs which were stopped as hangs have taken.
     spent: Duration,
-    /// Number of stopped runs.
+    /// Number of runs that were stopped as hangs.
     stopped: u32,
     /// Time that all runs of the worker have taken.
     ran: Duration,
@@ -124,8 +128,8 @@ pub(super) struct KnownHangs {
 }
 
 impl KnownHangs {
-    /// Creates an empty registry of hangs. `before`: how many earlier processes of this worker have
-    /// crashed.
+    /// Creates the empty state of a worker. `before`: how many earlier processes of this worker
+    /// have crashed; it keeps the numbers of submissions apart.
     pub(super) fn new(before: u32) -> KnownHangs {
         KnownHangs {
             sites: Vec::new(),
@@ -157,8 +161,9 @@ impl KnownHangs {
         self.next = (self.next + 1) % MAX_SEEN;
     }
 
-    /// Learns the time after which a run is compared with the known hangs: several times what nine of
-    /// ten recorded runs took. `limit`: the CPU time limit of a run.
+    /// Sets the CPU time after which a run is compared with the known hangs: four times what nine
+    /// of ten recorded runs took at most, within 0.1 ms and a quarter of `limit` (the CPU time
+    /// limit of a run). Without recorded runs nothing changes.
     pub(super) fn learn_window(&mut self, limit: Duration) {
         let mut seen = self.seen.clone();
         if seen.is_empty() {
@@ -180,8 +185,8 @@ impl KnownHangs {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Decides what the worker does with a run that took too long. `size`: size of its input in
-    /// bytes.
+    /// Decides what the worker does with a run that took too long, and counts it at its site; a new
+    /// site is recorded. `stuck`: the signatures of the run. `size`: size of its input in bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
@@ -228,13 +233,14 @@ impl KnownHangs {
         HangAction::Submit { number, first }
     }
 
-    /// Returns the number of the next submission of a hang to the main process.
+    /// Returns a new number, for the next submission of a hang to the main process.
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
-    /// Assigns signatures of runs to the site at index `at`, unless they have a site already.
+    /// Assigns signatures to the site at index `at`, except those that belong to another site
+    /// already. Runs are stopped early at them unless runs at the site end by themselves.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -247,8 +253,9 @@ impl KnownHangs {
         }
     }
 
-    /// Keeps an input that was submitted to the main process until the verdict arrives, if its run
-    /// has covered what no stopped run has covered and fewer than `MAX_PENDING` inputs are kept.
+    /// Keeps an input that was submitted under the number `number` until the verdict about it
+    /// arrives, if its run has covered what no stopped run had covered before and fewer than
+    /// `MAX_PENDING` inputs are kept.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -263,9 +270,9 @@ impl KnownHangs {
         }
     }
 
-    /// Applies a verdict of the main process on a hang. `own`: the number of the submission, if
-    /// this worker has made it. Returns the input if it does not hang and was kept for its new
-    /// coverage.
+    /// Applies a verdict of the main process about a submitted hang. `own`: the number of the
+    /// submission if this worker made it, else `None`. Returns the input if it does not hang and
+    /// was kept for its new coverage.
     pub(super) fn apply(&mut self, judged: &JudgedHang, own: Option<u64>) -> Option<BytesInput> {
         let input = own.and_then(|number| self.pending.remove(&number));
         let state = match judged.verdict {
@@ -299,8 +306,8 @@ impl KnownHangs {
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Returns, for each site with a known group, the group and the number of runs stopped there
-    /// that were not returned before.
+    /// Returns the group of each site that has one, and the number of runs stopped there since the
+    /// last call; sites without such runs are left out.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
         let named = sites.filter_map(|site| match site.state {
@@ -312,8 +319,8 @@ impl KnownHangs {
         named.collect()
     }
 
-    /// Returns, for each site without a verdict, its signatures and the number of runs stopped
-    /// there that were not returned before.
+    /// Returns the signatures of each site without a verdict, and the number of runs stopped there
+    /// that were not returned before; sites without such runs are left out.
     pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let sites = self.sites.iter_mut().enumerate();
         let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
@@ -328,7 +335,7 @@ impl KnownHangs {
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
 
-    /// Records how many runs a batch had and how long they took. `stopped`: whether the last run
+    /// Records that a batch of `runs` runs took the time `time`. `stopped`: whether its last run
     /// was stopped as a hang.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
@@ -340,20 +347,21 @@ impl KnownHangs {
         }
     }
 
-    /// Returns the mean time of the worker's runs that were not stopped.
+    /// Returns the mean wall time of the worker's runs that were not stopped as hangs; 0 without
+    /// such runs.
     fn mean_pass(&self) -> Duration {
         let runs = self.runs.saturating_sub(u64::from(self.stopped));
         let time = self.ran.saturating_sub(self.spent).as_nanos() as u64;
         Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
     }
 
-    /// Checks whether hangs have taken more than their share of the worker's time.
+    /// Checks whether runs stopped as hangs have taken more than their share of the worker's time.
     pub(super) fn are_over_share(&self) -> bool {
         self.spent > self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Returns the share of the running time that hanging mutants take if `hung` of `runs` mutants
-    /// hang; from 0 to 1.
+    /// Returns which share of the running time of `runs` mutants the `hung` hanging ones of them
+    /// take, from 0 to 1; computed from the mean times of stopped and other runs.
     fn hang_share(&self, runs: u32, hung: u32) -> f64 {
         let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
         let hanging = f64::from(hung) * stopped;
@@ -381,13 +389,13 @@ pub(super) struct HangRates {
 struct MutantCounts {
     runs: u32,
     hung: u32,
-    /// By first change, for changes with which a mutant has hung: number of mutants, and number of
-    /// those that hung.
+    /// Changes with which a mutant has hung: how many mutants had each as their first change, and
+    /// how many of those hung.
     changes: HashMap<Change, (u32, u32)>,
 }
 
-/// The first change of a mutant: index of the first different byte, and the byte; `None` if the
-/// mutant ends there.
+/// The first change of a mutant: index of the first byte that differs from the corpus entry, and
+/// the mutant's byte there; `None` if the mutant ends there.
 type Change = (usize, Option<u8>);
 
 fn change(input: &[u8], mutant: &[u8]) -> Change {
@@ -400,8 +408,8 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl HangRates {
-    /// Counts the mutants of a corpus entry that were run, and those that hung. `hung`: indices of
-    /// those that hung.
+    /// Counts `mutants`, which were run, for the corpus entry with this id and content. `hung`:
+    /// indices of the mutants that hung.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -428,16 +436,17 @@ impl HangRates {
         }
     }
 
-    /// Checks whether a mutant is likely to hang, because many mutants with the same first change
-    /// have.
+    /// Checks whether a mutant of the corpus entry `id` is likely to hang: a quarter or more of the
+    /// entry's mutants with the same first change did.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
         met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Checks whether a corpus entry is not mutated now: hangs take more than their share of the
-    /// time, and mutants of other entries hang less often.
+    /// Checks whether a corpus entry is not mutated now: hangs have taken more than their share of
+    /// the time, and mutants of other entries hang less often. If so, counts the turn that the
+    /// entry gives up.
     pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;
@@ -454,8 +463,8 @@ impl HangRates {
         rests
     }
 
-    /// Returns how many turns at being mutated an entry gets at once: its own, and some that
-    /// entries whose mutants hang have given up.
+    /// Returns how many turns at being mutated an entry gets at once: one, and up to 15 that other
+    /// entries have given up because their mutants hang.
     pub(super) fn turns(&mut self) -> usize {
         1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }

@@ -1,6 +1,6 @@
 //! The messages between the main process and its workers, and a worker's end of the connection:
-//! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame of
-//! a JSON head and a body of bytes.
+//! [`MainProcess`], a crash sink that sends requests, and [`HeartbeatTimer`]. A message is a frame
+//! of a JSON head and a body of bytes.
 
 use std::{
     collections::HashMap,
@@ -22,13 +22,13 @@ use ddfuzz_triage::{Crash, Key};
 /// Largest head or body of a valid message, in bytes.
 const MAX_LEN: u32 = 1 << 30;
 
-/// The requests of a worker. The body of the message is the input or the reproducer, if the request
-/// has one.
+/// The requests of a worker or its supervisor to the main process. The body of the message is the
+/// input or the reproducer, if the request has one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// First message of a supervisor: the number of the worker that it starts.
+    /// First message of a supervisor: the number of the worker that it starts. No answer.
     Supervisor { worker: usize },
-    /// First message of a worker: its number.
+    /// First message of a worker: its number. No answer.
     Worker { worker: usize },
     /// Asks for the keys of which inputs are stored ([`CrashSink::known`]).
     Known,
@@ -62,12 +62,13 @@ pub(super) enum Request {
         signatures: Vec<Signature>,
         runs: u64,
     },
-    /// Stores an input in the corpus of the output directory.
+    /// Stores the body, an input, in the corpus of the output directory. No answer.
     AddToCorpus,
-    /// Reports blocks of an unmodified program that the worker's runs have reached. The body has
-    /// their numbers.
+    /// Reports blocks of an unmodified program that the worker's runs have reached; the body has
+    /// their numbers, as little-endian 32-bit integers. No answer.
     Reached,
-    /// Submits an input whose run took too long, to be examined whether it hangs.
+    /// Submits an input whose run took too long, to be examined whether it hangs. No answer; the
+    /// verdict comes with an [`Order`].
     Hang {
         /// Number that the worker gives this submission.
         number: u64,
@@ -79,16 +80,16 @@ pub(super) enum Request {
     },
     /// Reports the status of the worker, and asks for an [`Order`].
     Heartbeat(Heartbeat),
-    /// Shows a text to the user.
+    /// Shows a text to the user. No answer.
     Note(String),
-    /// Reports why the worker cannot continue.
+    /// Reports why the worker cannot continue, which ends the campaign. No answer.
     Failed(String),
 }
 
 /// The status that a worker reports to the main process several times a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Heartbeat {
-    /// Number of runs since the last heartbeat.
+    /// Number of runs that the worker has made since its last heartbeat.
     pub(super) runs: u64,
     /// Number of inputs in the worker's corpus.
     pub(super) corpus: u64,
@@ -98,7 +99,7 @@ pub(super) struct Heartbeat {
     pub(super) edges_of: u64,
     /// Number of covered edges whose counts change when an input is run again.
     pub(super) unstable: u64,
-    /// Time in microseconds that the worker has minimized since the last heartbeat.
+    /// Time in microseconds that the worker has spent on minimization since its last heartbeat.
     pub(super) minimized_us: u64,
 }
 
@@ -109,14 +110,16 @@ pub(super) struct Order {
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
-    /// Verdicts of the main process about hangs since the last heartbeat.
+    /// Verdicts of the main process about suspected hangs of all workers since the worker's last
+    /// heartbeat.
     pub(super) judged: Vec<JudgedHang>,
 }
 
 /// The verdict of the main process about an input that a worker submitted as a hang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JudgedHang {
-    /// Number of the worker that submitted the input, and the number that it gave the submission.
+    /// Number of the worker that submitted the input, and the number that this worker gave the
+    /// submission.
     pub(super) from: (usize, u64),
     pub(super) signatures: Vec<Signature>,
     /// Size of the input in bytes.
@@ -129,13 +132,13 @@ pub(super) struct JudgedHang {
 pub(super) enum HangVerdict {
     /// The input hangs, or fails in another way, and belongs to this group.
     Of(Kind, Key),
-    /// The run ends by itself.
+    /// The run ends by itself within the full time limit.
     Ends,
     /// Whether the input hangs is unknown, because the target could not be run.
     Unknown,
 }
 
-/// The answers of the main process to requests of workers.
+/// The answers of the main process to those requests of workers that have one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done,
@@ -156,7 +159,8 @@ pub(super) enum Reply {
     },
 }
 
-/// Sends a message with the head `head`, as JSON, and the bytes `body`.
+/// Sends a message: the lengths of head and body in 4 bytes each, the head `head` as JSON, and the
+/// bytes `body`.
 pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) -> io::Result<()> {
     let head = serde_json::to_vec(head)?;
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| ErrorKind::InvalidInput);
@@ -168,7 +172,8 @@ pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) 
     stream.write_all(&frame)
 }
 
-/// Waits for a message, and returns its head and its body.
+/// Waits for a message, and returns its parsed head and its body. An error if the connection ends
+/// before the message does, a part is longer than [`MAX_LEN`], or the head cannot be parsed.
 pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<(T, Vec<u8>)> {
     let mut lengths = [0; 8];
     stream.read_exact(&mut lengths)?;
@@ -195,12 +200,13 @@ pub(super) struct MainProcess {
     stream: Arc<Mutex<UnixStream>>,
     /// Number of this worker.
     worker: usize,
-    /// Number of runs by group that are not reported yet.
+    /// Numbers of runs that ended in known groups, by group; the next heartbeat reports them.
     counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
 impl MainProcess {
-    /// Connects to the main process at the socket `socket`, as worker number `worker`.
+    /// Connects to the main process at the socket `socket` as worker number `worker`, and sends
+    /// this number. `root` is the output directory, which the worker only reads.
     pub(super) fn connect(
         socket: &Path,
         root: &Path,
@@ -219,7 +225,7 @@ impl MainProcess {
     }
 
     /// Returns the number of a hang's submission if this worker has made it; `None` if another
-    /// worker has.
+    /// worker has. The argument is the worker's number and that of the submission.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
@@ -229,7 +235,8 @@ impl MainProcess {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
 
-    /// Sends a request to the main process and waits for the answer.
+    /// Sends a request to the main process and waits for its answer; [`Reply::Failed`] becomes an
+    /// error.
     fn ask(&self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let mut line = lock(&self.stream);
         let answer = send(&mut line, request, body).and_then(|()| receive(&mut line));
@@ -252,13 +259,13 @@ impl MainProcess {
         }
     }
 
-    /// Returns the error for an answer of the wrong type.
+    /// Returns the error for an answer of the main process that does not fit the request.
     fn wrong_answer(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Sends the counts of runs in known groups and the worker's status; returns the main process's
-    /// answer.
+    /// Sends the counts of runs in known groups, and then the worker's status; returns the main
+    /// process's answer to the status.
     pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
             self.ask_done(&Request::Count { kind, major, runs }, &[])?;
@@ -270,7 +277,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error of a connection that the main process has closed.
+/// Returns the error that the main process cannot be reached, so that the output directory cannot
+/// be written.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
@@ -307,7 +315,7 @@ impl StoreWriter for MainProcess {
     }
 
     /// Asks the main process to write the script that reproduces the crash of an entry. `_target`
-    /// is not sent, since the main process knows the target.
+    /// is not sent, since the main process knows the target of the campaign.
     fn write_reproduce(&mut self, id: &EntryId, _target: &Target) -> Result<(), StoreError> {
         self.ask_done(&Request::WriteReproduce { id: id.clone() }, &[])
     }
@@ -371,14 +379,16 @@ const HEARTBEAT_EVERY: Duration = Duration::from_millis(100);
 /// Pause of a worker that is granted no runs, while other workers finish theirs.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// Sends the heartbeats of a worker when they are due.
+/// Sends the heartbeats of a worker when they are due, and holds the number of runs that the worker
+/// may make.
 pub(super) struct HeartbeatTimer {
     pub(super) main_process: MainProcess,
     order: Order,
     last: Instant,
     /// Number of runs that the worker has made since the last heartbeat.
     pub(super) runs: u64,
-    /// Verdicts about hangs that are not applied yet.
+    /// Verdicts about hangs that were received and not taken by [`HeartbeatTimer::take_judged`]
+    /// yet.
     judged: Vec<JudgedHang>,
     /// The values of the next heartbeat, except the number of runs.
     pub(super) status: Heartbeat,
@@ -421,7 +431,7 @@ impl HeartbeatTimer {
         std::mem::take(&mut self.judged)
     }
 
-    /// Sends a heartbeat now.
+    /// Sends a heartbeat now, and takes the granted runs and the verdicts from the answer.
     pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
         let heartbeat = Heartbeat {
             runs: self.runs,

@@ -2,7 +2,7 @@
 //!
 //! Workers are processes of LibAFL's [`Launcher`]; each is a LibAFL fuzzer with our executor. They
 //! exchange inputs with new coverage by LLMP. The main process is their broker, and writes the
-//! output directory: workers send it their crashes through a socket ([`server`]).
+//! output directory: workers send it the crashes that they find through a socket ([`server`]).
 
 mod broker_link;
 mod compare;
@@ -48,11 +48,12 @@ use process::{Parent, UnlinkedShMem};
 use server::WorkerServer;
 use worker::{Manager, State, WorkerSettings};
 
-/// Tag of the last message of a LibAFL broker, which LibAFL does not export.
+/// Tag of the last message of a LibAFL broker, by which its clients end; LibAFL does not export it.
 const EXITING: Tag = Tag(0x013c_5171);
 
 /// Runs one call of the guided campaign whose output directory is `store`, on a target that reports
-/// its coverage. When `stop` turns true, saves the state and ends.
+/// its coverage, and starts the workers again whenever the program is rebuilt. When `stop` turns
+/// true, saves the state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; earlier crashes stay
@@ -101,7 +102,8 @@ pub fn run(
     }
 }
 
-/// Starts the worker processes and serves them until they have ended.
+/// Starts the worker processes and LibAFL's broker, and serves them until the workers have ended.
+/// In the forked workers it does not return.
 fn launch(
     brief: &WorkerSettings<'_>,
     server: &mut WorkerServer,
@@ -163,7 +165,8 @@ fn launch(
     launched.map_err(network)
 }
 
-/// Returns the processors on which the workers begin, one each as far as there are enough.
+/// Returns the processors on which LibAFL starts the workers: one for each worker, or all if there
+/// are fewer than workers.
 fn cores(workers: usize) -> Result<Cores, CampaignError> {
     let mut cores = Cores::all().map_err(network)?;
     let some = workers.min(cores.ids.len());
@@ -171,8 +174,8 @@ fn cores(workers: usize) -> Result<Cores, CampaignError> {
     Ok(cores)
 }
 
-/// Listens for workers and brokers on the loopback interface only: LLMP has no authentication.
-/// Returns the listener and its port.
+/// Listens for workers and brokers at `port` (0: any free port), on the loopback interface only,
+/// since LLMP has no authentication. Returns the listener and its port.
 fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let bound = listener.and_then(|listener| {

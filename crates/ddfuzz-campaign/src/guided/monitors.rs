@@ -22,7 +22,7 @@ use crate::settings::Monitoring;
 
 /// Time that an HTTP client has to send its request, and to read the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most bytes that are read of a request head.
+/// Most bytes that are read of the head of an HTTP request.
 const LONGEST_REQUEST: usize = 8192;
 
 /// A LibAFL monitor that serves StatsD and Prometheus as the settings say.
@@ -32,7 +32,8 @@ pub(super) struct Monitors {
 }
 
 impl Monitors {
-    /// Opens the socket for StatsD and the port for Prometheus.
+    /// Opens the socket for StatsD and the port for Prometheus, as far as the settings name them;
+    /// fails if one cannot be opened.
     pub(super) fn new(wanted: &Monitoring) -> Result<Monitors, CampaignError> {
         let socket = |to: SocketAddr| {
             let any = SocketAddr::from(match to {
@@ -78,7 +79,8 @@ impl Monitor for Monitors {
     }
 }
 
-/// Returns the gauges that are sent to StatsD: LibAFL's names, and the values.
+/// Returns the gauges that are sent to StatsD, each with LibAFL's name and its value; those without
+/// a value are left out.
 fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     let global = stats.global_stats();
     let mut gauges = vec![
@@ -140,7 +142,7 @@ fn page(stats: &mut ClientStatsManager) -> String {
     page + &custom
 }
 
-/// The names of the metrics on the page for Prometheus, and their help texts.
+/// The metrics on the page for Prometheus, each with its name and help text.
 const METRICS: [(&str, &str); 6] = [
     ("corpus_count", "Inputs in the corpus"),
     ("objective_count", "Crashing inputs that were found"),
@@ -163,8 +165,8 @@ fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     ]
 }
 
-/// Returns the lines of the metric `custom_stat` for one client. Ratios are percentages; the ratio
-/// of edges is shown as two counts too.
+/// Returns the lines of the metric `custom_stat` for one client, in the order of their names.
+/// Ratios are percentages; that of edges is also shown as two counts. Texts are left out.
 fn custom_stats<'a>(
     client: &str,
     stats: impl Iterator<Item = (&'a std::borrow::Cow<'static, str>, &'a UserStatsValue)>,
@@ -201,7 +203,7 @@ struct Prometheus {
 }
 
 impl Prometheus {
-    /// Updates the metrics page; the first call starts the thread that serves it.
+    /// Replaces the metrics page; the first call starts the thread that serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
         let Some(listener) = self.listener.take() else {

@@ -21,10 +21,10 @@ const MAX_EARLY_CRASHES: u32 = 5;
 const EARLY: Duration = Duration::from_secs(60);
 /// Greatest delay with which the kernel may wake a worker (timer slack), in nanoseconds.
 const TIMER_SLACK: u64 = 1_000;
-/// Pause before a worker is restarted.
+/// Pause after a crash of a worker before it is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The main process, as its forked children need to know it.
+/// Process id and processors of the main process, for its forked children.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pid: Pid,
@@ -33,7 +33,7 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Records the current process as the main process.
+    /// Records the id and the processors of the current process, which is the main process.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),
@@ -47,12 +47,12 @@ impl Parent {
     }
 }
 
-/// Makes a forked child of the main process the supervisor of worker number `worker`. Returns only
-/// in the worker process, which the supervisor forks again after each crash: the number of earlier
-/// worker processes. The supervisor exits when the worker exits with status 0, or after
-/// `MAX_EARLY_CRASHES` early crashes in a row.
+/// Makes this process, a forked child of the main process, the supervisor of worker number
+/// `worker`: it forks the worker process, and forks it again after each crash. Returns only in the
+/// worker process, with the number of earlier worker processes. The supervisor exits when the
+/// worker exits with status 0, or after `MAX_EARLY_CRASHES` early crashes in a row.
 ///
-/// The supervisor keeps a separate connection to `socket`, which tells the main process that it
+/// The supervisor keeps a separate connection to `socket`, by which the main process knows that it
 /// runs.
 pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io::Result<u32> {
     die_with(parent.pid)?;
@@ -89,8 +89,8 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
     exit(70)
 }
 
-/// Ends this process without cleaning up: temporary files and directories belong to the main
-/// process.
+/// Ends this process with the exit status `status` and without cleaning up, since temporary files
+/// and directories belong to the main process.
 pub(super) fn exit(status: i32) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(status) }
@@ -105,9 +105,10 @@ fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the process group of the main process, so that only that receives Ctrl-C and ends its
-/// workers. SIGINT kills this process: LibAFL's launcher sends it to workers that do not end. SIGTERM
-/// is ignored, since a service manager sends it to all processes at once.
+/// Leaves the process group of the main process, so that only the main process receives Ctrl-C; it
+/// ends its workers itself. SIGINT kills this process: LibAFL's launcher sends it to workers that
+/// do not end. SIGTERM has no effect (the inherited handler only sets a flag), since a service
+/// manager sends it to all processes at once.
 fn leave_terminal() -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // SAFETY: the default action runs no code of ours.
@@ -115,7 +116,8 @@ fn leave_terminal() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all files of the main process: its lock, its targets' connections and its terminal.
+/// Closes all inherited files of the main process, such as its lock and its connections to targets,
+/// and replaces stdin, stdout and stderr by `/dev/null`.
 fn leave_files() -> io::Result<()> {
     // SAFETY: nothing in this process uses a file of the main process from here on.
     unsafe {
@@ -135,9 +137,9 @@ fn leave_files() -> io::Result<()> {
     Ok(())
 }
 
-/// A provider of System V shared memory segments that are marked for removal when they are made.
-/// Linux lets processes attach such a segment while another holds it, and removes it with the last
-/// of these processes, even if they are killed.
+/// A LibAFL provider of System V shared memory segments that are marked for removal when they are
+/// made. Linux lets processes attach such a segment while another holds it, and removes it with the
+/// last of these processes, even if they are killed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnlinkedShMem {
     segments: UnixShMemProvider,

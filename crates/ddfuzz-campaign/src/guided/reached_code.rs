@@ -8,15 +8,17 @@ use ddfuzz_exec::{CodeFunction, CoveredCode, ExecError, Freshness, Target, Way, 
 use ddfuzz_store::{CodeCoverage, FileCoverage, UnreachedFunction};
 use ddfuzz_triage::demangle;
 
-/// Time between two records: one names all functions that were not reached.
+/// Least time between two records of the reached code; each names all functions that were not
+/// reached, so it is long.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
-/// The blocks that the workers have reported.
+/// The blocks of an unmodified program that the workers have reported as reached in this call.
 pub(super) struct ReachedCode {
     reached: BTreeSet<u32>,
     is_unsaved: bool,
     saved: Instant,
-    /// The code and its functions, once they were asked for.
+    /// The target's code and its functions, from which records are made; `None` before the first
+    /// record, and if runs report no blocks.
     code: Option<(CoveredCode, Vec<CodeFunction>)>,
 }
 
@@ -31,14 +33,15 @@ impl Default for ReachedCode {
     }
 }
 
-/// Converts numbers of blocks to the bytes of a message.
+/// Converts numbers of blocks to the body of a message (`Request::Reached`): little-endian 32-bit
+/// integers.
 pub(super) fn to_bytes(blocks: impl Iterator<Item = usize>) -> Vec<u8> {
     let numbers = blocks.filter_map(|block| u32::try_from(block).ok());
     numbers.flat_map(u32::to_le_bytes).collect()
 }
 
 impl ReachedCode {
-    /// Adds the blocks of a worker's message.
+    /// Adds the blocks that the body of a worker's message names.
     pub(super) fn add(&mut self, message: &[u8]) {
         for number in message.chunks_exact(4) {
             let number = number.try_into().map_or(0, u32::from_le_bytes);
@@ -46,13 +49,14 @@ impl ReachedCode {
         }
     }
 
-    /// Whether the time has come for another record.
+    /// Checks whether 30 seconds have passed since the last record.
     pub(super) fn is_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }
 
-    /// Makes the record of the campaign with this id, if there is anything new. Starts the target
-    /// once to learn what its code is.
+    /// Returns a record of the reached code for the campaign with the id `campaign`; `None` if no
+    /// block is new since the last record, or runs report no blocks. The first call starts the
+    /// target once to learn its code.
     pub(super) fn record(
         &mut self,
         target: &Target,

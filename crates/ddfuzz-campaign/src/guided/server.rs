@@ -25,7 +25,7 @@ use ddfuzz_store::report::size;
 use ddfuzz_store::{EntryId, Kind, StoreError};
 use ddfuzz_triage::Key;
 
-/// Time that a worker may take to send or receive one message.
+/// Time that a worker may take to send or receive one message; then its connection is closed.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The role of a connected process. Workers are numbered from 1.
@@ -44,11 +44,12 @@ pub(super) struct Peer {
     pub(super) role: Role,
     /// Number of runs that were granted to the worker and that it has not reported.
     pub(super) granted: u64,
-    /// Entries that the worker is minimizing.
+    /// Entries that the worker has claimed, to minimize them.
     pub(super) claimed: Vec<EntryId>,
     /// The worker's last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// Number of verdicts about hangs that the main process has sent to the worker.
+    /// Number of verdicts about hangs, the oldest ones, that the main process has sent to the
+    /// worker.
     pub(super) judged: usize,
 }
 
@@ -57,12 +58,13 @@ pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
     pub(super) peers: Vec<Peer>,
-    /// The directory of the socket, which is removed with its last user or by the next ddfuzz.
+    /// The directory of the socket, which is removed when nobody uses it any more, or by the next
+    /// ddfuzz.
     _folder: Arc<PrivateDir>,
 }
 
 impl WorkerServer {
-    /// Opens a socket to which no other user can connect.
+    /// Opens a socket in a new directory, to which no other user can connect.
     pub(super) fn open() -> Result<WorkerServer, CampaignError> {
         let folder = PrivateDir::get()?;
         let socket = folder.fresh("hub");
@@ -89,8 +91,8 @@ impl WorkerServer {
         &self.socket
     }
 
-    /// Answers one request of each worker or supervisor that has sent one, and accepts new
-    /// connections; waits for at most `time` if there are none.
+    /// Answers one request of each worker or supervisor that has sent one, removes closed
+    /// connections, and accepts new ones; waits at most `time` if there is nothing to do.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -141,7 +143,8 @@ impl WorkerServer {
 }
 
 impl GuidedEngine<'_> {
-    /// Receives one request of a worker or supervisor, and answers it.
+    /// Receives one request of a worker or supervisor, and answers it if it has an answer. An error
+    /// means that the connection is lost.
     fn serve_peer(&mut self, peer: &mut Peer) -> io::Result<()> {
         let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
         match self.answer(peer, request, body) {
@@ -150,8 +153,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Carries out a request and returns the answer. While the disk is full, the worker waits for
-    /// it.
+    /// Carries out a request and returns the answer. While the disk is full, repeats this until
+    /// there is space, so that the worker and the main process wait; an error if the user stops or
+    /// the time is over.
     fn respond_when_space(
         &mut self,
         peer: &mut Peer,
@@ -235,7 +239,8 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Stores an input in the corpus, unless another worker has sent the same.
+    /// Stores an input in the corpus of the output directory, and counts it unless it is there
+    /// already.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
         let mut store = lock(self.session.store);
         let is_new = !store.reader().has_in_corpus(input);
@@ -244,8 +249,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Counts runs that were stopped as hangs with these signatures; if their group is not known
-    /// yet, the examiner of hangs keeps the count.
+    /// Counts runs that were stopped as hangs with these signatures in the group of their hang; if
+    /// the group is not known yet, the examiner of hangs keeps the count.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -257,8 +262,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Passes an input that may hang to the examiner of hangs, or counts its run in its group if it
-    /// is not examined.
+    /// Passes an input that may hang ([`Request::Hang`]) to the examiner of hangs, or counts its
+    /// run in its group if too many inputs wait.
     fn take_suspect(
         &mut self,
         peer: &Peer,
@@ -292,8 +297,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Records an error that ends the campaign. If the time was over while the disk was full, only
-    /// counts the crash that could not be stored.
+    /// Records an error, which ends the campaign. If it only says that the disk was full until the
+    /// time was over, counts the crash that `request` could not store instead.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -302,7 +307,8 @@ impl GuidedEngine<'_> {
         self.unstored += u64::from(crash);
     }
 
-    /// Adds `runs` to the number of runs that ended in a group.
+    /// Adds `runs` to the number of runs that ended in a group, in the registry and in the
+    /// checkpoint.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
         self.state.checkpoint.count_runs(kind, major.short(), runs);
@@ -310,7 +316,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Counts a crash, and stores its input if it is new in its group or smaller; then shows the
-    /// group.
+    /// group. Returns the stored entry in the answer.
     pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
@@ -322,7 +328,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Entry(entry))
     }
 
-    /// Returns the next entry that the worker is to minimize; `None` if there is none.
+    /// Returns the next entry that the worker is to minimize, and records that it has claimed it;
+    /// `None` if there is none, fuzzing has ended, or groups are not minimized while fuzzing.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
@@ -333,8 +340,9 @@ impl GuidedEngine<'_> {
         Ok(id)
     }
 
-    /// Writes to the output directory what a worker's minimization has found: another crash, a
-    /// reproducer, its script, or the outcome.
+    /// Carries out the requests by which a worker's minimization writes to the output directory:
+    /// another crash, a reproducer, its script, or the outcome. Shows the group when its reproducer
+    /// or outcome was written.
     fn write(&mut self, request: &Request, body: &[u8]) -> Result<Reply, StoreError> {
         let groups = &mut self.groups;
         match request {
@@ -410,8 +418,8 @@ impl GuidedEngine<'_> {
         (!is_told).then_some(reply)
     }
 
-    /// Handles the end of a connection: takes back the runs granted to the worker, and releases the
-    /// entries that it was minimizing.
+    /// Handles the end of a connection: takes back the runs that were granted to the worker,
+    /// releases the entries that it was minimizing, and tells the user unless fuzzing has ended.
     pub(super) fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {

@@ -16,18 +16,21 @@ use libafl_bolts::rands::Rand;
 use super::worker::State;
 use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 
-/// Maximum number of entries of the corpus whose trees are stored.
+/// Most corpus entries whose trees are stored; when there are more, all trees are dropped.
 const MOST_TREES: usize = 256;
-/// One of so many mutants is mutated by its structure, if the input has it; havoc makes the others.
+/// One in this number of mutants is made by the structure, if the input has it; havoc makes the
+/// others.
 const STRUCTURED: usize = 2;
 
-/// A mutator that changes inputs by their structure or by another mutator, in turn by chance.
+/// A LibAFL mutator that changes inputs by their structure or by the mutator `havoc`, chosen at
+/// random for each mutant.
 pub(super) struct StructureMutator<M> {
     havoc: M,
     trees: Option<Trees>,
 }
 
-/// The trees of entries of the corpus; `None` for an entry that has not the structure.
+/// The parser, and the parsed inputs (trees) of corpus entries; `None` for an entry that does not
+/// have the structure.
 struct Trees {
     parser: MutationParser,
     of: HashMap<CorpusId, (BytesInput, Option<Arc<ParsedInput>>)>,
@@ -45,7 +48,8 @@ impl<M> StructureMutator<M> {
 }
 
 impl Trees {
-    /// Returns the tree of an input, which is an entry of the corpus.
+    /// Returns the tree of `input`, the corpus entry `id`: the stored one, or a new one that is
+    /// then stored. `None` if the input does not have the structure.
     fn get(&mut self, id: CorpusId, input: &BytesInput) -> Option<Arc<ParsedInput>> {
         if let Some((known, tree)) = self.of.get(&id)
             && known == input
@@ -60,7 +64,8 @@ impl Trees {
         tree
     }
 
-    /// Mutates the entry of the corpus that is scheduled; `None` if it has not the structure.
+    /// Returns a mutant of the scheduled corpus entry, which may get parts of a random other entry;
+    /// `None` if the entry does not have the structure, or cannot be changed.
     fn mutate<M>(
         &mut self,
         havoc: &mut M,
@@ -92,7 +97,8 @@ impl Trees {
     }
 }
 
-/// Random numbers of the state, and havoc for bytes without a structure.
+/// What a mutation by structure uses: random numbers of LibAFL's state, and havoc for bytes that
+/// have no structure themselves.
 struct Source<'a, M> {
     havoc: &'a mut M,
     state: &'a mut State,

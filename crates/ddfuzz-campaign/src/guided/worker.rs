@@ -1,5 +1,5 @@
-//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it begins
-//! with, and the worker that only minimizes (`--minimize worker`).
+//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it
+//! begins with, and the worker that only minimizes (`--minimize worker`).
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,16 +42,17 @@ use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 use ddfuzz_structure::MutationParser;
 
-/// Time between two updates of the status that the worker reports to the main process.
+/// Time between two updates of the status that the worker's heartbeats report to the main process.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two reports of a worker to LibAFL's monitors.
 const REPORT: Duration = Duration::from_secs(5);
 
-/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of 7
-/// makes 36 on average, which takes longer than most targets run and leaves little of a short input.
+/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of
+/// 7 makes 36 on average, which takes longer than most targets run and leaves little of a short
+/// input.
 const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings that all workers share which the main process starts together.
+/// The settings of all workers that the main process starts together.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// The output directory.
@@ -93,8 +94,9 @@ impl WorkerSettings<'_> {
     }
 }
 
-/// Runs a worker in this process, and ends the process. `before`: how many earlier processes of
-/// this worker have crashed.
+/// Runs a worker in this process, and ends the process: with status 0 when the worker has ended or
+/// reported its failure, and with another one, after which the supervisor restarts it, when it has
+/// panicked or cannot connect. `before`: how many earlier processes of this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -130,8 +132,8 @@ pub(super) fn run(
     }
 }
 
-/// Fuzzes with the random seed `seed` until the main process ends it. `before`: how many earlier
-/// processes of this worker have crashed.
+/// Fuzzes with the random seed `seed` until the main process ends the worker, and reports its last
+/// counts. `before`: how many earlier processes of this worker have crashed.
 fn work(
     brief: &WorkerSettings<'_>,
     main_process: &MainProcess,
@@ -191,8 +193,8 @@ fn work(
     report_rest(&mut evaluator)
 }
 
-/// Returns the mutator of scheduled inputs: havoc, and mutation by the structure of inputs if that was
-/// chosen.
+/// Returns the mutator of scheduled inputs: havoc, and mutation by the structure of inputs if the
+/// settings name one.
 fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
     let mutations = havoc_mutations().merge(tokens_mutations());
     let havoc = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
@@ -200,7 +202,8 @@ fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
     StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
-/// Runs LibAFL's fuzzing loop until the main process ends the worker.
+/// Runs LibAFL's fuzzing loop until the main process ends the worker; updates the status for
+/// heartbeats ten times a second.
 fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
@@ -226,7 +229,8 @@ where
     Ok(())
 }
 
-/// Applies the last verdicts about hangs, and sends the counts of runs that are not reported yet.
+/// Reports, when the worker ends, what is not reported yet: applies the last verdicts about hangs,
+/// and sends the counts of runs, the reached blocks and the last heartbeat.
 fn report_rest<Z>(evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -249,17 +253,18 @@ fn percent(share: Share) -> u8 {
     (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
 }
 
-/// Number of files of the corpus that are read before they are run together.
+/// Number of corpus files or seeds that are loaded before they are run together.
 const AT_ONCE: usize = 64;
-/// Number of inputs of the classic generator with which a campaign without seeds begins.
+/// Number of inputs of the classic generator that a worker without any passing input runs at a
+/// time.
 const GENERATED: u64 = 64;
-/// Greatest length of the inputs with which a campaign without seeds begins, in bytes: short ones
-/// are mutated more thoroughly.
+/// Greatest length of the generated inputs that a worker without any passing input runs, in bytes:
+/// short ones are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
 
-/// Runs the corpus of the output directory and the seeds, to fill the worker's corpus; if none of
-/// them passes, the empty input and inputs of the classic generator. Learns the time limit of runs
-/// from all these, unless the user has set it.
+/// Runs the corpus of the output directory and then the seeds, to fill the worker's corpus; if none
+/// of them passes, the empty input and inputs of the classic generator. Learns the time limit of
+/// runs from all these, unless the user has set it.
 fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -284,8 +289,8 @@ where
     Ok(())
 }
 
-/// Runs the empty input, and inputs of the classic generator, until one passes or the worker must
-/// end.
+/// Runs the empty input, and then 64 inputs of the classic generator at a time, until one has
+/// entered the corpus or the worker must end.
 fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -323,8 +328,8 @@ const IDLE: Duration = Duration::from_millis(100);
 /// Pause of the minimizing worker while the disk is full.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Works as the minimizing worker: minimizes one entry after the other until the main process ends
-/// it. The main process continues an interrupted minimization from its log.
+/// Works as the minimizing worker: claims and minimizes one entry after the other until the main
+/// process ends it. A minimization that is interrupted then is continued later from its log.
 fn only_minimize(
     settings: &Settings,
     main_process: &MainProcess,
@@ -359,7 +364,8 @@ fn only_minimize(
     manager.send_exiting()
 }
 
-/// Returns the status of the worker for the next heartbeat.
+/// Returns the status of the worker for the next heartbeat: sizes of its corpus and of its
+/// coverage.
 fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
         .named_metadata_map()
@@ -375,7 +381,7 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
 }
 
 /// Sends the main process the blocks of an unmodified program that runs have reached since the last
-/// call.
+/// call; does nothing if there are none, or the target is instrumented.
 fn report_reached(state: &State, executor: &mut TargetExecutor) -> Result<(), Error> {
     let metadata = state.named_metadata_map();
     let history = metadata.get::<MapFeedbackMetadata<u8>>(EDGES);
@@ -395,8 +401,8 @@ fn report_reached(state: &State, executor: &mut TargetExecutor) -> Result<(), Er
     main_process.tell(&Request::Reached, &message).map_err(fail)
 }
 
-/// A LibAFL feedback that has each new input of the corpus stored, as `corpus/HASH` of the output
-/// directory.
+/// A LibAFL feedback that sends each input that enters the worker's corpus to the main process,
+/// which stores it as `corpus/HASH` of the output directory. It finds every input interesting.
 struct CorpusFeedback {
     name: Cow<'static, str>,
     main_process: MainProcess,
@@ -451,7 +457,7 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
     }
 }
 
-/// Observer of the coverage counters of the last run, classified into hit counts.
+/// LibAFL observer of the coverage counters of the last run, classified into hit counts.
 pub(super) type Map =
     ExplicitTracking<HitcountsMapObserver<StdMapObserver<'static, u8, false>>, true, false>;
 

@@ -30,7 +30,7 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Time after which the stage tries to classify solutions again, when that has failed.
+/// Pause after a failure to classify a solution, before the stage tries again.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -65,9 +65,11 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Time since the stage was made before which no solution is classified, after a failure.
+    /// No solution is classified before this time since the stage was made; above 0 only after a
+    /// failure.
     classifies_from: Duration,
-    /// The last warning, so that it is logged once.
+    /// The last error that was logged, so that it is logged once; `None` if a minimization has
+    /// ended well since.
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
 }
@@ -122,7 +124,8 @@ impl<I> DdminStage<GroupRegistry, I> {
 }
 
 impl<D: CrashSink + 'static, I> DdminStage<D, I> {
-    /// Makes a stage that minimizes the groups of `sink`, in at most `share_percent` of the time.
+    /// Creates a stage that minimizes the groups of `sink`, in at most `share_percent` percent of
+    /// the time (more than 100 counts as 100; 0 minimizes nothing).
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.
@@ -156,17 +159,20 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         &self.minimizing
     }
 
-    /// Returns the time that the stage has taken, and the time since it was made.
+    /// Returns the time that the stage has spent on classifying and minimizing, and the time since
+    /// it was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
 
-    /// Returns the number of groups that the stage has minimized or given up.
+    /// Returns the number of entries that the stage has minimized, or given up because their crash
+    /// did not happen again.
     pub fn minimized(&self) -> u64 {
         self.statistics.minimized
     }
 
-    /// Classifies one solution of the fuzzer and submits it to the crash sink.
+    /// Classifies one solution of the fuzzer, by running it again, and submits it to the crash
+    /// sink.
     fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let suspect = Suspect {
             input,
@@ -183,7 +189,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Continues a minimization for one time slice.
+    /// Continues a minimization for one time slice, if the time budget permits one. `now`: the time
+    /// since the stage was made.
     fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
         let minimizations = &mut self.minimizations;
         if let Some(ended) = minimizations.go_on(now, &mut self.budget, &self.minimizing) {
@@ -194,7 +201,7 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// A solution of the fuzzer that the stage has not processed.
+/// What the stage has to do with the next solution of the fuzzer.
 enum SolutionStep<I> {
     /// A solution that the objective stored in the output directory when it was found.
     Stored,
@@ -203,8 +210,9 @@ enum SolutionStep<I> {
 }
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
-    /// Reads the solutions that are new and classifies them, as far as the time budget permits. The
-    /// inner error is that of classifying, the outer one that of LibAFL.
+    /// Reads the solutions after the cursor and classifies those that the objective has not stored,
+    /// as far as the time budget permits. The inner error is that of classifying, the outer one
+    /// that of LibAFL.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -238,9 +246,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// Classifies all solutions and minimizes all groups that are left when fuzzing has ended, each
-    /// group within its budget, without a limit on the share of time. Ends early when `stop` turns
-    /// true, and after a failure, which it logs by the event manager.
+    /// After fuzzing, classifies all solutions and minimizes all groups that are left, each within
+    /// its budget, without a limit on the share of time. Ends early when `stop` turns true, and
+    /// after a failure, which it logs by the event manager.
     ///
     /// # Errors
     /// Those of LibAFL.
@@ -279,7 +287,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Logs an error by the event manager, unless it is the last logged one.
+    /// Logs the error in `done`, if there is one, as a warning by LibAFL's event manager, unless it
+    /// is the last logged one.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
@@ -303,7 +312,7 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Reads the solution `id`, or returns that it is stored in the output directory already.
+/// Reads the solution `id`: whether it is stored in the output directory already, else its input.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,
@@ -369,18 +378,18 @@ impl<D: CrashSink + 'static, I, S> Restartable<S> for DdminStage<D, I> {
 /// and 60 s for one group, by the search `full`.
 #[derive(Clone, Debug)]
 pub struct StageSettings {
-    /// Most time that the stage takes, in percent of all time; 0 minimizes nothing.
+    /// Greatest share of all time that the stage takes, in percent; 0 minimizes nothing.
     pub share_percent: u8,
-    /// Most time that one group is minimized; `None` sets no limit.
+    /// Greatest time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
-    /// Most executed tests for one group; `None` sets no limit.
+    /// Greatest number of executed tests for the minimization of one entry; `None` sets no limit.
     pub budget_tests: Option<u64>,
     /// Name of the search that minimizes.
     pub search: String,
     /// How the target is executed; `None` chooses the fastest way that works.
     pub way: Option<Way>,
-    /// Whether the time limit of a test is learned from the runs of the input; else it is the
-    /// target's limit.
+    /// Whether the time limit of a test is learned from the first runs of the minimized input; if
+    /// false, it is the target's limit.
     pub learn_limit: bool,
     /// Whether the logs contain each candidate, which makes them large.
     pub log_inputs: bool,
@@ -409,12 +418,12 @@ impl Default for StageSettings {
 /// Least time between two reports of statistics to LibAFL's event manager.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// The statistics of one stage.
+/// The numbers that one stage reports to LibAFL's monitors.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
-    /// Number of groups that were minimized or given up.
+    /// Number of entries that were minimized, or given up because their crash did not happen again.
     pub(super) minimized: u64,
-    /// Sizes of the last minimized group, before and after, in bytes; `None` before the first.
+    /// Sizes of the last minimized input, before and after, in bytes; `None` before the first.
     pub(super) last: Option<(u64, u64)>,
     /// Whether a value of the statistics has changed since the last report to LibAFL.
     changed: bool,
@@ -423,15 +432,15 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Counts a group whose minimization has ended. `sizes`: before and after; `None` if it was
-    /// given up.
+    /// Counts an entry whose minimization has ended. `sizes`: bytes before and after; `None` if its
+    /// crash did not happen again.
     pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
         self.minimized += 1;
         self.last = sizes.or(self.last);
         self.changed = true;
     }
 
-    /// Notes that the statistics have changed, since a crash was stored.
+    /// Marks the statistics as changed, since a crash was stored, so that the next report is sent.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }
@@ -442,8 +451,9 @@ impl Statistics {
         self.changed && !self.reported.is_some_and(recent)
     }
 
-    /// Sends the values `ddmin_groups`, `ddmin_minimized`, `ddmin_share` and `ddmin_last` to
-    /// LibAFL's event manager.
+    /// Sends the statistics to LibAFL's event manager: `ddmin_groups` (known groups),
+    /// `ddmin_minimized` (entries minimized), `ddmin_share` (share of the time spent) and
+    /// `ddmin_last` (sizes of the last minimized input).
     pub(super) fn report<EM, I, S>(
         &mut self,
         now: Duration,
@@ -501,8 +511,8 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// Returns the id of the solution after the cursor, even if the solution at the cursor was
-    /// removed; `None` at the end.
+    /// Returns the id of the first solution after the cursor, even if the solution at the cursor
+    /// was removed; `None` if all were processed.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {
             None => solutions.first(),

@@ -17,10 +17,11 @@ use ddfuzz_store::{
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
-/// Time between two writes of the numbers of runs to the output directory.
+/// Least time between two writes of the numbers of runs to the output directory.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// Sizes of the inputs of a group, which decide whether a further input is stored.
+/// What decides whether a further input of a group is stored: its minor keys, and sizes of its
+/// inputs and results.
 struct Group {
     major: Key,
     /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
@@ -29,20 +30,20 @@ struct Group {
     /// Size of the smallest reproducer of the group, and size, before minimizing, of the smallest
     /// input that was minimized. They may come from different inputs.
     reached: SmallestSizes,
-    /// Size in bytes of the smallest input that is not minimized; `None` if there is none.
+    /// Size in bytes of the smallest stored input that is not minimized; `None` if there is none.
     open: Option<u64>,
 }
 
 impl Group {
     /// Returns the size in bytes from which on an input is not stored, for a minor key whose
-    /// smallest stored input has `least` bytes: it is neither smaller nor worth a separate
-    /// minimization.
+    /// smallest stored input has `least` bytes (0: no input is stored for being smaller than
+    /// others). A smaller input is smaller than those stored, or worth a separate minimization.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes with this minor key is stored.
+    /// Records that an input of `size` bytes with the minor key `minor` is stored.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
@@ -73,10 +74,12 @@ pub struct GroupRegistry<S: RunCounter = Store> {
 }
 
 impl<S: RunCounter> GroupRegistry<S> {
-    /// Reads all groups of the output directory, and queues those that have no outcome: first
-    /// interrupted minimizations, then groups in the order of the runs that found them, then groups
-    /// that only a minimization has found, then smaller inputs of groups that have an outcome, then
-    /// hangs and memory blow-ups. `campaign`: the id under which runs are counted.
+    /// Reads all groups of the output directory, and queues those of which an entry is to be
+    /// minimized. Groups without a result come first, those found by runs before those that only a
+    /// minimization has found; then groups with a smaller input than those minimized, then hangs,
+    /// and last memory blow-ups. Of groups of the same rank, interrupted minimizations come first,
+    /// then the order in which the groups were found counts. `campaign`: the id under which runs
+    /// are counted.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -119,14 +122,15 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(registry)
     }
 
-    /// Excludes groups from minimization; they are still counted and stored.
+    /// Mutes groups: they are not minimized any more, and still counted and stored.
     #[must_use]
     pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
         self.muted = muted;
         self
     }
 
-    /// Sets how many further minor keys of a group are minimized when no other group waits.
+    /// Sets how many further minor keys of a group are minimized when no other group waits, and
+    /// queues groups that have such inputs.
     #[must_use]
     pub fn with_variants(mut self, variants: Variants) -> GroupRegistry<S> {
         self.variants = variants;
@@ -139,7 +143,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         self
     }
 
-    /// Writes how many runs ended in each group to the output directory.
+    /// Writes to the output directory how many runs ended in each group whose number has changed.
     ///
     /// # Errors
     /// When a count cannot be written; the next call writes it.
@@ -173,7 +177,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         &mut self.writer
     }
 
-    /// Records that an input of `size` bytes with these keys is stored.
+    /// Records that an input of `size` bytes with these keys is stored, in a new [`Group`] if there
+    /// is none.
     fn add_input(&mut self, kind: Kind, keys: &Keys, size: u64) {
         let group = self.groups.entry((kind, keys.major.short()));
         let group = group.or_insert_with(|| Group {
@@ -185,8 +190,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         group.add_input(&keys.minor, size);
     }
 
-    /// Updates the sizes of the smallest result and the smallest minimized input of a group, and
-    /// the size of its smallest input that is not minimized.
+    /// Updates, from all entries of a group of crashes, the sizes of its smallest result, of its
+    /// smallest minimized input, and of its smallest input that is not minimized; does nothing for
+    /// other kinds.
     fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
@@ -197,7 +203,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Checks whether an input of `size` bytes with these keys is to be stored.
+    /// Checks whether an input of `size` bytes with these keys is to be stored: its group is new,
+    /// its minor key is new and one of the first 16, or it is small enough ([`Group::size_limit`]).
     fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;
@@ -208,8 +215,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Returns the entry of a group that is minimized next, and its priority; `None` if no entry
-    /// is.
+    /// Returns the entry of a group that is minimized next, and its priority; `None` if none is to
+    /// be minimized.
     fn next_of<'a>(
         &self,
         (kind, _): &GroupName,
@@ -230,7 +237,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
-    /// Queues a group that has an outcome, if another of its entries is to be minimized.
+    /// Queues a group whose entry was minimized, if another of its entries is to be minimized.
     fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = reader.entries(name.0, &name.1)?;
         self.update_reached(name, &entries);
@@ -263,7 +270,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(filed)
     }
 
-    /// Checks whether an entry of the group has an outcome, so that the group was minimized.
+    /// Checks whether an entry of the group has the outcome of a minimization.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.writer.reader().entries(group.0, &group.1)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -400,15 +407,16 @@ type GroupName = (Kind, String);
 /// A group's rank in the queue; the least is minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    /// Whether the group is being minimized: unclaimed groups come first.
+    /// Whether the group is being minimized; other groups come before it.
     claimed: bool,
     priority: Priority,
-    /// How long the group was minimized before it was released without a result; groups with less
-    /// time come first.
+    /// How long the group was minimized before it was released without a result; of groups with the
+    /// same priority, those with less time come first.
     spent: Duration,
-    /// Whether no minimization of the group was begun; after a restart, begun ones come first.
+    /// Whether no minimization of the group was begun; of groups with the same priority and time,
+    /// those with an interrupted one come first.
     not_begun: bool,
-    /// Order in which the groups were queued.
+    /// Number of the group in the order in which groups were queued; the last criterion.
     number: u64,
 }
 
@@ -421,8 +429,9 @@ struct PendingGroups {
 }
 
 impl PendingGroups {
-    /// Queues a group after the others of its priority. A group that waits already keeps its rank,
-    /// or gets the new priority if that is higher. `begun`: its minimization was interrupted.
+    /// Queues a group after the others of its priority. A group that is in the queue already keeps
+    /// its place; if nobody minimizes it, it gets the new priority if that is more urgent. `begun`:
+    /// its minimization was interrupted.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {
@@ -437,7 +446,8 @@ impl PendingGroups {
         }
     }
 
-    /// Returns the group that is minimized next; `None` if all are being minimized.
+    /// Returns the group that is minimized next; `None` if the queue is empty or all its groups are
+    /// being minimized.
     fn next(&self) -> Option<GroupName> {
         let least = self.groups.iter().min_by_key(|(_, pending)| **pending);
         let unclaimed = least.filter(|(_, pending)| !pending.claimed);
@@ -451,7 +461,8 @@ impl PendingGroups {
         }
     }
 
-    /// Queues a claimed group again, which has no result after the further time `spent`.
+    /// Makes a claimed group available again, which has no result after the further time `spent`;
+    /// does nothing for other groups.
     fn release(&mut self, group: &GroupName, spent: Duration) {
         let pending = self.groups.get_mut(group);
         if let Some(pending) = pending.filter(|pending| pending.claimed) {
@@ -495,7 +506,8 @@ impl GroupRegistry<Store> {
     }
 }
 
-/// Makes the record of a new campaign of this process on one target, with a unique id.
+/// Returns the record of a new campaign on one target, with a unique id, and with the command line
+/// of this process, its host and the time as its origin.
 pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     Campaign {
         target: Some(TargetRecord::new(target, way)),
@@ -504,7 +516,8 @@ pub fn new_campaign(target: &Target, way: Way) -> Campaign {
     }
 }
 
-/// Makes the record of a new campaign of this process on many targets, with a unique id.
+/// Returns the record of a new campaign on many targets, with a unique id, and with the command
+/// line of this process, its host and the time as its origin.
 pub fn new_study(limits: Limits) -> Campaign {
     let now = SystemTime::now();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Parts for any LibAFL fuzzer: a stage that minimizes while it fuzzes ([`DdminStage`]), an
 //! objective that knows groups ([`GroupObjective`]), and the [`GroupRegistry`] that both share.
 //!
-//! Localized here: `libafl`, `libafl_bolts` (in the objective, the stage and their metadata), and
-//! `crossbeam` (the channel to the thread of a minimization).
+//! The folder uses `libafl` and `libafl_bolts` (in the objective, the stage and their metadata),
+//! and `crossbeam` (for the channel to the thread of a minimization).
 
 mod ddmin_stage;
 mod group_registry;

@@ -43,14 +43,15 @@ pub struct GroupObjective<D> {
     failed_run: FailedRunSlot,
     /// Whether runs that cannot be classified are stored as flaky crashes.
     stores_unclassified: bool,
-    /// Metadata for the testcase of the last run, if its input was stored.
+    /// Metadata for the testcase of the last run; `None` if its input was not stored.
     stored: Option<GroupMetadata>,
-    /// The last warning why a run could not be classified, so that it is logged once.
+    /// The last warning why a run could not be classified, so that it is logged once; `None` if the
+    /// last one could.
     trouble: Option<String>,
 }
 
 impl<D: CrashSink> GroupObjective<D> {
-    /// Makes an objective that submits crashes to `sink`, and classifies runs of `target` in the
+    /// Creates an objective that submits crashes to `sink`, and classifies runs of `target` in the
     /// way `way`.
     ///
     /// # Errors
@@ -70,15 +71,15 @@ impl<D: CrashSink> GroupObjective<D> {
         })
     }
 
-    /// Sets the slot from which the objective reads what the executor has observed of a failed run.
+    /// Sets the slot from which the objective takes the executor's observations of a failed run.
     #[must_use]
     pub fn reading(mut self, failed_run: FailedRunSlot) -> GroupObjective<D> {
         self.failed_run = failed_run;
         self
     }
 
-    /// Stores runs that cannot be classified as flaky crashes: for a fuzzer that keeps its
-    /// solutions in memory, where no stage could find them later.
+    /// Makes the objective store runs that cannot be classified as flaky crashes: for a fuzzer that
+    /// keeps its solutions in memory, where no stage could find them later.
     #[must_use]
     pub fn storing_unclassified(mut self) -> GroupObjective<D> {
         self.stores_unclassified = true;
@@ -86,7 +87,7 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 
     /// Classifies a run that did not pass and submits it to the crash sink. Returns true if LibAFL
-    /// should keep the input as a solution.
+    /// should keep the input as a solution: it was stored, or could not be classified.
     fn classify<EM, I, S>(
         &mut self,
         state: &mut S,
@@ -134,7 +135,8 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 }
 
-/// Converts LibAFL's exit kind, which does not tell the signal.
+/// Converts LibAFL's exit kind to how a run ended; a crash becomes signal 0, since LibAFL does not
+/// tell the signal.
 fn ended_of(exit_kind: ExitKind) -> Ended {
     match exit_kind {
         ExitKind::Timeout => Ended::Timeout,

@@ -1,4 +1,5 @@
-//! Minimizations that run in time slices: each on its own thread, which is used as a coroutine.
+//! Minimizations that run in time slices: each on its own thread, which runs only during its
+//! slices, like a coroutine.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,13 +17,14 @@ use crate::{CampaignError, CrashSink, Finished, Minimizing};
 use ddfuzz_minimize::Options;
 use ddfuzz_store::EntryId;
 
-/// Most groups that are minimized at a time, for each has its own processes. More than one, so that
-/// a hard group does not delay easy ones.
+/// Most groups that are minimized at a time, since each has its own processes. More than one, so
+/// that a hard group does not delay easy ones.
 const MAX_ACTIVE: usize = 4;
-/// Time between two requests for a group to minimize, while the crash sink has none.
+/// Time between two requests to the crash sink for a group to minimize, unless a new group may have
+/// been stored meanwhile.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time between two requests for a group to minimize, while the crash sink has only groups that
-/// were released before.
+/// Time before the next request to the crash sink for a group to minimize, when it has offered only
+/// one that was minimized before and there is no room for it.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -35,9 +37,9 @@ pub(super) struct Minimizations<D: CrashSink + 'static> {
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,
-    /// Time since the beginning before which the crash sink is not asked for a group to minimize.
+    /// The crash sink is not asked for a group to minimize before this time since the beginning.
     claims_from: Duration,
-    /// Time since the beginning before which no minimization is continued, after a failure.
+    /// No minimization is continued before this time since the beginning; set after a failure.
     pauses_until: Duration,
 }
 
@@ -53,7 +55,7 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         }
     }
 
-    /// Lets the crash sink be asked for a group to minimize at once, since a new one may have been
+    /// Lets the crash sink be asked at once for a group to minimize, since a new one may have been
     /// stored.
     pub(super) fn expect(&mut self) {
         self.claims_from = Duration::ZERO;
@@ -66,7 +68,7 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         self.minimizations.is_empty() && self.none_left
     }
 
-    /// Checks whether no group is being minimized.
+    /// Checks whether no group is being minimized at present.
     pub(super) fn is_empty(&self) -> bool {
         self.minimizations.is_empty()
     }
@@ -76,9 +78,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         now < self.pauses_until
     }
 
-    /// Continues one minimization for a time slice, if the budget permits one. Returns the result
-    /// of a minimization that has ended, or an error; `None` if none has ended. `now`: the time
-    /// since the beginning.
+    /// Continues one minimization for a time slice, if the budget permits one. Returns its result
+    /// if it has ended thereby, or an error, after which all minimizations pause for 10 seconds;
+    /// else `None`. `now`: the time since the beginning.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
@@ -147,9 +149,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Takes one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` are
-    /// being minimized, a new group replaces the one that has taken the most time, and any other is
-    /// released.
+    /// Claims one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` groups
+    /// are being minimized, a new group replaces the one that has taken the most time, and any
+    /// other is released.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;
@@ -189,7 +191,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         }
     }
 
-    /// Ends the thread of a minimization and releases its entry. `ended`: whether it has a result.
+    /// Ends the thread of a minimization and releases its entry; does nothing if the entry is not
+    /// being minimized. `ended`: whether the minimization is complete.
     fn release(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
         let Some(at) = self.minimizations.iter().position(|work| work.id == *id) else {
             return Ok(());
@@ -211,12 +214,12 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     }
 }
 
-/// What the thread of a minimization returns: the sizes of the input before and after in bytes, or
+/// The result of the thread of a minimization: the sizes of the input before and after in bytes, or
 /// `None` if the crash did not happen again.
 pub(super) type ThreadResult = Result<Option<(u64, u64)>, CampaignError>;
 
-/// The running minimization of one entry. Its thread runs only during its time slices, and parks
-/// after the first log line that is written when the slice is over, where no step is half done. It
+/// The running minimization of one entry. Its thread runs only during its time slices. When a slice
+/// is over, it parks after the next line that it writes to the log, where no step is half done. It
 /// has separate processes of the target, which end with it.
 struct Minimization {
     id: EntryId,
@@ -229,7 +232,7 @@ struct Minimization {
 }
 
 impl Minimization {
-    /// Creates the minimization of a claimed entry, which begins with its first time slice. `new`:
+    /// Creates the minimization of a claimed entry; it begins with its first time slice. `new`:
     /// whether it may take [`CREDIT`] at once.
     fn new<D: CrashSink + 'static>(
         id: EntryId,
@@ -250,7 +253,8 @@ impl Minimization {
     }
 }
 
-/// Minimizes an entry on its thread, and parks whenever a time slice is over.
+/// Minimizes an entry on the thread of its coroutine, and parks whenever a time slice is over.
+/// `first`: length of the first slice.
 fn minimize<D: CrashSink>(
     sink: &Mutex<D>,
     minimizing: &Minimizing,
@@ -306,16 +310,16 @@ enum Event<T> {
 /// A computation on a thread that runs only while [`resume`](Coroutine::resume) waits for it, until
 /// it parks or returns. Dropping the coroutine ends the thread, which drops its values before.
 struct Coroutine<O, T> {
-    /// Sends the argument of each resumption; `None` after the end.
+    /// Sends the argument of each resumption to the thread; `None` after the end.
     resumes: Option<Sender<O>>,
     events: Receiver<Event<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The handle with which the body of a coroutine parks.
+/// The handle by which the body of a coroutine parks.
 struct Yielder<O> {
     resumes: Receiver<O>,
-    /// Notifies the owner; false if the coroutine is being dropped.
+    /// Tells the owner that the coroutine parks; returns false if the coroutine is being dropped.
     park: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -355,7 +359,8 @@ impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
         })
     }
 
-    /// Lets the coroutine run, and waits until it parks or returns.
+    /// Lets the coroutine run, and waits until it parks, returns or panics; after its end the
+    /// result is always [`Slice::Broken`].
     fn resume(&mut self, argument: O) -> Slice<T> {
         let Some(resumes) = &self.resumes else {
             return Slice::Broken;

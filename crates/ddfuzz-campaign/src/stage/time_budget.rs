@@ -13,9 +13,10 @@ pub(super) const CREDIT: Duration = Duration::from_secs(1);
 /// No new group gets its [`CREDIT`] while minimization has taken this much more time than it has
 /// earned, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Hangs and memory blow-ups get the share of minimization divided by this number.
+/// Minimizing hangs and memory blow-ups may take the share of all minimization divided by this
+/// number.
 const HANG_DIVISOR: u32 = 4;
-/// Findings are not classified while the stage has taken this much more time than it has earned.
+/// Solutions are not classified while the stage has taken this much more time than it has earned.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker's minimizations. It reads no clock: callers pass the times.
@@ -45,7 +46,7 @@ pub(super) struct TimeBudget {
 }
 
 impl TimeBudget {
-    /// Makes a budget that earns `percent` of all time, 100 at most.
+    /// Creates a budget that earns `percent` percent of all time, 100 at most.
     pub(super) fn new(percent: u8) -> TimeBudget {
         TimeBudget {
             percent: percent.min(100),
@@ -58,7 +59,8 @@ impl TimeBudget {
         self.unlimited = true;
     }
 
-    /// Adds the earned share of the time that has passed up to `now`, the time since the beginning.
+    /// Earns the share of the time that has passed up to `now`, the time since the beginning;
+    /// overspent time is repaid first.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -69,7 +71,7 @@ impl TimeBudget {
         self.earned = self.earned.min(MAX_SLICE) + (earned - repaid);
     }
 
-    /// Records that minimization took the time `taken`.
+    /// Records that minimization took the time `taken`; what was not earned counts as overspent.
     pub(super) fn spend(&mut self, taken: Duration) {
         let paid = taken.min(self.earned);
         self.earned -= paid;
@@ -113,8 +115,8 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Checks whether a finding may be classified now. While a group waits to be minimized
-    /// (`waits`), classification may take hardly more time than minimization.
+    /// Checks whether a solution may be classified now. While a group is being minimized (`waits`),
+    /// classification may take at most a second more than minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

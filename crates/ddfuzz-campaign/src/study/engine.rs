@@ -21,17 +21,18 @@ use ddfuzz_triage::Key;
 /// The settings of one call of a study.
 #[derive(Clone, Debug)]
 pub struct StudySettings {
-    /// Utilities of this part of the study.
+    /// Utilities that this call runs, one after the other.
     pub utilities: Vec<Utility>,
     /// Limits, sandbox and PATH of every run.
     pub environment: RunEnvironment,
     /// What the user asked for; a call that resumes the study has to ask for the same.
     pub asked: StudyRequest,
-    /// Which input and options each run gets.
+    /// The rule by which each run gets its input and options.
     pub plan: StudyPlan,
-    /// Wall time that this call runs utilities, shared among them; `None` means no limit.
+    /// Wall time for which this call runs utilities, divided equally among those that are left;
+    /// `None` means no limit.
     pub time: Option<Duration>,
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after the runs (`--total-time`).
     pub deadline: Deadline,
     /// Number of worker threads that run utilities in parallel.
     pub jobs: usize,
@@ -39,11 +40,13 @@ pub struct StudySettings {
     pub when: When,
     /// How groups are minimized; its target is replaced by the utility of each group.
     pub minimizing: Minimizing,
-    /// Number of times that each reproducer is run again, to measure how often it fails.
+    /// Number of times that each reproducer is run again after minimization, to measure how often
+    /// it fails.
     pub replays: u32,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
-    /// Record of the study for reports, with machine and list; the engine fills in the utilities.
+    /// Record of the study for reports, with machine and list; the engine adds the records of the
+    /// utilities.
     pub record: StudyRecord,
 }
 
@@ -90,23 +93,24 @@ pub fn run(
     engine.study()
 }
 
-/// Runs one call of a study.
+/// State of one call of a study, and its main loop.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
     pub(super) campaign: CampaignState<'a>,
-    /// Number of runs of the study made before this call (invocation of ddfuzz).
+    /// Number of runs of the study that earlier calls (invocations of ddfuzz) have made.
     first: u64,
-    /// How long this call has run utilities.
+    /// How long this call has run utilities whose runs have ended.
     pub(super) fuzzed: Duration,
     /// Ways to execute targets that were used so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries whose programs can no longer be started; this call does not try them again.
+    /// Entries whose programs could not be started for minimization; this call does not try them
+    /// again.
     pub(super) not_started: HashSet<EntryId>,
     pub(super) phase: Phase,
-    /// Number of groups that wait to be minimized.
+    /// Number of entries that wait to be minimized, for the progress.
     pub(super) waiting: u64,
-    /// When the runs of the present utility began; `None` between utilities.
+    /// When the runs of the present utility began; `None` while no utility runs.
     pub(super) running: Option<Instant>,
 }
 
@@ -121,7 +125,8 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities one after the other, each on all its inputs.
+    /// Runs the utilities one after the other, each on all its inputs, and minimizes the groups of
+    /// each if groups are minimized while fuzzing; utilities that are done are left out.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
@@ -145,7 +150,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes all groups that are left, and measures how often their reproducers fail.
+    /// Minimizes all groups that are left, unless minimization is off, and measures how often
+    /// reproducers fail that an earlier call has not measured.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());
@@ -165,7 +171,9 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Runs one utility on its inputs if it can be run; else records why not.
+    /// Runs the utility with the record at index `at` on its inputs, and records its label. Does
+    /// nothing if it is not installed or has a reason to be skipped; if it does not start, records
+    /// that.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {
@@ -188,9 +196,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Determines the invocations of a utility that is in no list, and what each invocation does
-    /// with an empty input. Returns the utility with its invocations, and this for each of them, in
-    /// order.
+    /// Determines the invocations of a utility if it is in no list, and runs each invocation on an
+    /// empty input. Returns the utility with its invocations and the baseline of each, in order; or
+    /// why the utility is skipped: it does not start, or has no invocation by the chosen channels.
     fn probe(
         &self,
         utility: &Utility,
@@ -214,7 +222,7 @@ impl StudyEngine<'_> {
         Ok((utility, baselines.map_err(not_starting)?))
     }
 
-    /// Records why a utility is not run.
+    /// Records why the utility with the record at index `at` is not run.
     pub(super) fn skip_utility(&mut self, at: usize, skip_reason: &SkipReason) {
         let record = &mut self.state().utilities[at];
         record.label = Some(skip_reason.label().to_owned());
@@ -234,7 +242,7 @@ impl StudyEngine<'_> {
         Some(left / u32::try_from(utilities).unwrap_or(u32::MAX))
     }
 
-    /// Saves the checkpoint and the record for reports; waits while the disk is full.
+    /// Saves the checkpoint and the study's record for reports; waits while the disk is full.
     pub(super) fn save(&mut self) -> Result<(), CampaignError> {
         let utilities = self.state().utilities.clone();
         let record = StudyRecord {

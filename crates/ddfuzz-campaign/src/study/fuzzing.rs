@@ -1,7 +1,8 @@
-//! The runs of one utility: the workers, the commits of what they report, and whether a run over its
-//! time limit hangs or is only slow.
+//! The runs of one utility: the workers, the commits of what they report, and whether a run over
+//! its time limit hangs or is only slow.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +11,12 @@ use crossbeam::channel::{RecvTimeoutError, bounded};
 use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
-use super::plan::{Call, StudyPlan};
+use super::plan::{Call, StudyInput, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
-use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Limits, TargetRecord, TimeLimit, start};
+use ddfuzz_exec::{
+    Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, TimeLimit, Way, start,
+};
 use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
@@ -22,12 +25,13 @@ use ddfuzz_triage::{Crash, Key, Subject};
 const BACKLOG: usize = 1 << 12;
 /// Longest wait for a worker's report before the progress on the user's screen is updated.
 const TICK: Duration = Duration::from_millis(200);
-/// Difference between the run numbers of successive utilities: run `i` of the utility at position `p`
-/// has the number `p * SPAN + i`.
+/// Difference between the run numbers of successive utilities: run `i` of the utility at position
+/// `p` of the whole list, both from 0, has the number `p * SPAN + i` in the study.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
-    /// Runs a utility until its runs or its share of the time are used up, or the user stops.
+    /// Runs the utility with the record at index `at` until its runs or its share of the time are
+    /// used up, or the user stops. `baselines`: what each invocation does with an empty input.
     pub(super) fn fuzz(
         &mut self,
         utility: &Utility,
@@ -58,10 +62,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Runs all workers, and commits the chunks (results of successive runs) that they report in the
-    /// order of their runs. If a time ends the runs, all chunks that were begun are committed, and
-    /// the next call continues after them. Else the chunks after one that was cut short are dropped
-    /// and run again, so that the results stay a function of the seed.
+    /// Runs all workers, and commits the chunks (results of successive runs) that they report in
+    /// the order of their runs. If a time ends the runs, all chunks that were begun are committed,
+    /// and the next call continues after them. Else the chunks after one that was cut short are
+    /// dropped and run again, so that the results stay a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -85,8 +89,10 @@ impl StudyEngine<'_> {
         self.commit_rest(shared, waiting, at)
     }
 
-    /// Takes what a worker reports, and commits all chunks whose turn it is. `None`: no worker has
-    /// reported for a while.
+    /// Takes a worker's report, and commits all chunks whose turn it is; `None` means that no
+    /// worker has reported for a while. If the utility can no longer be started, records that and
+    /// stops its workers. Also updates the screen and saves the state when due. `waiting`: chunks
+    /// that wait for earlier ones.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -114,7 +120,8 @@ impl StudyEngine<'_> {
     }
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks before them
-    /// are missing.
+    /// are missing, and counts the missing runs as skipped. Only if a time limit ended the runs:
+    /// otherwise these chunks are dropped, and the next call repeats their runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -133,14 +140,15 @@ impl StudyEngine<'_> {
     }
 
     /// Checks whether all runs that were made count, also those after runs that were not made: true
-    /// if a time limit ends the runs.
+    /// if a time limit ends the runs, false if only their number does.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole: stores its findings and counts its runs. If that fails, none of
-    /// its runs is counted, and the next call repeats them. Returns true if the chunks after it may
-    /// be committed, too.
+    /// Commits a chunk as a whole: stores its findings and counts its runs, after runs over their
+    /// time limit were divided into hangs and slow ones. If that fails, none of its runs is
+    /// counted, and the next call repeats them. Returns true if the chunks after it may be
+    /// committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -197,8 +205,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; returns what
-/// is known of the utility's hangs after that.
+/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; runs over
+/// their time limit are repeated with a longer one to tell. Returns what is known of the utility's
+/// hangs after that.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -212,7 +221,8 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Checks whether a finding is a run that exceeded its time limit but ends by itself.
+/// Checks whether a finding is a run that exceeded its time limit but ends by itself. True also if
+/// that cannot be tested: `stop` turned true, or the program cannot be started.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
@@ -245,11 +255,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of runs over their time limit, for one utility, that are repeated with a longer limit to
 /// tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for hangs at one position in the program.
+/// Number of repetitions with a longer limit for hangs at one position in the program; when all of
+/// them have ended, later runs there count as slow.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// Which runs of a utility over their time limit are hangs, by their position in the program. It is
-/// updated in the order of the runs and kept from call to call, so the result is reproducible.
+/// What is known of a utility's runs over their time limit: which are hangs, by their position in
+/// the program. It is updated in the order of the runs and kept from call to call, so the result is
+/// reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
@@ -268,7 +280,9 @@ struct HangSite {
 
 impl Hangs {
     /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash`. When `stop` turns true, the answer is false at once.
+    /// position of `crash`: by what is known of this position, else by a run with a longer limit,
+    /// whose result is recorded. If it is not known, false when `stop` turns true or enough runs
+    /// were repeated.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -287,8 +301,8 @@ impl Hangs {
     }
 }
 
-/// Checks whether a run does not end within [`HANG_FACTOR`] times its limits; false when `stop`
-/// turns true.
+/// Runs `input` and checks whether the run does not end within [`HANG_FACTOR`] times its limits;
+/// returns false when `stop` turns true, without waiting for the run.
 fn outlasts(
     input: &[u8],
     limits: Limits,
@@ -316,25 +330,27 @@ fn outlasts(
     Ok(false)
 }
 
-/// Number of started targets that a worker retains for later chunks with the same call.
+/// Number of started targets that a worker retains for later chunks with the same invocation and
+/// options; the one used least recently is dropped.
 const MAX_STARTED: usize = 4;
 
 /// Results of successive runs of a utility with the same invocation and options.
 struct Chunk {
     /// Number of the chunk's first run, counted from the utility's first run.
     first: u64,
-    /// Number of runs that the chunk should have.
+    /// Number of runs that a worker was asked to make for the chunk.
     planned: u64,
-    /// Number of runs made; fewer than planned only if the study was stopped.
+    /// Number of runs made; fewer than planned if the user or a time limit stopped the worker, or
+    /// another worker failed.
     runs: u64,
     findings: Vec<Finding>,
-    /// Counts of each run of the chunk.
+    /// Counts of each run of the chunk, in the order of the runs.
     tallies: Vec<Tally>,
     /// Utility and target that were run.
     subject: Subject,
 }
 
-/// State that all worker threads which run a utility share.
+/// The inputs, limits and stop condition that all worker threads of one utility share.
 struct WorkerContext<'a> {
     utility: &'a Utility,
     program: &'a Path,
@@ -347,7 +363,14 @@ struct WorkerContext<'a> {
 }
 
 impl WorkerContext<'_> {
-    /// Returns the first run and the number of runs of each chunk, from run `next` on.
+    /// Returns the call of the chunk that contains run `run`.
+    fn call_of(&self, run: u64) -> Call {
+        let chunk = run / self.plan.chunk(self.utility);
+        self.plan.call(self.utility, chunk)
+    }
+
+    /// Returns the number of the first run, and the number of runs, of each chunk from run `next`
+    /// on.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -356,6 +379,50 @@ impl WorkerContext<'_> {
             Some(ends(first)).filter(|next| *next < self.end)
         });
         firsts.map(move |first| (first, ends(&first).min(self.end) - first))
+    }
+}
+
+/// Maximum number, and total size in bytes, of inputs that are built for one request.
+const MAX_READY: usize = 32;
+const MAX_READY_BYTES: usize = 256 << 10;
+
+/// The inputs of a chunk that were not run yet.
+struct WaitingInputs<'a> {
+    shared: &'a WorkerContext<'a>,
+    /// Numbers of the runs whose inputs were not built yet.
+    runs: Range<u64>,
+    ready: VecDeque<(StudyInput, Vec<u8>)>,
+}
+
+impl<'a> WaitingInputs<'a> {
+    fn new(shared: &'a WorkerContext<'a>, runs: Range<u64>) -> WaitingInputs<'a> {
+        WaitingInputs {
+            shared,
+            runs,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// Builds the next inputs: one, or if runs share a process as many as a request should have.
+    fn fill(&mut self, freshness: Freshness) {
+        let most = match freshness {
+            Freshness::Shared => MAX_READY,
+            Freshness::Fresh => 1,
+        };
+        let mut size: usize = self.ready.iter().map(|(_, bytes)| bytes.len()).sum();
+        while self.ready.len() < most
+            && size < MAX_READY_BYTES
+            && let Some(run) = self.runs.next()
+        {
+            let input = self.shared.plan.input(self.shared.utility, run);
+            let bytes = input.build();
+            size += bytes.len();
+            self.ready.push_back((input, bytes));
+        }
+    }
+
+    fn bytes(&self) -> Vec<&[u8]> {
+        self.ready.iter().map(|(_, bytes)| &bytes[..]).collect()
     }
 }
 
@@ -383,10 +450,21 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
-    /// made.
+    /// made. Where runs have shared a process and a check shows that they should not have, all are
+    /// made again by a process each.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
+        let chunk = self.try_chunk(first, count)?;
+        let executor = &mut self.started(self.shared.call_of(first))?.executor;
+        executor.check_now()?;
+        match executor.corrected().is_empty() {
+            true => Ok(chunk),
+            false => self.try_chunk(first, count),
+        }
+    }
+
+    fn try_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let shared = self.shared;
-        let call = (shared.plan).call(shared.utility, first / shared.plan.chunk(shared.utility));
+        let call = shared.call_of(first);
         let is_endless = (shared.baselines.get(call.invocation)).is_some_and(|it| it.is_endless());
         let channel = shared.utility.invocations[call.invocation].name();
         let started = self.started(call)?;
@@ -398,29 +476,32 @@ impl<'a> Worker<'a> {
             tallies: Vec::new(),
             subject: started.subject.clone(),
         };
+        let mut waiting = WaitingInputs::new(shared, first..first + count);
         while chunk.runs < count && !shared.stop_condition.is_over() {
-            let run = first + chunk.runs;
-            let input = shared.plan.input(shared.utility, run);
-            let bytes = input.build();
-            let ended = started.executor.run(&bytes)?.ended;
-            if !shared.stop_condition.may_classify(ended) {
-                break;
+            waiting.fill(started.executor.freshness());
+            for run in started.executor.run_some(&waiting.bytes())? {
+                let Some((input, bytes)) = waiting.ready.pop_front() else {
+                    break;
+                };
+                if !shared.stop_condition.may_classify(run.ended) {
+                    return Ok(chunk);
+                }
+                let what = match run.ended {
+                    Ended::Timeout if is_endless => None,
+                    ended => (started.classifier).judge(ended, &bytes, &*started.executor)?,
+                };
+                // A program that never ends on an empty input has no hangs.
+                let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
+                let tally = tally_of(&channel, &input.kind(), run.ended, what.as_ref());
+                chunk.tallies.push(tally);
+                chunk.findings.extend(what.map(|what| Finding {
+                    run: first + chunk.runs,
+                    name: input.to_string(),
+                    input: if what.is_new() { bytes } else { Vec::new() },
+                    what,
+                }));
+                chunk.runs += 1;
             }
-            let what = match ended {
-                Ended::Timeout if is_endless => None,
-                _ => (started.classifier).judge(ended, &bytes, &*started.executor)?,
-            };
-            // A program that never ends on an empty input has no hangs.
-            let what = what.filter(|what| !is_endless || group_of(what).0 != Kind::Hang);
-            let tally = tally_of(&channel, &input.kind(), ended, what.as_ref());
-            chunk.tallies.push(tally);
-            chunk.findings.extend(what.map(|what| Finding {
-                run,
-                name: input.to_string(),
-                input: if what.is_new() { bytes } else { Vec::new() },
-                what,
-            }));
-            chunk.runs += 1;
         }
         Ok(chunk)
     }
@@ -452,8 +533,12 @@ impl<'a> Worker<'a> {
         if let Some(baseline) = baselines.get(call.invocation) {
             target.limits = baseline.within(target.limits);
         }
-        let executor = start(&target, None, Freshness::Fresh)?.executor;
-        let way = executor.way();
+        let executor = start_many(&target)?;
+        // What ends otherwise than by an exit is the run of a process of its own, in both ways.
+        let way = match executor.way() {
+            Way::Snapshot => Way::Inject,
+            way => way,
+        };
         Ok(StartedUtility {
             classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
             subject: Subject {
@@ -466,10 +551,21 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Starts a target for many runs, which share a process only by the way `snapshot`: there a crash
+/// is always that of a new process (docs/decisions/0163).
+fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
+    let executor = start(target, None, Freshness::Shared)?.executor;
+    match (executor.way(), executor.freshness()) {
+        (Way::Snapshot, _) | (_, Freshness::Fresh) => Ok(executor),
+        (_, Freshness::Shared) => Ok(start(target, None, Freshness::Fresh)?.executor),
+    }
+}
+
 /// CPU time after which a run is stopped and counts as passed, for programs that do not end on an
 /// empty input.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// Wall time after which such a run is stopped and counts as passed.
+/// Wall time after which a run is stopped and counts as passed, for programs that do not end on an
+/// empty input.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
 /// What an invocation does with an empty input.
@@ -481,7 +577,8 @@ pub(super) enum Baseline {
     Loops,
     /// The program sleeps without end.
     Waits,
-    /// The program kills itself, and so perhaps other processes of its process group.
+    /// The program is killed by a signal such as SIGKILL, perhaps by itself together with its
+    /// process group.
     Kills,
 }
 
@@ -496,8 +593,8 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits of the invocation's runs: short ones if the program does not end on an
-    /// empty input.
+    /// Returns the limits of the invocation's runs: `limits`, but at most 100 ms of CPU and 250 ms
+    /// of wall time if the program does not end on an empty input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {
@@ -515,7 +612,7 @@ impl Baseline {
     }
 }
 
-/// Runs an invocation on an empty input, and returns what the program does then.
+/// Runs an invocation of `program` on an empty input, and returns what the program does.
 pub(super) fn baseline(
     environment: &RunEnvironment,
     program: &Path,
@@ -566,7 +663,7 @@ fn add(tallies: &mut Vec<Tally>, one: Tally) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ddfuzz_exec::{Program, Target, Way};
+    use ddfuzz_exec::Program;
 
     #[test]
     fn nobody_waits_for_the_answer_who_has_been_stopped() {

@@ -1,10 +1,10 @@
 //! Lists of utilities: which are run, by which channel, with which options.
 //!
 //! A [`List`] is read from the configuration lines of the study of 2020 (`run.py` of
-//! github.com/dyninst/fuzz), unchanged, and from directives of ours that `run.py` takes for comments
-//! ([`List::parse`]). [`List::debian`] is the bundled list. [`deny`] holds what must not be run,
-//! [`installed`] finds installed programs, and [`extensions`] finds file names for utilities in no
-//! list.
+//! github.com/dyninst/fuzz), unchanged, and from directives of ours that `run.py` takes for
+//! comments ([`List::parse`]). [`List::debian`] is the bundled list. [`deny`] holds what must not
+//! be run, [`installed`] finds installed programs, and [`extensions`] finds file names for
+//! utilities in no list.
 //!
 //! The directives are:
 //!
@@ -25,7 +25,7 @@ use crate::generator::unescape;
 use ddfuzz_exec::{Channel, Terminal};
 use ddfuzz_model::files::Base64;
 
-/// Placeholder for the input file among the arguments.
+/// Placeholder for the path of the input file in the arguments of an invocation.
 pub const FILE: &str = "@@";
 
 /// A line of a list: one way to run a utility.
@@ -55,11 +55,11 @@ pub struct Skipped {
 /// A list of utilities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// Name of the list, mostly that of its file.
+    /// Name of the list, as reports show it; mostly that of its file.
     pub name: String,
-    /// Lines that are run, in order.
+    /// Lines whose utilities are run, in the order of the list.
     pub entries: Vec<Listed>,
-    /// Lines that are not run, in order.
+    /// Invalid and denied lines, in the order of the list.
     pub skipped: Vec<Skipped>,
 }
 
@@ -126,7 +126,7 @@ impl List {
 /// Syntax of a line, for error messages.
 const FORM: &str = "stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS";
 
-/// Terminal programs that `run.py` gives a file as argument.
+/// Terminal programs that get a file as argument, as in `run.py`.
 const ON_A_FILE: [&str; 2] = ["less", "more"];
 
 /// Parses a line that is neither empty nor a comment; the error says what is wrong with it and what
@@ -187,8 +187,8 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     })
 }
 
-/// Adds the placeholder for each input file as last argument, like `run.py`, unless the line has
-/// one.
+/// Adds the placeholder for each input file to `args` as last argument, like `run.py`, unless the
+/// line has all of them. An error if it has the wrong number of them.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
     let placed = args.iter().filter(|word| *word == FILE).count();
     let expected = match (channel, placed) {
@@ -210,15 +210,17 @@ fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result
     Ok(())
 }
 
-/// Splits off the first word; returns it and the rest of the text.
+/// Splits off the first word of a text at a blank; returns the word and the rest of the text, both
+/// without surrounding blanks.
 fn first(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace)
         .map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Splits a text into the parts before, in and after the square brackets. Without brackets, all is
-/// after them, so that an option of a directive is not put between the last argument and the file.
+/// Splits a text into the parts before, in and after the square brackets; without brackets, all of
+/// it is the last part, so that an option of a directive is not put between the last argument and
+/// the file. An error unless there is at most one pair.
 fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());
     if counts == (0, 0) {
@@ -274,7 +276,8 @@ impl FromStr for Directive {
     }
 }
 
-/// The directives that apply to the next line that is no comment.
+/// The directives read so far that apply to the next line: package, which stays for all following
+/// lines, additional options, and ending keys.
 #[derive(Debug, Default)]
 struct Pending {
     package: Option<String>,
@@ -291,7 +294,7 @@ impl Pending {
         }
     }
 
-    /// Applies the directives to a line, and returns it.
+    /// Adds what the directives say to a parsed line, and returns it.
     fn add_to(&self, mut listed: Listed) -> Listed {
         listed.package.clone_from(&self.package);
         listed.invocation.pool.extend(self.options.iter().cloned());
@@ -303,7 +306,7 @@ impl Pending {
         listed
     }
 
-    /// Drops the directives that apply to one line only.
+    /// Drops the options and ending keys, which apply to one line only.
     fn end_of_line(&mut self) {
         self.options.clear();
         self.ending = None;
@@ -315,8 +318,8 @@ const SHELL: &str = "|&;<>()$`*?!{}";
 /// Characters that are special for a shell between double quotes.
 const EXPANDED: &str = "$`";
 
-/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Returns an error if a
-/// quote is not closed, or a shell would do more than split.
+/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Returns an error
+/// if a quote is not closed, or a shell would do more than split.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     // `Some("")` is the empty word of '' or "".

@@ -1,5 +1,5 @@
-//! Minimizes the groups of a study: first the options of the failing call, then the input. Afterwards
-//! runs each reproducer again to measure how often it fails.
+//! Minimizes the groups of a study: first the options of the failing call, then the input.
+//! Afterwards runs each reproducer again to measure how often it fails.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +19,11 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// Divisor: if the study is hurried, all minimizations together get at most the time of the runs
-/// divided by this number.
+/// If the study is hurried, the minimizations after all runs together get at most the time of the
+/// runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// Time that all minimizations of a hurried study together get at least, if their budget allows it.
+/// Least time that the minimizations of a hurried study after all runs get together, if the limit
+/// for one of them is not shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
@@ -32,15 +33,15 @@ impl StudyEngine<'_> {
         self.minimize_pending(false, None)
     }
 
-    /// Minimizes all other groups: hangs, memory blow-ups, and groups that only a minimization has
-    /// met. If a time limits the study, all of them share the budget of
-    /// [`budget_of_all`](Self::budget_of_all).
+    /// Minimizes all entries that [`minimize_founders`](Self::minimize_founders) leaves: hangs,
+    /// memory blow-ups, variants, and groups that only a minimization has met. If a time limits the
+    /// study, all of them share the budget of [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
 
-    /// Returns the time for several minimizations together; `None` (no limit) if no time limits the
-    /// study.
+    /// Returns the time that the minimizations after all runs may take together; `None` (no limit)
+    /// if the study or a single minimization has no time limit.
     pub(super) fn budget_of_all(&self) -> Option<Duration> {
         let minimizing = &self.settings.minimizing;
         let budget = minimizing
@@ -49,8 +50,9 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
-    /// Minimizes entries of all groups until none are left or `budget` is used up; with `last` also
-    /// those that come after all others ([`pending`](crate::schedule::pending)).
+    /// Minimizes entries of all groups, the most urgent first, until none are left or `budget` is
+    /// used up (`None`: no limit); with `last` also those that come after all others
+    /// ([`pending`](crate::schedule::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,
@@ -80,8 +82,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes inputs that minimizations have met and that are smaller than the reproducers of their
-    /// groups, until `budget` is used up.
+    /// Stores and minimizes inputs that minimizations have slipped into and that are smaller than
+    /// the reproducers of their groups, until there are none or `budget` is used up.
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,
@@ -107,8 +109,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes one entry within the time `each`, and measures how often its reproducer fails. Ignores
-    /// entries of a campaign on a single target.
+    /// Minimizes one entry within the time `each` (`None`: no limit), and measures how often its
+    /// reproducer fails; waits while the disk is full. Ignores entries of a campaign on a single
+    /// target.
     fn minimize(&mut self, id: &EntryId, each: Option<Duration>) -> Result<(), CampaignError> {
         if (self.entry(id)?).is_none_or(|entry| entry.crash.of.is_none()) {
             return Ok(());
@@ -126,8 +129,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Turns the error of a program that can no longer be run into `None`, and tells the user once
-    /// for each entry; other entries are still minimized.
+    /// Returns `result` as `Some`, but `None` in place of the error of a program that can no longer
+    /// be run, so that other entries are still minimized; the user is told once for each entry.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -160,7 +163,8 @@ impl StudyEngine<'_> {
         self.session.minimize(id, &minimizing, &progress)
     }
 
-    /// Minimizes the options of an entry's call, unless the minimization of its input has begun.
+    /// Minimizes the arguments of an entry's call and records the shorter call, unless the
+    /// minimization of the entry's input has begun.
     fn reduce_options(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let entry = self.entry(id)?;
         let Some(entry) = entry.filter(|entry| !entry.log().exists()) else {
@@ -187,7 +191,7 @@ impl StudyEngine<'_> {
 }
 
 /// Returns the time for several minimizations together, each of which may take `budget`: the same
-/// time, and in a `hurried` study at most a part of the time `fuzzed`.
+/// time, and in a `hurried` study at most a fifth of the time `fuzzed` (at least 10 s).
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
@@ -195,13 +199,14 @@ fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     }
 }
 
-/// Returns the shorter of two times; `None` means no limit.
+/// Returns the shorter of two time limits; `None` means no limit.
 fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments of an entry's call, or continues an unfinished log; returns the call with
-/// the arguments that are left, or `None` if no argument can be removed.
+/// Minimizes the arguments of an entry's call, or continues an unfinished log. Returns the call
+/// with the arguments that are left; `None` if the call has no arguments or cannot be made of those
+/// left, or the entry is not of a study.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -256,7 +261,8 @@ pub(super) fn minimize_options(
 }
 
 impl StudyEngine<'_> {
-    /// Measures how often an entry's reproducer fails, and records it with the utility.
+    /// Measures how often an entry's reproducer fails, and records it with the utility; does
+    /// nothing for entries of no study. After a stop, the next call measures it.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
             return Ok(());
@@ -274,8 +280,7 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Measures how often those reproducers fail that an earlier call has minimized but not
-    /// measured.
+    /// Measures how often those reproducers fail that were minimized but not measured yet.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {
@@ -285,8 +290,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Returns, for each group of this study whose failure rate is not measured, the entry with the
-    /// smallest reproducer.
+    /// Returns, for each group and utility of this study whose failure rate is not measured, the
+    /// minimized entry with the smallest reproducer.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
@@ -325,9 +330,10 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Runs `input` `tries` times by plain `execve` with address randomization, and counts the runs that
-/// end in the group of `crash`; if some do not, as often without randomization. A hang may be at
-/// another position each time. Returns `None` if `stop` turns true.
+/// Runs `input` `tries` times by plain `execve` with address randomization, and counts the runs
+/// that end in the group of `crash`; if some do not, as often without randomization. Any hang
+/// counts for a hang, since it may be at another position each time. Returns `None` if `stop` turns
+/// true.
 fn replay(
     target: &Target,
     way: Way,

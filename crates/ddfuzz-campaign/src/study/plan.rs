@@ -9,10 +9,11 @@ use crate::KeystrokesName;
 use crate::generator::{Draw, InputName, Kind};
 use ddfuzz_exec::{Channel, SEPARATOR};
 
-/// Number of successive runs with the same options; a server is started for each chunk of runs.
+/// Number of successive runs with the same invocation and options; a server is started for each
+/// such chunk of runs.
 const CHUNK: u64 = 64;
-/// Number of successive runs at a terminal with the same options; a start takes less time than
-/// these.
+/// Number of successive runs with the same invocation and options at a terminal, where a start
+/// takes less time than these runs.
 const CHUNK_OF_KEYS: u64 = 16;
 
 /// Ranges of input lengths in bytes, each with the greatest value of a random byte that chooses it:
@@ -35,7 +36,8 @@ pub struct StudyPlan {
     pub seed: u64,
     /// Greatest length of inputs that are drawn, in bytes.
     pub max_len: u64,
-    /// A data set whose inputs are run in order, again and again; empty if inputs are drawn at random.
+    /// Inputs of a data set, which are run in order, again and again; empty if inputs are drawn at
+    /// random.
     pub set: Arc<[InputName]>,
 }
 
@@ -55,8 +57,8 @@ pub enum StudyInput {
     Empty,
     /// An input of the classic generator.
     Classic(InputName),
-    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is replaced
-    /// by the next byte value.
+    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is
+    /// replaced by the next byte value.
     Two(InputName, InputName),
     /// Random keystrokes.
     Keys(KeystrokesName),
@@ -105,7 +107,8 @@ impl fmt::Display for StudyInput {
     }
 }
 
-/// Draws a length by a table of ranges and shares, from the nine bytes from index `at` on.
+/// Draws a length from the nine bytes of `draw` from index `at` on: the first byte chooses a row of
+/// `table`, the others a length in its range.
 fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
     let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
     let (shortest, longest, _) = *row.unwrap_or(&table[0]);
@@ -113,7 +116,8 @@ fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
 }
 
 impl StudyPlan {
-    /// Returns the number of successive runs of a utility with the same invocation and options.
+    /// Returns the number of successive runs of a utility with the same invocation and options, a
+    /// chunk.
     pub fn chunk(&self, utility: &Utility) -> u64 {
         match utility
             .invocations
@@ -125,9 +129,9 @@ impl StudyPlan {
         }
     }
 
-    /// Returns the call (invocation and options) of a chunk of runs: the invocations take turns,
-    /// and each option is drawn with probability 1/2. The first chunk of each invocation has no
-    /// drawn options.
+    /// Returns the call (invocation and options) of the chunk of runs with the number `chunk`, from
+    /// 0: the invocations take turns, and each option of the pool is drawn with probability 1/2.
+    /// The first chunk of each invocation has no drawn options.
     pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
         let invocations = utility.invocations.len().max(1) as u64;
         let invocation = (chunk % invocations) as usize;
@@ -149,7 +153,8 @@ impl StudyPlan {
         Call { invocation, drawn }
     }
 
-    /// Returns the name of the input of run `run`. The first input of each invocation is empty.
+    /// Returns the name of the input of run `run` of a utility, from 0. The first input of each
+    /// invocation is empty.
     pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
         let chunk = run / self.chunk(utility);
         if run.is_multiple_of(self.chunk(utility)) && chunk < utility.invocations.len() as u64 {
@@ -190,7 +195,8 @@ impl StudyPlan {
         }
     }
 
-    /// Draws an input of the classic generator from 26 random bytes, from index `at` on.
+    /// Returns the name of an input of the classic generator, drawn from the 26 random bytes from
+    /// index `at` on.
     fn classic(&self, draw: &Draw<64>, at: usize) -> InputName {
         InputName {
             kind: Kind::ALL[usize::from(draw.0[at + 25]) % Kind::ALL.len()],

@@ -1,5 +1,5 @@
-//! The state of a study that is kept from call to call (in the campaign's checkpoint), and the summary
-//! of a call.
+//! The state of a study that is kept from call to call (in the campaign's checkpoint), and the
+//! summary of a call.
 
 use std::time::Duration;
 
@@ -12,32 +12,36 @@ use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{GroupTally, Kind, Reader, Replayed, UtilityRecord, is_refusal};
 
-/// Results of a study so far, in the checkpoint. The vectors have one element for each utility.
+/// Results of a study so far, a part of the campaign's checkpoint. Each vector has one element for
+/// each utility, in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StudyState {
-    /// Record of each utility, in the order of the list.
+    /// Record of each utility that the study has selected, in the order in which they were first
+    /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Number of runs of each utility made before those that are counted together for `--runs`.
+    /// Number of runs of each utility that were made before those that are counted for the present
+    /// `--runs`.
     before: Vec<u64>,
     /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether the runs that `--runs` asks for are not complete yet.
+    /// Whether a count of runs for `--runs` is not complete yet, so that the next call continues
+    /// it.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were skipped because its time was over; runs after them
-    /// keep their numbers.
+    /// Number of runs of each utility that were not made because its time was over; their numbers
+    /// are not used again.
     #[serde(default)]
     skipped: Vec<u64>,
-    /// Hangs of each utility, and whether they are only slow runs.
+    /// What is known of each utility's runs over their time limit: hangs or only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
 }
 
 impl StudyState {
-    /// Begins to count the runs of these utilities for `--runs` from 0, or continues an unfinished
-    /// count.
+    /// Adds or updates the records of these utilities. Begins to count their runs for `--runs` from
+    /// 0, or continues an unfinished count with the same numbers of runs.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -55,7 +59,8 @@ impl StudyState {
         }
     }
 
-    /// Adds or updates the record of a utility.
+    /// Adds or updates the record of a utility: its package, path and number of runs, and why it is
+    /// not run.
     fn enter(&mut self, utility: &Utility) {
         let at = self.at(utility).unwrap_or_else(|| {
             self.utilities.push(UtilityRecord {
@@ -95,7 +100,7 @@ impl StudyState {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Skips `runs` runs of the utility at index `at`: later runs have higher numbers.
+    /// Counts `runs` runs of the utility at index `at` as skipped: later runs have higher numbers.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
@@ -112,7 +117,7 @@ impl StudyState {
         self.shares[at].is_none()
     }
 
-    /// Returns the number of runs made of those that are counted together for `--runs`.
+    /// Returns the number of runs of all utilities that count for the present `--runs`.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }
@@ -128,8 +133,8 @@ impl StudyState {
         utilities.iter().filter(runs).filter(|it| waits(it)).count()
     }
 
-    /// Records how often the reproducer of a group fails. A group without runs was met while another
-    /// group was minimized.
+    /// Records with the utility `utility` how often the reproducer of a group fails. A group
+    /// without runs, which was met while another group was minimized, is added.
     pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
         let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
             return;
@@ -146,8 +151,8 @@ impl StudyState {
         }
     }
 
-    /// Checks whether the failure rate of a group's reproducer is missing. A group that this study
-    /// has no runs of belongs to it only if a minimization has `slipped` into the group.
+    /// Checks whether the failure rate of a group's reproducer is not measured yet. A group that
+    /// this study has no runs of belongs to it only if a minimization has `slipped` into the group.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -182,7 +187,8 @@ pub struct StudySummary {
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
     /// completed call has reported before.
     pub new_groups: u64,
-    /// Number of those of the `runs` that crashed in a group known before.
+    /// Number of those of the `runs` that crashed in a group that is muted, existed before the
+    /// study, or was reported by a completed call.
     pub known_crashes: u64,
     /// Whether the user stopped the call, and not its deadline.
     pub interrupted: bool,
@@ -201,15 +207,16 @@ impl StudySummary {
     }
 }
 
-/// What the user asked for when a study began. Calls that resume the study have to ask for the same;
-/// each call chooses its own utilities and number of runs.
+/// What the user asked for when a study began. Calls that resume the study have to ask for the
+/// same; each call chooses its own utilities and number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.
     pub list: Option<OsText>,
     /// Name of the data set whose inputs are run; `None` if inputs are drawn at random.
     pub preset: Option<String>,
-    /// Which part of the list, from 1, and of how many parts; `None` for the whole list.
+    /// Which part of the list is run, from 1, and into how many parts the list is divided; `None`
+    /// for the whole list.
     pub shard: Option<(u32, u32)>,
     /// Greatest length of inputs that are drawn, in bytes.
     pub max_len: u64,
@@ -218,8 +225,8 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
-    /// Reads the request of the study in an output directory; `None` if there is no study, or its state
-    /// does not say or cannot be read.
+    /// Reads the request of the study in an output directory; `None` if there is no study, or its
+    /// state does not say or cannot be read.
     pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }

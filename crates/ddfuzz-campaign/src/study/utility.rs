@@ -1,5 +1,5 @@
-//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run here, and
-//! by which invocations their inputs reach them, also if they are in no list.
+//! The utilities of a study: which ones are selected ([`Selection`]), which of them can be run
+//! here, and by which invocations their inputs reach them, also if they are in no list.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use ddfuzz_exec::{
 pub struct Utility {
     /// Name in the list, or as the user wrote it.
     pub name: String,
-    /// Position of the utility in the whole list, from 0.
+    /// Position of the utility in the whole selection, from 0.
     pub place: u64,
     /// Debian package that contains the utility, or that the list names for it; `None` if unknown.
     pub package: Option<String>,
@@ -27,10 +27,11 @@ pub struct Utility {
     pub path: Option<PathBuf>,
     /// Why the utility is not run; `None` if it is.
     pub skip_reason: Option<SkipReason>,
-    /// Whether the utility works only at a terminal.
+    /// Whether the utility works only at a terminal; unknown, and false, for a utility in no list
+    /// until the study has tested it.
     pub interactive_only: bool,
-    /// How inputs reach the utility. If it is in no list, this is empty until the study has
-    /// determined it.
+    /// The ways to call the utility, one for each line of the list that names it. For a utility in
+    /// no list, this is empty until the study has determined them.
     pub invocations: Vec<Invocation>,
     /// Number of runs that the user asks for (`--runs`); `None` if only a time limits them.
     pub runs: Option<u64>,
@@ -86,7 +87,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// Returns the name of the channel in the configuration lines of the studies.
+    /// Returns the name of the channel as in the configuration lines of the studies: `stdin`,
+    /// `file`, `cp NAME`, `two_files` or `pty`.
     pub fn name(&self) -> String {
         match &self.channel {
             Channel::Plain if self.takes_file() => "file".to_owned(),
@@ -113,7 +115,7 @@ impl Invocation {
         self.args.iter().chain(drawn).cloned().collect()
     }
 
-    /// Returns the arguments with the options that have the indices `drawn`.
+    /// Returns the arguments of a call, with the options of the pool that have the indices `drawn`.
     pub fn args_with(&self, drawn: &[usize]) -> Vec<OsString> {
         let at = self.pool_at.min(self.args.len());
         let options = drawn.iter().filter_map(|option| self.pool.get(*option));
@@ -124,20 +126,20 @@ impl Invocation {
     }
 }
 
-/// The environment in which all utilities are run.
+/// The limits, the sandbox and the PATH with which all utilities are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnvironment {
     /// Limits of each run.
     pub limits: Limits,
-    /// Whether the utilities run in a sandbox.
+    /// The sandbox in which the utilities run, or none.
     pub sandbox: Sandbox,
-    /// Value of the variable PATH.
+    /// Value of the environment variable PATH.
     pub path: OsString,
 }
 
 impl RunEnvironment {
-    /// Returns the target for an invocation of `program`, with the options that have the indices
-    /// `drawn`. It inherits no environment variables.
+    /// Returns the target for an invocation of `program`, with the options of the pool that have
+    /// the indices `drawn`. It inherits no environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
@@ -161,10 +163,12 @@ impl RunEnvironment {
     }
 }
 
-/// Commands that leave many interactive programs; a program that reads stdin reads them.
+/// Input on stdin for the test whether a program reads stdin: commands that leave many interactive
+/// programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses invocations for a utility that is in no list, and returns them, and true if the utility
+/// Chooses invocations for a utility that is in no list, after test runs: at a terminal only, or by
+/// stdin, by a file, and by files with likely extensions. Returns them, and true if the utility
 /// works only at a terminal.
 pub(super) fn invocations(
     environment: &RunEnvironment,
@@ -192,8 +196,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Checks whether a program calls terminal functions, and without a terminal fails without reading
-/// its input.
+/// Checks whether a program uses terminal functions, and, run without a terminal, fails without
+/// having read its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,
@@ -219,9 +223,9 @@ pub struct Selection {
     pub names: Vec<String>,
     /// Debian packages of which all programs are studied.
     pub packages: Vec<String>,
-    /// Whether to add all programs of installed packages, also those in no list.
+    /// Whether all programs of installed packages are added, also those in no list.
     pub unlisted: bool,
-    /// Whether to leave out utilities that are not installed.
+    /// Whether utilities that are not installed are left out.
     pub installed: bool,
     /// Names of utilities to leave out.
     pub skip: Vec<String>,
@@ -234,7 +238,8 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected utilities, each once and with its position.
+    /// Returns the selected utilities, each once and with its position; also those that are not
+    /// run, with the reason.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
@@ -276,7 +281,7 @@ impl Selection {
         requested
     }
 
-    /// Returns all valid lines of the list, also denied ones.
+    /// Returns all valid lines of the list, those that are run first, then denied ones.
     fn lines(&self) -> impl Iterator<Item = &Listed> {
         let denied = self.list.skipped.iter().filter_map(|it| it.denied.as_ref());
         self.list.entries.iter().chain(denied)
@@ -321,7 +326,8 @@ impl Selection {
     }
 
     /// Returns why a utility is not run, if its name, its arguments or the chosen channels are the
-    /// reason; `None` if it may be run. Does not check whether it is installed.
+    /// reason; `None` if it has `invocations`, or no reason is known. Does not check whether it is
+    /// installed.
     fn refusal(
         &self,
         name: &str,
@@ -347,8 +353,9 @@ impl Selection {
         self.denial_of(name, path, &line.invocation.words())
     }
 
-    /// Returns why a utility could do harm with these words as arguments, by its name or by the
-    /// name of the program that it links to; `None` if it could not, or is allowed.
+    /// Returns why a utility could do harm when it is called with these words as arguments, by its
+    /// name or by the name of the program that it links to; `None` if it could not, or the user
+    /// allows it.
     fn denial_of(
         &self,
         name: &str,
@@ -378,7 +385,8 @@ impl Selection {
     }
 }
 
-/// Checks whether a channel, with its name in lists, is among the chosen channels; empty means all.
+/// Checks whether a channel, given by its name in lists (like `cp t.c`), is among the channels that
+/// the user has chosen; true if these are empty.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

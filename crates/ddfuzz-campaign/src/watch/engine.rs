@@ -22,15 +22,16 @@ use ddfuzz_store::report::{EndedBy, size};
 use ddfuzz_store::{EntryId, Group, Store};
 use ddfuzz_triage::Key;
 
-/// Longest wait for a result of the examiner threads.
+/// Longest wait for a result of the examiner threads before the next search for files.
 const TICK: Duration = Duration::from_millis(100);
-/// Longest wait for the minimizing thread before the screen is updated.
+/// Longest wait for a reply of the minimizing thread before the progress on the screen is updated.
 const MINIMIZER_TICK: Duration = Duration::from_millis(200);
-/// Number of searches for files, after the watched fuzzer has ended, that still wait for a file to
-/// stop changing.
+/// Number of searches for files, after the watched fuzzer has ended, until which the watch still
+/// waits for files to stop changing.
 const LAST_LOOKS: u32 = 10;
 
-/// The engine's ends of the channels to the examiner threads and the minimizing thread.
+/// The engine's ends of the channels: tasks to the examiner threads and their answers, orders to
+/// the minimizing thread and its replies.
 pub(super) struct Channels {
     pub(super) task: Sender<Task>,
     pub(super) answers: Receiver<Result<ExaminedInput, ExecError>>,
@@ -41,7 +42,7 @@ pub(super) struct Channels {
 /// Why a watch examines no more files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// The producer (the watched fuzzer) has ended, and all its files are examined.
+    /// The producer (the watched fuzzer) has ended, and all files that it dropped are examined.
     Ended,
     /// The user's time limit for the watch is over.
     Time,
@@ -51,7 +52,7 @@ enum EndReason {
     Rebuilt,
 }
 
-/// Runs one call of a watch.
+/// State of one call of a watch, and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     settings: &'a Watching,
@@ -65,16 +66,16 @@ pub(super) struct WatchEngine<'a> {
     last_looks: u32,
     /// Why no more files are examined; `None` while they are.
     over: Option<EndReason>,
-    /// Results of examiner threads that wait until the results of earlier tasks are committed, by
-    /// task number.
+    /// Results of examiner threads that arrived before the results of earlier tasks, by task
+    /// number; they wait to be committed in order.
     early: BTreeMap<u64, ExaminedInput>,
-    /// Number of the next task to commit.
+    /// Number of the next task (examined file) to commit.
     next: u64,
-    /// How long the call watched; `None` while it watches.
+    /// How long the call watched; `None` until it has stopped watching.
     watched: Option<Duration>,
     /// Whether there are committed results that the saved checkpoint does not count.
     unsaved: bool,
-    /// Number of inputs that earlier calls (invocations of ddfuzz) have examined.
+    /// Number of inputs that earlier calls (invocations of ddfuzz) of the campaign have examined.
     first: u64,
 }
 
@@ -124,14 +125,14 @@ impl<'a> WatchEngine<'a> {
         Ok(engine)
     }
 
-    /// Returns the major and minor keys of crashes that reproduce each time and have a crash
-    /// record.
+    /// Returns the major and minor keys of the known crashes that reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
     }
 
-    /// Watches to the end, minimizes what is left, and returns the summary; `None` if the program
-    /// was rebuilt and the watch has to start again.
+    /// Watches with one build of the program until the watch ends, minimizes the groups that are
+    /// left, and returns the summary; `None` if the program was rebuilt and the watch has to start
+    /// again.
     pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
         let (order, replies) = (channels.order, channels.replies);
         let watched = self.watch(channels.task, &channels.answers, &order, &replies);
@@ -198,8 +199,9 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Searches the sources for files if a search is due; ends the watch if the watched fuzzer has
-    /// ended and all files are examined.
+    /// Searches the sources for files if a search is due. Ends the watch if the watched fuzzer has
+    /// ended and all files are examined; files that are still being written after the last searches
+    /// are left out, with a warning.
     fn search(&mut self) {
         // The producer was asked before the search, so the search sees all its files.
         let ended = self.producing == Producing::Ended;
@@ -237,8 +239,8 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`, but success in place of an error that the user's stop or the end of the
-    /// time explains: of a full disk, and of a target that Ctrl-C has reached as well.
+    /// Returns `result`; in place of an error that the user's stop or the end of the time explains
+    /// (of a full disk, or of a target that Ctrl-C has reached as well), returns `Ok`.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -249,8 +251,8 @@ impl<'a> WatchEngine<'a> {
 
 // Commits in the order in which the files were found.
 impl<'a> WatchEngine<'a> {
-    /// Waits for a result of the examiner threads; commits all results whose turn it is, in the
-    /// order in which the files were found.
+    /// Waits up to 100 ms for a result of the examiner threads; commits all results whose turn it
+    /// is, in the order in which the files were found.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -279,8 +281,8 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Stores the result of an input in its group, counts it, and records it in the journal of
-    /// triage.
+    /// Counts the result of an input in its group, stores the input if the group needs it, records
+    /// the input in the journal of triage, and checks the conditions of `--until`.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
@@ -307,7 +309,7 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Shows a new group and queues its founder for minimization.
+    /// Shows a stored finding to the user and queues it for minimization if it founds a new group.
     fn show_stored(&mut self, stored: &Stored) -> Result<(), CampaignError> {
         self.minimize_queue.exhausted = false;
         if !stored.founds {
@@ -338,7 +340,8 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Saves the counts of runs if there are new ones. `ended`: the call is complete.
+    /// Saves the checkpoint and syncs the journal of triage if results were committed since the
+    /// last save. `ended`: the call is complete, which is recorded too.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;
@@ -406,7 +409,8 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Checks whether the watch ended, with the result `done`, because the program was rebuilt.
+    /// Checks whether the watch, which ended with the result `done`, ended because the program was
+    /// rebuilt.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let failed = done.as_ref().is_err_and(is_of_target);
         if !self.session.stopped() && failed && self.build.is_another() {
@@ -415,7 +419,8 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Switches to the new build: all groups are checked, and all files are examined again.
+    /// Switches to the new build: checks all groups with it, forgets which contents were run, so
+    /// that all files are examined again, and empties the queues.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;
@@ -444,11 +449,13 @@ struct MinimizeQueue {
     taken: HashSet<EntryId>,
     /// Time that this call has spent on minimization.
     spent: Duration,
-    /// Number of entries minimized since the watch ended.
+    /// Number of entries whose minimization has ended since the watch ended.
     done: u64,
-    /// Whether the store is known to have no more entries to minimize.
+    /// Whether the output directory had no more entries to minimize at the last search, with no new
+    /// result since.
     exhausted: bool,
-    /// Inputs of other groups that minimizations have met.
+    /// Inputs of other groups that minimizations have met (slips), to be stored when no other entry
+    /// is left.
     slipped: SlippedInputs,
 }
 
@@ -477,8 +484,8 @@ impl WatchEngine<'_> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Queues the founders (first findings of groups) that an earlier call left to be minimized, if
-    /// groups are minimized while files are watched for.
+    /// Queues the entries that an earlier call has left to be minimized (founders of groups, and
+    /// smaller inputs), if groups are minimized while files are watched for.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         if matches!(self.settings.when, When::After | When::Off) {
             return Ok(());
@@ -492,9 +499,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Sends the next entry to the minimizing thread, if the thread is free. Hangs, memory
-    /// blow-ups, and groups found only by minimizing others are sent only if all found files are
-    /// examined (`idle`).
+    /// Sends the next queued entry to the minimizing thread, if the thread is free. If the queue is
+    /// empty and all found files are examined (`idle`), it is filled from all groups first, also
+    /// with hangs, memory blow-ups, and groups found only by minimizing others.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
         if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
@@ -510,8 +517,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the next entry to minimize from all groups of the output directory; only one, since
-    /// its minimization may find crashes of further groups.
+    /// Queues the most urgent entry to minimize of all groups of the output directory, or stores a
+    /// slip to be queued; only one entry, since its minimization may find crashes of further
+    /// groups.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {
@@ -563,7 +571,8 @@ impl WatchEngine<'_> {
         }
     }
 
-    /// Waits until the minimizing thread is free; ignores its result, since the program was rebuilt.
+    /// Waits until the minimizing thread is free; ignores errors of its minimization, since the
+    /// program was rebuilt.
     fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
         while self.minimize_queue.ordered.is_some() {
             match replies.recv_timeout(MINIMIZER_TICK) {

@@ -1,8 +1,9 @@
-//! Watches what another fuzzer drops: runs, classifies and stores every crash file, and minimizes each
-//! new group meanwhile.
+//! Watches what another fuzzer drops: runs, classifies and stores every crash file, and minimizes
+//! each new group meanwhile.
 //!
-//! A [`Producer`] drops the files into [`Watching::sources`]. A file is identified by its content, and
-//! the journal of triage records which contents were run, so that no call runs one twice.
+//! A [`Producer`] is the fuzzer that drops files into [`Watching::sources`]. A file is identified
+//! by its content, and the journal of triage records which contents were run, so that no call runs
+//! one twice.
 //!
 //! `engine.rs` finds files, hands them out and commits the results; the examiner threads, which run
 //! the inputs, are in this file. They are no [`TaskPool`](ddfuzz_model::pool::TaskPool), whose
@@ -63,8 +64,9 @@ pub fn watch(
     }
 }
 
-/// Watches for files with one build of the program; returns `None` when the program was rebuilt and
-/// the watch has to start again.
+/// Starts the examiner threads and the minimizing thread, and watches for files with one build of
+/// the program. Returns the summary; `None` when the program was rebuilt and the watch has to start
+/// again.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
     settings: &Watching,
@@ -115,22 +117,24 @@ struct ExaminedInput {
     judged: Judged,
 }
 
-/// A thread that runs inputs, with its own target.
+/// An examiner thread: runs inputs on its own instance of the target.
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
-    /// Major and minor keys that were reported with a full record. Since each thread gets tasks in
-    /// ascending order, its earlier reports are committed before its later ones.
+    /// Major and minor keys of crashes that were reported with a full record, by this thread or
+    /// before it started. Since a thread gets tasks in ascending order, its earlier reports are
+    /// committed before its later ones.
     known: HashSet<(Key, Key)>,
-    /// Size in bytes of the smallest crashing input that this thread has reported with a full record,
-    /// by major key.
+    /// Size in bytes of the smallest crashing input that this thread has reported with a full
+    /// record, by major key.
     least: HashMap<Key, u64>,
     tasks: Receiver<Task>,
     answers: Sender<Result<ExaminedInput, ExecError>>,
 }
 
 impl InputExaminer<'_> {
-    /// Runs tasks until the channel of tasks closes, the receiver of results is gone, or a run fails.
+    /// Runs the inputs of tasks and sends the results, until the channel of tasks closes, the
+    /// receiver of results is gone, a run fails, or the call is stopped.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -181,26 +185,27 @@ impl InputExaminer<'_> {
 /// The settings of one call of a watch.
 #[derive(Clone, Debug)]
 pub struct Watching {
-    /// Files, and directories of fuzzers that `store::foreign` knows or of plain files. A path that does
-    /// not exist yet is waited for.
+    /// Files and directories in which inputs are searched for: output directories of fuzzers that
+    /// `store::foreign` knows, or directories of plain files. A path that does not exist yet is
+    /// waited for.
     pub sources: Vec<PathBuf>,
-    /// Greatest length of an input, in bytes; larger files are not run.
+    /// Greatest length of an input, in bytes; larger files are not run, and the user is told.
     pub max_len: u64,
-    /// True: look for memory leaks in all inputs that do not crash. False: only in files whose
-    /// names say that they show a leak.
+    /// Whether memory leaks are looked for with all inputs that do not crash; if false, only with
+    /// files whose names say that they show a leak.
     pub leaks: bool,
     /// Wall time that this call watches; `None` means no limit.
     pub time: Option<Duration>,
-    /// End of the whole call (`--total-time`).
+    /// Deadline of the whole call, with the minimizations after the watch (`--total-time`).
     pub deadline: Deadline,
     /// Conditions of which the first that is met ends the watch (`--until`).
     pub until: Vec<Until>,
-    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and [`When::Worker`]
-    /// are the same.
+    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and
+    /// [`When::Worker`] are the same.
     pub when: When,
     /// Number of threads that run inputs.
     pub jobs: usize,
-    /// Target, and how groups are minimized.
+    /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
     /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
     pub known: KnownGroups,
@@ -232,15 +237,16 @@ pub trait Producer {
         Vec::new()
     }
 
-    /// Returns the number of runs that the fuzzer has made; 0 if unknown, and then the summary
-    /// counts the examined inputs as runs.
+    /// Returns the number of runs that the fuzzer has made; 0 if unknown: then the summary counts
+    /// the examined inputs as runs.
     fn runs(&self) -> u64;
 }
 
 /// A producer for fuzzers that somebody else has started, of which only the files are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
-    /// State reported for ever: [`Producing::Ended`] examines only the files that exist now.
+    /// The answer of each [`Producer::poll`]: with [`Producing::Ended`], only the files that exist
+    /// now are examined; with [`Producing::Running`], the watch goes on.
     pub Producing,
 );
 

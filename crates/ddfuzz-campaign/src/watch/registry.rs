@@ -1,5 +1,5 @@
-//! The contents and crashes that a watch knows: which files were run (the journal of triage), and the
-//! groups of the campaign.
+//! The contents and crashes that a watch knows: which files were run (the journal of triage), and
+//! the groups of the campaign.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -35,9 +35,10 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage what earlier calls of the campaign have run, and counts the
-    /// runs of each group. The journal lacks at most one input, whose finding was stored just
-    /// before a call was killed.
+    /// Reads from the journal of triage which contents earlier calls of the campaign have run on
+    /// this target, and counts the runs of each group. The journal lacks at most one input, whose
+    /// finding was stored just before a call was killed. An error if the output directory belongs
+    /// to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -87,7 +88,7 @@ impl<'a> ContentRegistry<'a> {
         })
     }
 
-    /// Forgets all contents and crashes, since the program was rebuilt.
+    /// Forgets all contents that were run and all known crashes, since the program was rebuilt.
     pub(super) fn forget_contents(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
@@ -95,8 +96,7 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Returns the major and minor keys of crashes that reproduce each time and have a crash
-    /// record.
+    /// Returns the major and minor keys of known crashes that reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.crashes.keys().copied().collect()
     }
@@ -107,8 +107,8 @@ impl<'a> ContentRegistry<'a> {
         self.contents.insert(content)
     }
 
-    /// Converts an examiner's result to a finding (`None` if the input passed) and a line of the
-    /// journal of triage.
+    /// Converts an examiner's result to a classified run, to be committed (`None` if the input
+    /// passed), and to a line of the journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -148,8 +148,9 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Counts a finding, and stores its input if the group needs it. Returns the entry if the input
-    /// is stored, else `None`. May be repeated after an error.
+    /// Counts the finding `what` of an examined input in its group, and stores the input if the
+    /// group needs it. Returns the entry if the input is stored, else `None`. After an error the
+    /// call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -160,7 +161,7 @@ impl<'a> ContentRegistry<'a> {
         self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 
-    /// Writes the script that reproduces a stored finding into the finding's directory.
+    /// Writes the script that reproduces a stored finding into the directory of its entry.
     pub(super) fn write_script(&mut self, stored: &Stored) -> Result<(), StoreError> {
         let target = self.target.by_main();
         lock(self.store)
@@ -168,9 +169,9 @@ impl<'a> ContentRegistry<'a> {
             .map(drop)
     }
 
-    /// Records in the journal of triage that an input was examined, after its finding is stored: if
-    /// the call is killed in between, the next call runs the input again and stores it in the same
-    /// place.
+    /// Appends `line`, about an examined input, to the journal of triage, and counts the input as a
+    /// run. It comes after the finding is stored: if the call is killed in between, the next call
+    /// runs the input again and stores it in the same place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;

@@ -22,7 +22,7 @@ const PAUSE_FACTOR: u32 = 10;
 /// Longest pause between two searches for files.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A file that has not changed between two searches.
+/// A file that has not changed between two searches, and so counts as completely written.
 pub(super) struct SettledFile {
     pub(super) input: Input,
     pub(super) stamp: FileStamp,
@@ -31,11 +31,12 @@ pub(super) struct SettledFile {
 /// The result of one search for files.
 #[derive(Default)]
 pub(super) struct SearchResult {
-    /// Files to run, in the order of the sources, and of names within each source.
+    /// Files that have not changed since the last search and were not queued before, in the order
+    /// of the sources, and of names within each source.
     pub(super) settled: Vec<SettledFile>,
-    /// Files that are new or have changed since the last search.
+    /// Files that are new or have changed since the last search, and may still be written to.
     pub(super) moving: Vec<PathBuf>,
-    /// Notes on paths that cannot be searched, which the user has not seen yet.
+    /// Notes to the user on paths that do not exist or cannot be searched, each once.
     pub(super) notes: Vec<String>,
 }
 
@@ -48,11 +49,12 @@ pub(super) struct Sources {
     paths: Vec<PathBuf>,
     /// The output directory, whose files are ignored.
     out: PathBuf,
-    /// Files that the last search saw for the first time or changed; they may still be written to.
+    /// Files that the last search saw for the first time or changed, and that may still be written
+    /// to, with their stamps then.
     waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were queued to be run, with their stamps at that time.
     taken: HashMap<PathBuf, FileStamp>,
-    /// Paths about which the user has got a note.
+    /// Paths about which the user has got a note, so that each gets only one.
     noted: HashSet<PathBuf>,
     /// When the next search is due.
     due: Instant,
@@ -140,8 +142,9 @@ impl Sources {
         found
     }
 
-    /// Checks whether a file is hidden, and so probably a temporary file of a fuzzer. A file that
-    /// is itself a source, or is named like a crash file, does not count as hidden.
+    /// Checks whether a file's name begins with a dot, so that it is probably a temporary file of a
+    /// fuzzer. A file that is itself a source, or is named like a crash file, does not count as
+    /// hidden.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -154,9 +157,9 @@ pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
     files: VecDeque<SettledFile>,
-    /// A task that the full channel did not take; it is handed out next.
+    /// A task that the channel to the examiner threads had no room for; it is handed out next.
     blocked: Option<Task>,
-    /// Number of tasks that were handed out.
+    /// Number of tasks that were handed out to the examiner threads.
     handed_out: u64,
 }
 
@@ -180,8 +183,8 @@ impl FileQueue {
         Instant::now() >= self.sources.due
     }
 
-    /// Searches the sources, and queues files that have stopped changing; returns the files that
-    /// may still be written to.
+    /// Searches the sources, and queues files that have stopped changing; shows notes on paths that
+    /// cannot be searched. Returns the files that may still be written to.
     pub(super) fn search(&mut self, screen: &mut dyn Screen) -> Vec<PathBuf> {
         let result = self.sources.search();
         for note in result.notes {
@@ -191,7 +194,8 @@ impl FileQueue {
         result.moving
     }
 
-    /// Empties the queue of files to run, and lets the next search find all files again.
+    /// Empties the queue of files to run, sets the number of tasks to 0, and lets the next search
+    /// find all files again.
     pub(super) fn restart(&mut self) {
         self.sources.taken.clear();
         self.files.clear();
@@ -207,8 +211,8 @@ impl FileQueue {
         self.handed_out
     }
 
-    /// Hands out queued files as tasks to the examiner threads, as many as their channel takes.
-    /// Files whose content was run before are dropped.
+    /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
+    /// channel takes. Files whose content was run before are dropped.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
@@ -232,7 +236,9 @@ impl FileQueue {
         }
     }
 
-    /// Reads the next queued file whose content was not run before; `None` if there is none.
+    /// Reads the next queued file whose content was not run before, and marks the content as run;
+    /// `None` if there is none. Tells the user of files that cannot be read; a file that has
+    /// changed meanwhile waits for the next search.
     fn read_next(
         &mut self,
         registry: &mut ContentRegistry<'_>,

@@ -20,16 +20,16 @@ impl Bisected {
 
 /// Finds two versions of a history, as near to each other as possible, of which the older does not
 /// fail and the newer fails. Version 0 does not fail, the last version fails. `weights` has the
-/// number of changes from each version to the next; the interval is halved by these numbers, so that
-/// a version with many changes, which take further tests, is reached sooner.
+/// number of changes from each version to the next; the interval is halved by these numbers, so
+/// that a version with many changes, which take further tests, is reached sooner.
 ///
 /// `probe` tests a version; it also receives the versions that are tested next if this one does not
 /// fail, and if it fails. A version with the outcome UNRESOLVED is skipped, and others in the
 /// interval are tried; after twice as many of them as a bisection would need, the interval stays as
 /// wide as it is.
 ///
-/// This is the search that dd of ESEC 1999 makes with the predictor "each change implies all earlier
-/// ones" (its table 7), with versions that may be UNRESOLVED.
+/// This is the search that dd of ESEC 1999 makes with the predictor "each change implies all
+/// earlier ones" (its table 7), with versions that may be UNRESOLVED.
 ///
 /// # Errors
 /// Those of `probe`.
@@ -59,8 +59,8 @@ pub fn bisect<E>(
 }
 
 /// Returns the version to test next: the one nearest to the middle of the changes in the interval,
-/// or after some were skipped, to another fraction of them. `None` if none is left, or too many
-/// were skipped.
+/// or after versions were skipped, nearest to another fraction (1/4, 3/4, 1/8, …). `None` if no
+/// version is left, or too many were skipped.
 fn middle(weights: &[u64], found: Bisected, skipped: &[usize]) -> Option<usize> {
     let open = found.failing - found.passing - 1;
     let most = 2 * (usize::BITS - open.leading_zeros()) as usize;

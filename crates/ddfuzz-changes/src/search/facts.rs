@@ -8,7 +8,7 @@ use ddfuzz_delta::Config;
 /// Index of an identifier in [`Facts`].
 pub type Name = usize;
 
-/// What the text of one change tells about it.
+/// The groups and the identifiers of one change, as its file and text show them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
     /// Names of the groups that the change belongs to, from coarse to fine (directory, file, commit
@@ -19,16 +19,16 @@ pub struct UnitFacts {
     pub adds: Vec<String>,
     /// Identifiers in the lines that the change removes.
     pub removes: Vec<String>,
-    /// Those of the added identifiers that the change seems to define.
+    /// Identifiers in the added lines that the change seems to define.
     pub defines: Vec<String>,
-    /// Those of the removed identifiers whose definition the change seems to remove.
+    /// Identifiers in the removed lines whose definition the change seems to remove.
     pub undefines: Vec<String>,
 }
 
-/// What is known of all changes between two versions.
+/// What is known of all changes between two versions before any of them is tested.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Number of changes.
+    /// Number of changes between the two versions.
     units: usize,
     /// For each level from coarse to fine, the index of the group of each change.
     levels: Vec<Vec<usize>>,
@@ -45,8 +45,8 @@ pub struct Facts {
     unread: Config,
 }
 
-/// If more changes than this mention an identifier, that says nothing about which of them requires
-/// which.
+/// Largest number of changes that may mention an identifier that is to show which of them requires
+/// which: one that more changes mention shows nothing.
 const MOST_USERS: usize = 64;
 /// A group of more changes than this is not ordered by identifiers.
 const MOST_CHAINED: usize = 128;
@@ -87,8 +87,7 @@ impl Facts {
         facts
     }
 
-    /// Returns the facts with the changes `unread` noted, in ascending order: those of files that a
-    /// build probably does not read.
+    /// Sets the changes of files that a build probably does not read; `unread` ascends.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -111,8 +110,8 @@ impl Facts {
         self.levels.len()
     }
 
-    /// Returns the groups of a level, 0 for the coarsest, into which the changes `kept` fall, in the
-    /// order of their first changes.
+    /// Returns the groups of a level, 0 for the coarsest, into which the changes `kept` fall, in
+    /// the order of their first changes.
     pub fn groups(&self, level: usize, kept: &Config) -> Vec<Config> {
         let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for unit in kept.ranges().flatten() {
@@ -124,8 +123,9 @@ impl Facts {
         found.into_values().map(|units| config(&units)).collect()
     }
 
-    /// Returns the changes `kept` in the order in which they are divided: by their groups, and inside
-    /// a group so that changes with common identifiers are neighbors (ESEC 1999, section 8).
+    /// Returns the changes `kept` in the order in which a search divides them: by their finest
+    /// groups, and inside a group so that changes with common identifiers are neighbors (ESEC 1999,
+    /// section 8).
     pub fn in_order(&self, kept: &Config) -> Vec<usize> {
         let groups = match self.levels().checked_sub(1) {
             Some(finest) => self.groups(finest, kept),
@@ -217,7 +217,8 @@ impl Facts {
         name
     }
 
-    /// A change that uses an identifier that is new requires the only change that defines it.
+    /// Adds to `requires`: a change that uses an identifier that the old version does not have
+    /// probably requires the only change that defines it.
     fn require_definers(&mut self, units: &[UnitFacts], is_old: impl Fn(&str) -> bool) {
         for (unit, one) in units.iter().enumerate() {
             for word in &one.adds {
@@ -232,8 +233,8 @@ impl Facts {
         }
     }
 
-    /// A change that removes a definition which is gone in the new version requires the changes that
-    /// remove its uses.
+    /// Adds to `requires`: a change that removes a definition which the new version does not have
+    /// probably requires each change that mentions the identifier, as these remove its uses.
     fn require_removals(&mut self, units: &[UnitFacts], is_new: impl Fn(&str) -> bool) {
         for (unit, one) in units.iter().enumerate() {
             for word in one.undefines.iter().filter(|word| !is_new(word)) {

@@ -9,9 +9,9 @@ use super::{Minimal, Prober};
 /// is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
-    /// The changes that pass.
+    /// The smaller set, whose test passes.
     pub passing: Config,
-    /// The changes that fail; they include those of `passing`.
+    /// The larger set, whose test fails; it includes the changes of `passing`.
     pub failing: Config,
 }
 
@@ -57,7 +57,8 @@ pub fn isolate<P: Prober>(
     }
 }
 
-/// Narrows the difference between the two sets by `dd` over `groups`, into which it is divided.
+/// Narrows the difference between the two sets by `dd` over `groups`, into which it is divided,
+/// until no group can be moved or the budget is used up. Returns the narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

@@ -1,5 +1,5 @@
-//! The searches for failure-inducing changes, pure: what is tested is a set of changes, and how it is
-//! built and tested is the business of a [`Prober`].
+//! The searches for failure-inducing changes, pure: they choose sets of changes to test, and a
+//! [`Prober`] builds and tests them.
 
 mod bisect;
 mod facts;

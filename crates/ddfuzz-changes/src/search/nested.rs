@@ -9,18 +9,19 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// Largest number of changes of which pairs are removed together, when single ones cannot be
-/// removed because the rest does not build.
+/// Largest number of changes that cannot be removed one by one, because the others do not build
+/// then, of which the removal of each pair is tested.
 const MOST_TIED: usize = 6;
-/// Largest number of changes that are first searched as if a single one of them decided.
+/// Largest number of changes of which the search first assumes that a single one causes the
+/// failure, and halves the set.
 const MOST_HALVED: usize = 40;
 
 /// A minimal set of changes that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    /// The changes.
+    /// The changes of the set, none of which can be left out.
     pub kept: Config,
-    /// Number of the changes without which the rest does not build.
+    /// Number of the changes without which the others do not build.
     pub unbuildable: usize,
     /// Pairs of changes of which the first requires the second, as builds have shown.
     pub learned: Vec<(usize, usize)>,
@@ -57,7 +58,8 @@ struct Nested<'a, P> {
     /// The smallest failing set so far.
     best: Config,
     learned: Vec<(usize, usize)>,
-    /// Disjoint sets of many changes that chains of repairs have moved together.
+    /// Disjoint sets of changes that probably need each other, because chains of repairs have moved
+    /// them together. Repairs add or remove such a set as a whole.
     bundles: Vec<Config>,
 }
 
@@ -133,7 +135,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Tests once without the changes of files that a build probably does not read.
+    /// Tests the smallest failing set without the changes of files that a build probably does not
+    /// read, and leaves these changes out if the rest fails.
     fn leave_out_unread(&mut self) -> Result<(), P::Error> {
         let rest = self.best.minus(self.facts.unread());
         if rest != self.best && !rest.is_empty() && self.prober.probe(&rest, "unread", &[])?.fails()
@@ -233,7 +236,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Deletes as many of the groups as possible from the smallest failing set, which they divide.
+    /// Deletes as many of `groups` as possible from the smallest failing set, of which they are a
+    /// partition. `rule` names the step in the log.
     fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
         let mut machine = Subset::of_units(groups.len());
         // Changes of deleted groups that a candidate needed to build.
@@ -285,9 +289,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, which is a part of the smallest failing set, and repairs it if it does
-    /// not build. Returns the set that fails, which is smaller than that set; `None` if there is
-    /// none.
+    /// Tests a candidate, a part of the smallest failing set, first completed or thinned by the
+    /// relations known between changes, and repairs it while it does not build. Returns the set
+    /// that fails, a smaller part of the smallest failing set, which may have changes that the
+    /// candidate lacks; `None` if none of the tested sets fails, among which the candidate itself
+    /// need not be.
     fn attempt(
         &mut self,
         candidate: &Config,
@@ -386,8 +392,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Repairs a set that did not build by the identifiers in the messages, or else by their places.
-    /// Returns `None` if neither helps.
+    /// Repairs a set that did not build: adds or removes the changes that mention the identifiers
+    /// in the messages of the build, or else the changes at the places in the messages. Returns
+    /// `None` if that does not change the set.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))

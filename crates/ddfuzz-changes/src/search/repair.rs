@@ -1,5 +1,5 @@
-//! Chains of repairs: one candidate that does not build is completed or thinned, build by build, until
-//! it does.
+//! Chains of repairs: one candidate that does not build is completed or thinned, build by build,
+//! until it does.
 
 use ddfuzz_delta::Config;
 
@@ -8,16 +8,19 @@ use super::facts::{Facts, Name, config};
 
 /// Largest number of builds that one candidate may take until it builds.
 const MOST_REPAIRS: usize = 12;
-/// The same for a chain with a step that was extended to all changes with the same identifier.
+/// Largest number of builds for a candidate of which a repair was extended to all changes with the
+/// same identifier.
 const MOST_EXTENDED: usize = 24;
-/// A step is extended if at least this many changes at the places of its chain mention the same
-/// identifier.
+/// A repair is extended to all changes with the same identifier if at least this many changes at
+/// the places of its chain mention that identifier.
 const LEAST_COMMON: usize = 8;
-/// Smallest and largest number of changes that are remembered as needing each other because they
-/// mention the same identifier.
+/// Smallest number of changes that are remembered as needing each other because they mention the
+/// same identifier.
 const LEAST_TIED: usize = 3;
+/// Largest number of changes that are remembered as needing each other because they mention the
+/// same identifier.
 const MOST_TIED: usize = 24;
-/// Smallest number of changes at the places of a chain that are remembered as a bundle.
+/// Smallest number of changes moved in an extended chain that are remembered as needing each other.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a candidate that does not build is repaired.
@@ -48,12 +51,12 @@ impl Repair {
     }
 }
 
-/// A chain of repairs of one candidate.
+/// The repairs of one candidate, build after build, all in the same direction.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// The direction of all its steps.
+    /// Whether the repairs of the chain add or remove changes.
     pub repair: Repair,
-    /// Number of builds so far.
+    /// Number of builds of the chain so far.
     builds: usize,
     /// The changes that are, or are missing, at the places that messages of the chain have named.
     by_place: Config,

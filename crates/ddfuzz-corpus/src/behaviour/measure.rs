@@ -37,7 +37,7 @@ pub struct BehaviourSettings {
     pub jobs: usize,
 }
 
-/// One input of a corpus.
+/// An input of a corpus whose behaviour is measured: its file, hash and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
     /// Path of the input's file.
@@ -246,14 +246,14 @@ impl Batch {
 pub(super) enum Round {
     /// The run has no tracer, and randomized addresses.
     Randomized,
-    /// The run has a tracer that records the stacks of reads, and more time.
+    /// The run has a tracer that records the call stacks of reads, and a longer time limit.
     Watched,
 }
 
 impl Round {
     /// The three runs of each input. The first has the normal time limit and finds hangs; its
-    /// randomized addresses show output that depends on addresses. Stacks are relative to modules,
-    /// so addresses do not matter there.
+    /// randomized addresses show output that depends on addresses. The traced runs record stacks
+    /// relative to modules, which do not depend on addresses.
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
@@ -263,13 +263,13 @@ pub(super) struct BehaviourRunner {
     /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
     /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer; `patient` is the longer one of traced runs.
+    /// Time limit of runs without a tracer; `patient` is the longer time limit of traced runs.
     time: TimeLimit,
     patient: TimeLimit,
 }
 
-/// Additional CPU time, and below it wall time, of a traced run, which is stopped and continued
-/// often.
+/// CPU time, and in the next constant wall time, that a traced run gets in addition to twice the
+/// normal limit, because it is stopped and continued often.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 

@@ -24,7 +24,7 @@ pub use measure::{BehaviourJournal, BehaviourSettings, CorpusInput, Measured, me
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
-    /// How the run ended.
+    /// How the run ended: exit status, signal or exceeded limit.
     Ended,
     /// What the target wrote to its standard output.
     Stdout,
@@ -121,7 +121,8 @@ impl Behaviour {
     }
 }
 
-/// What one run of the target on an input showed.
+/// What one run of the target on an input showed: its ending, its output, and how it read the
+/// input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
     pub(super) ended: Ended,
@@ -134,7 +135,7 @@ pub(super) struct Observed {
 /// The call stacks from which a run read its input, if they were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stacks {
-    /// The run was not traced.
+    /// The run was not traced, so the call stacks of its reads are unknown.
     NotAsked,
     /// The run was traced: hash of the call stacks of its reads, or `None` if they cannot be
     /// observed.

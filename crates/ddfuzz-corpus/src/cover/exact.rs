@@ -111,8 +111,8 @@ impl Search {
     }
 
     /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has,
-    /// or lacks, and returns the matrix without them; `None` if they are too few to reduce it
-    /// again.
+    /// and those that no such cover has; returns the matrix without them. `None` if these are less
+    /// than a twentieth of the columns, so that reducing the matrix again would not pay.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -149,8 +149,9 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Solves `rest`, what remains of a matrix when the columns `taken` are chosen, and updates the
-    /// best cover; returns a lower bound of the weight of covers with these columns.
+    /// Solves `rest`, what remains of a matrix when the columns `taken` are chosen. Stores the
+    /// cover found, with `taken`, in `best` if it weighs less; returns a lower bound of the weight
+    /// of all covers with these columns.
     fn solve_with(
         &mut self,
         taken: &[Column],
@@ -172,8 +173,9 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Branches on one column of the row with the fewest columns: searches covers with it and
-    /// without it, updates the best cover, and returns the lower bound.
+    /// Branches on one column of the row with the fewest columns: searches covers with the column
+    /// and without it. Stores the cover found in `best` if it weighs less; returns a lower bound of
+    /// the weight of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -320,8 +322,11 @@ const PATIENCE: u32 = 8;
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
-/// cover, by at most `rounds` subgradient steps. Stops if no cover below `upper` is possible, or
-/// the best cover is proved optimal.
+/// cover, by Lagrangian relaxation. Starts from `row_prices`, and stores the best prices there.
+///
+/// Makes at most `rounds` subgradient steps. Stops earlier if no cover of less weight than `upper`
+/// is possible, the best cover is proved optimal, the prices hardly move any more, or `steps`, the
+/// elementary steps that the search may still take, are used up; subtracts those that it took.
 pub(super) fn bound(
     matrix: &Matrix,
     row_prices: &mut RowPrices,

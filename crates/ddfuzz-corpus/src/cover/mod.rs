@@ -93,7 +93,8 @@ pub struct Cover {
 }
 
 /// Chooses few and small inputs that together reach the features of `wanted` except those in
-/// `covered`.
+/// `covered`. Features that no input reaches are listed in the result. Fails if features cannot be
+/// read, or for more than 2^32 inputs.
 pub fn cover(
     sets: &mut impl Sets,
     wanted: &Features,

@@ -1,10 +1,10 @@
-//! Chooses a cover, and the price of a file: it is changed until the cover has no more files and no
-//! more bytes than those of other tools.
+//! Chooses a cover and the price of a file: the price is changed until the cover has no more files
+//! and no more bytes than the covers of other tools.
 //!
 //! A large instance is solved by column generation ([`solve_by_pricing`]): it starts with a few
-//! good columns of each row in memory, finds prices of rows there, and adds other columns that pay
-//! at these prices (Caprara, Fischetti and Toth 1999). The prices also give a lower bound of the
-//! whole.
+//! good columns of each row in memory, finds prices of rows for these, and adds other columns that
+//! pay at these prices (Caprara, Fischetti and Toth 1999). The prices also give a lower bound for
+//! the complete instance.
 
 use std::collections::HashSet;
 use std::io;
@@ -169,7 +169,8 @@ fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<C
 }
 
 /// Searches the cover of least weight: by a short search, and by a long one only if the first cover
-/// is not close to the lower bound, since it would find next to nothing (docs/decisions/0104).
+/// is not close to the lower bound; otherwise a long search would gain next to nothing
+/// (docs/decisions/0104).
 fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);

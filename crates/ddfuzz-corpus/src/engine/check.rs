@@ -21,17 +21,20 @@ pub(super) struct Checked {
     /// Features that the written files reach together with the `--onto` corpus, without flaky ones
     /// that earlier runs reached.
     pub reached: Features,
-    /// Features that the corpus reaches in every run, and the written files do not reach.
+    /// Features that the corpus or the `--onto` corpus reaches in every run, and that no round of
+    /// the check reached.
     pub missing: Features,
-    /// Features that the written files reach in every run and no earlier run reached.
+    /// Features that every round of the check reached, and no run before it: neither of the corpus
+    /// nor of the `--onto` corpus.
     pub gained: Features,
     /// Number of runs that the check took.
     pub runs: u64,
 }
 
 impl Engine<'_> {
-    /// Runs the `written` files together with the `--onto` corpus, and compares their stable
-    /// features with those of the corpus.
+    /// Runs the `written` files together with the `--onto` corpus, and compares their features with
+    /// those that the corpus reaches in every run; up to three rounds, until both are equal. Runs
+    /// nothing and returns the default if the target reports no coverage.
     pub(super) fn check(
         &self,
         kept: &KeptSet,

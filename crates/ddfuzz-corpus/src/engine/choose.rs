@@ -265,8 +265,10 @@ impl<'a> Chooser<'a> {
     }
 
     /// Finds features of code that runs once per process, such as the initialization of a table: in
-    /// a shared process only the first input that needs it reaches them. Returns the number of
-    /// features found.
+    /// a shared process only the first input that triggers this code reaches them. Runs up to four
+    /// inputs that reach most of the flaky features `unsteady` in separate processes, and counts
+    /// features that an input reaches in each of these runs as stable. Returns the number of new
+    /// stable features.
     fn find_once_per_process(
         &mut self,
         unsteady: &Features,

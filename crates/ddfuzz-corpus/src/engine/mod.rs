@@ -230,7 +230,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 /// The request of a cleanup: the corpus, the target, limits, and which steps are done.
 #[derive(Clone, Debug)]
 pub struct CleanSettings {
-    /// The target that reports coverage.
+    /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
     /// The target that crashes are stored for: of a bundled target the variant without coverage,
     /// else the same as `target`.
@@ -255,8 +255,8 @@ pub struct CleanSettings {
     pub groups: Option<QuarantineSettings>,
     /// Whether a subset is chosen; otherwise every content that does not fail is kept.
     pub subset: bool,
-    /// The target's own fuzzer; the kept files must have as much coverage as the corpus by its
-    /// count, too. `None` if it is not asked.
+    /// The target's own fuzzer, by whose count, too, the kept files must have as much coverage as
+    /// the corpus. `None` if the fuzzer is not asked to count.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
     /// How kept files are trimmed; `None` if they are not.
     pub trim: Option<Trim>,

@@ -53,8 +53,9 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// Also keeps inputs that reached features which the kept files miss in the check. Features
-    /// that are missing even then count as flaky, if they are at most 1 of 20.
+    /// Also keeps inputs that reached features which the kept files miss in the check; then writes
+    /// and checks the kept files again. Features that are missing even then count as flaky, if they
+    /// are at most 1 of 20.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,
@@ -86,8 +87,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Writes the kept files into a new folder, which replaces the folder of the last cleanup, and
-    /// returns their paths.
+    /// Sorts the kept files by size and hash, writes them into a new folder, which replaces the
+    /// folder of the last cleanup, and returns their paths. Fails with [`CleanError::Occupied`] if
+    /// the folder has files that no cleanup wrote.
     pub(super) fn write(&self, kept: &mut KeptSet) -> Result<Vec<PathBuf>, CleanError> {
         let corpus = self.paths.corpus();
         if !self.paths.may_replace(&corpus)? {

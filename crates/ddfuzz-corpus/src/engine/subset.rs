@@ -63,8 +63,9 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Runs the inputs of the `--onto` corpus again, and records the features that they reach:
-    /// these need not be covered.
+    /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
+    /// do not fail, and the features that they reach in every run and in any run. The kept files
+    /// need not cover the former.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -99,8 +100,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Adds the chosen inputs to the kept files, with reasons, and records features and counts of
-    /// the corpus.
+    /// Adds the chosen inputs to the files of `kept`, each with the reason why it is kept; without
+    /// a subset, all inputs that do not fail. Records in `kept` the weight of the set cover and the
+    /// corpus's features, and in `totals` the sizes and CPU times of all inputs, and the files that
+    /// vanished.
     fn take(
         &self,
         pool: &mut Candidates<'_>,
@@ -155,7 +158,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the kept file of a chosen input; its content is loaded if it may be trimmed.
+    /// Makes the kept file of a chosen input, which has the features of `again` if it was run
+    /// again. Loads the content if a subset is chosen. Fails if the file was removed or changed
+    /// since.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -179,7 +184,8 @@ impl Engine<'_> {
         Ok(kept)
     }
 
-    /// Trims the kept files, and returns the hashes of all contents that were trimmed.
+    /// Trims the kept files if the user asked for it, and returns the hashes of all contents that
+    /// were trimmed.
     fn trim(
         &self,
         kept: &mut KeptSet,
@@ -276,7 +282,8 @@ pub(super) struct KeptFile {
     pub from: PathBuf,
     /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
-    /// The current content; `None` if it is not in memory and is still that of the file `from`.
+    /// The current content of the kept file; `None` if it is not in memory, which means that it is
+    /// still the content of the file `from`.
     pub bytes: Option<Vec<u8>>,
     /// Size before trimming, in bytes.
     pub size_before: u64,

@@ -64,17 +64,19 @@ pub(super) struct TrimRuns {
     pub names: BTreeSet<String>,
 }
 
-/// A kept file that is trimmed in the current round.
+/// A kept file to trim in the current round, and the features that it must keep.
 struct TrimTask {
     /// Index of the file among the kept files.
     at: usize,
     /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,
+    /// The file's content, the features that the search must retain, and the folder of its log.
     file: ToTrim,
 }
 
 impl TrimRounds<'_> {
-    /// Trims the kept files and drops those that become redundant, until a round changes nothing.
+    /// Trims the kept files and drops those that become redundant, until a round changes nothing or
+    /// [`ROUNDS`] rounds are done.
     pub fn run(
         &self,
         kept: &mut Vec<KeptFile>,
@@ -169,8 +171,8 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents, where these reach the required features in
-    /// every run; returns true if any was replaced.
+    /// Replaces kept files by their trimmed contents if these reach in every run the features that
+    /// the file must keep, and none that no run reached before. Returns true if any was replaced.
     fn take(
         &self,
         kept: &mut [KeptFile],

@@ -221,7 +221,8 @@ pub struct Observation {
     pub work: u64,
     /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
-    /// Features that the run reached; `None` if it reported no coverage, or did not return.
+    /// Features that the run reached; `None` if the target reports no coverage, or the run was cut
+    /// off before it could report any.
     pub features: Option<Features>,
 }
 

@@ -92,7 +92,8 @@ impl<'a> RunOrder<'a> {
     }
 
     /// Divides the order into ranges of inputs that one worker runs without a break, and leaves out
-    /// ranges in which no input is needed.
+    /// ranges in which no input is needed. If each run has a separate process, first removes all
+    /// inputs that are not needed from `numbers`.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -354,7 +355,8 @@ impl Contents {
     }
 
     /// Runs those contents again for which the journal has no rerun with the number `round`, and
-    /// records them there. Returns false if the user stopped it.
+    /// records the runs in the journal. Stores in `all` why a content could not be read. Returns
+    /// false if the user stopped it.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,

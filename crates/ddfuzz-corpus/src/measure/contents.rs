@@ -35,7 +35,8 @@ pub struct Contents {
     pub opened: JournalState,
     /// Number of instrumented places (edges) of the target; `None` if it reports no coverage.
     pub places: Option<usize>,
-    /// Why the target reports no coverage, where that is known.
+    /// Why the target reports no coverage; `None` if it reports coverage, or the reason is not
+    /// known.
     pub not_covered: Option<NotCovered>,
     /// Whether the runs shared processes.
     pub freshness: Freshness,
@@ -439,7 +440,7 @@ impl PathSpool {
         })
     }
 
-    /// Stores a path and returns its position.
+    /// Stores a path, and returns the position at which [`PathSpool::path`] finds it.
     pub(super) fn keep(&mut self, path: &Path) -> io::Result<u64> {
         if self.tail.len() >= AT_ONCE {
             self.file.write_all_at(&self.tail, self.written)?;

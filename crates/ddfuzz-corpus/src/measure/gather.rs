@@ -283,7 +283,7 @@ pub enum NotRead {
     /// The file no longer exists.
     #[error("it no longer exists")]
     Vanished,
-    /// The file is longer than the longest allowed input.
+    /// The file is longer than the longest allowed input (`--max-len`).
     #[error("it has {size} bytes, more than the {limit} of --max-len")]
     Oversized {
         /// Length of the file, in bytes.

@@ -51,7 +51,7 @@ impl CrashSuspicion {
 #[derive(Default)]
 pub struct Runners {
     idle: Mutex<Vec<Runner>>,
-    /// Whether a process that runs many inputs was found to run them otherwise than a new one does.
+    /// Whether runs in a process shared by many inputs were found to differ from runs in a new one.
     differed: AtomicBool,
 }
 
@@ -82,13 +82,14 @@ impl Runners {
         }
     }
 
-    /// Stops all idle targets of the pool, and empties it.
+    /// Stops all idle targets of the pool, empties it, and resets [`Runners::have_differed`].
     pub fn clear(&self) {
         lock(&self.idle).clear();
         self.differed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether a process that runs many inputs was found to run them otherwise than a new one does.
+    /// Whether runs in a process shared by many inputs were found to differ from runs in a new one,
+    /// since the pool was last cleared.
     pub fn have_differed(&self) -> bool {
         self.differed.load(Ordering::Relaxed)
     }
@@ -97,7 +98,7 @@ impl Runners {
 /// A started target with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
-    /// Why runs report no coverage, if that was asked.
+    /// Why runs report no coverage; `None` if they report coverage, or the reason is not known.
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
@@ -144,7 +145,8 @@ impl Runner {
         self.executor.places()
     }
 
-    /// Returns why runs of the target report no coverage.
+    /// Returns why runs of the target report no coverage; `None` if they report coverage, or the
+    /// reason is not known.
     pub(super) fn not_covered(&self) -> Option<NotCovered> {
         self.not_covered
     }
@@ -154,9 +156,9 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// Runs the first few of `inputs`, calls `each` with the index and the observation of each run,
-    /// and returns how many were run. If `ends` is set, the target's process ends with the last of
-    /// `inputs`.
+    /// Runs the first few of `inputs` (at most 128, and fewer if requests take long), calls `each`
+    /// with the index and the observation of each run, and returns how many were run. If `ends` is
+    /// set, the target's process ends with the last of `inputs`.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -210,7 +212,8 @@ impl Runner {
 
     /// Repeats the run `seen` of `input` alone in a new process with the full time limit, if it was
     /// killed in a shared process or at the adaptive limit: an earlier run, or that limit, may be
-    /// the reason. Returns the observation that counts.
+    /// the reason. Returns the observation that counts: the repeated run's, but a crash keeps its
+    /// ending even if it does not occur again.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);

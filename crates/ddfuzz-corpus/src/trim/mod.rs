@@ -78,15 +78,16 @@ impl TrimSettings {
 /// The result of trimming one file, as stored in `trimmed.json`; its content is in `minimized`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
-    /// Size of the original, in bytes.
+    /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Size of the result, in bytes; at most `size_before`.
+    /// Size of the file after trimming, in bytes; at most `size_before`.
     pub size_after: u64,
-    /// blake3 hash of the result.
+    /// blake3 hash of the file's content after trimming.
     pub blake3: ContentHash,
     /// Number of tests by kind; all 0 if the file was skipped before the first test.
     pub tests: Counts,
-    /// Guarantee for the result; [`Claim::BestSoFar`] if the file was skipped.
+    /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
+    /// the file was skipped.
     pub claim: Claim,
     /// How many of the removals that the guarantee `claim` is about were tested.
     pub proved: Proved,

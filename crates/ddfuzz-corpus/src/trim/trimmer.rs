@@ -33,16 +33,16 @@ pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError
 /// A file to be trimmed, and the features that it must keep.
 #[derive(Clone, Debug)]
 pub struct ToTrim {
-    /// The file's bytes, which trimming makes fewer.
+    /// Content of the file before it is trimmed.
     pub input: Vec<u8>,
-    /// Features that the trimmed file must, and may, reach.
+    /// Features that the trimmed file must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
     /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of this file; no other
     /// file may use it.
     pub folder: PathBuf,
 }
 
-/// A started target that trims one file after the other.
+/// Trims files one after the other, with a target that is already started.
 pub struct Trimmer {
     trimming: TrimSettings,
     oracle: CoverageOracle,
@@ -106,7 +106,8 @@ impl Trimmer {
     }
 
     /// Minimizes a file, with a log in its folder from which a later call continues. A log that is
-    /// damaged, or has another condition or a larger budget, is replaced.
+    /// damaged, is of another input, target, search or condition, or has more tests than the budget
+    /// allows is removed and begun anew.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -172,7 +173,7 @@ impl Trimmer {
     }
 
     /// Returns the content and the result of trimming of a file that stays as it is, for the reason
-    /// `left`.
+    /// `left`. Runs the file again to find its features.
     fn leave(
         &mut self,
         file: &ToTrim,

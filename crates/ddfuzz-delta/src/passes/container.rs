@@ -28,12 +28,13 @@ const FRUITLESS_PARTS: usize = 32;
 /// Number of consecutive needed bytes after which the reduction of a payload ends; the proof tries
 /// the bytes of the file anyway.
 const FRUITLESS_BYTES: usize = 128;
-/// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in which
-/// no byte could be deleted.
+/// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
+/// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
-/// Maximum size, in bytes, of small payloads, such as headers, and the number of consecutive needed
-/// bytes after which their reduction ends.
+/// Maximum size, in bytes, of small payloads, such as headers.
 const FEW_BYTES: usize = 32;
+/// Number of consecutive needed bytes after which the reduction of a small payload, or the deletion
+/// of records from a larger one, ends.
 const FRUITLESS_FEW: usize = 8;
 /// Number of bytes at the beginning of a larger payload that are taken for its header.
 const HEADER: usize = 8;
@@ -45,36 +46,38 @@ const TEXT: usize = 32;
 const NORMALIZED: usize = 4;
 /// Name, in logs, of the pass that lets references to different regions share bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of regions whose references share the bytes of others, and maximum number of
-/// such regions.
+/// Minimum size, in bytes, of a region that is tried with shared bytes in place of its own.
 const WORTH_SHARING: usize = 8;
+/// Maximum number of regions that are tried with shared bytes; the largest ones are tried.
 const MOST_SHARED: usize = 16;
-/// Minimum size, in bytes, of a payload that is left although a header may ask for less of it, and
-/// maximum number of tests in which values of headers are lowered.
+/// Minimum size, in bytes, of the largest remaining payload for values of headers to be lowered.
 const RESISTING: usize = 32;
+/// Maximum number of tests in which values of headers are lowered, in one round over the payloads.
 const MOST_LOWERED: usize = 64;
 /// Maximum number of rounds over parts and payloads.
 const ROUNDS: usize = 3;
 
-/// Number of tests after which a format that has not reduced anything is dropped.
+/// Number of tests, counted from the opening of the file by its format, after which no further
+/// payload is reduced on its own if none of the tests has reduced the file.
 const TRIAL: usize = 40;
 
-/// The first tests of a format.
+/// The first [`TRIAL`] tests of a file by its format.
 struct Trial {
-    /// Number of reductions before them.
+    /// Number of reductions of the search before these tests.
     reductions: usize,
-    /// Number of tests of the search at their end.
+    /// Number of tests of the search after which these tests have been made.
     end: usize,
 }
 
 impl Trial {
-    /// Returns true if the format had its tests and reduced nothing.
+    /// Returns true if these tests have been made and none of them has reduced the file.
     fn has_failed(&self, work: &CurrentBest) -> bool {
         work.asked() >= self.end && work.reductions() == self.reductions
     }
 }
 
-/// Reduces a file by its format, and returns whether that changed anything.
+/// Reduces a file by its format: deletes parts, and reduces payloads. Returns whether a test
+/// failed, so that the file changed; false, without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {
@@ -106,7 +109,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes parts of a file, and returns the rest.
+/// Deletes the parts of a file that the failure does not need, and returns the document that
+/// remains.
 async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut parts = Parts::of(document);
     let all = 0..parts.len();
@@ -137,7 +141,8 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
     }
 }
 
-/// Reduces the payloads of a file, and returns the file.
+/// Reduces the payloads of a file, the largest first, and returns the document with the reduced
+/// payloads. More than [`EACH`] payloads are reduced together, as one text.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -162,7 +167,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Reduces the payload that the current best is restricted to.
+/// Deletes bytes of the payload that the current best is restricted to, and writes `0` over bytes
+/// whose values do not matter.
 async fn reduce_payload(work: &mut CurrentBest) {
     let len = work.len();
     if len == 0 || work.cut(PAYLOAD, 0..len).await == Outcome::Fail {
@@ -229,8 +235,8 @@ async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
 }
 
 /// Lets references to different regions share bytes: where the content of a region does not matter,
-/// but its size does, the region may be read from the beginning of the file or from the largest other
-/// region. Large regions come first. Returns the file.
+/// but its size does, the region may be read from the beginning of the file or from the largest
+/// other region. Large regions come first. Returns the file.
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -260,8 +266,9 @@ async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
     document
 }
 
-/// Replaces each of the first `head` bytes of the payload that the current best is restricted to by 0,
-/// else by 1, else by halves, until the search has asked for `end` tests.
+/// Replaces each of the first `head` bytes of the payload that the current best is restricted to by
+/// 0, else by 1, else by half of its value again and again, until the search has asked for `end`
+/// tests.
 async fn lower_bytes(work: &mut CurrentBest, head: usize, end: usize) {
     for at in 0..head.min(work.len()) {
         for value in [0, 1] {
@@ -278,8 +285,8 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: usize) {
     }
 }
 
-/// Replaces a byte by a lesser value, unless the search has asked for `end` tests; returns whether the
-/// byte has at most this value now.
+/// Replaces the byte at `at` by the smaller `value`, unless the search has asked for `end` tests;
+/// returns whether the byte has at most this value now, or there is no such byte.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;

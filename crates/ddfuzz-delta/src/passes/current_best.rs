@@ -23,7 +23,8 @@ const RUN: usize = 4;
 /// its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
-    /// The whole original input; empty if the units of the search are not bytes.
+    /// The original input, or the payloads of a document as they were when the restriction to them
+    /// began; empty if the units of the search are not bytes.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,

@@ -105,7 +105,8 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
 }
 
 /// Tries to delete runs of bytes at every position of the text: runs with a length byte, and then
-/// runs of each fixed length.
+/// runs of each fixed length. `left` and `patience` limit the tests without success, as in
+/// [`sweep`].
 async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -117,7 +118,8 @@ async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) 
 }
 
 /// Treats the byte at position `at` as the length of the bytes that follow, and lowers it together
-/// with these bytes: to 0, 1, 2, 4, and so on, until the text fails.
+/// with these bytes: to 0, 1, 2, 4, and so on, until the text fails. `left` is the number of tests
+/// without success that remain; a success sets it to `patience` again.
 async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);

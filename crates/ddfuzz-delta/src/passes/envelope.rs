@@ -14,11 +14,12 @@ pub(super) struct Envelope {
     payloads: Vec<Arc<[u8]>>,
     /// Indices of the payloads that are edited; together they are the edited text.
     edited: Range<usize>,
-    /// The whole text, with everything that belongs to it.
+    /// The current best as a whole: its text, and what it keeps of the original input.
     pub whole: Whole,
 }
 
-/// The current best as a whole, while passes edit payloads of it.
+/// The state of the whole current best (original input, kept positions, text) while passes edit
+/// only payloads of it.
 pub(super) struct Whole {
     pub original: Arc<[u8]>,
     pub best: Config,
@@ -51,8 +52,9 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Applies an edit of the text inside to the document; `None` if the whole text would stay as
-    /// it is or become longer.
+    /// Applies an edit of the edited payloads, taken as one text, to a copy of the document, and
+    /// returns the copy with its text; `None` if the whole text would stay as it is or become
+    /// longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;
@@ -74,7 +76,8 @@ impl Envelope {
         })
     }
 
-    /// Makes an edited document, whose text failed, the current one.
+    /// Makes an edited document, whose text failed, the current one, and its text the whole current
+    /// best text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;
@@ -84,8 +87,8 @@ impl Envelope {
     }
 }
 
-/// Applies an edit of the text inside to the payload that stands at `place` in it; `None` if the
-/// payload stays as it is.
+/// Applies an edit of the edited payloads, taken as one text, to the payload that stands at `place`
+/// in this text; `None` if the payload stays as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {

@@ -129,7 +129,7 @@ impl Pattern {
         }
     }
 
-    /// Records that the sweep kept `units` units, which are needed.
+    /// Records that the sweep kept a run of `units` units, because they are needed.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,

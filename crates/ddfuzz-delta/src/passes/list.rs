@@ -103,7 +103,7 @@ impl<'a> ListSearch<'a> {
 
     /// Tests the text without a range of units, and deletes them if it fails. Returns how many of
     /// them remain because something inside of them does; `None` if the text without them does not
-    /// fail.
+    /// fail, or the list search has given up.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }

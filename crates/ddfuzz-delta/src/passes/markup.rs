@@ -49,7 +49,7 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
 }
 
-/// What stands between `<` and `>`.
+/// Kind of a tag, which is what stands between `<` and `>`.
 enum Tag {
     /// An opening tag with its name.
     Open(Range<usize>),
@@ -311,7 +311,7 @@ fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
     (at > start && start > from).then_some(from..at)
 }
 
-/// The indentation of a line in bytes; `None` for a blank line.
+/// Returns the indentation of a line in bytes (spaces and tabs); `None` for a blank line.
 fn depth(line: &[u8]) -> Option<usize> {
     let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
     let depth = blanks.count();

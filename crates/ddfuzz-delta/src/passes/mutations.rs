@@ -9,7 +9,7 @@ use crate::passes::field::Form;
 use crate::passes::normalize::{LAST, NonZeroBytes};
 use crate::passes::units::Units;
 
-/// Name of the pass in logs.
+/// Name of the pass `mutations` in logs.
 const RULE: &str = "mutations";
 /// Smallest size, in bytes, of texts that are mutated; deletions and values have tried nearly all
 /// that is near shorter ones.
@@ -27,7 +27,7 @@ const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 struct Random(u64);
 
 impl Random {
-    /// Returns a number below `end`, or 0.
+    /// Returns the next pseudo-random number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -43,7 +43,7 @@ impl Random {
     }
 }
 
-/// The tests that the pass `mutations` has left in a search.
+/// The state of the pass `mutations` in a search: its random numbers and its remaining tests.
 pub(super) struct Mutations {
     random: Random,
     /// Remaining number of tests; `None` before the first.
@@ -89,7 +89,8 @@ impl Mutations {
         work.len() < before
     }
 
-    /// Returns a shorter text with some other bytes.
+    /// Returns a copy of a text without a random run of its bytes, and with at most
+    /// [`MOST_CHANGES`] random changes of other bytes.
     fn mutated(&mut self, text: &[u8]) -> Vec<u8> {
         let random = &mut self.random;
         let cut = match random.below(4) {
@@ -138,7 +139,9 @@ impl Mutations {
     }
 }
 
-/// Returns the number of tests that the pass may take in a search.
+/// Returns the number of tests that the pass `mutations` may take: as many as the search so far,
+/// but at least [`LEAST_TESTS`]; half as many as the search if tests take long; 0 if the caller
+/// allows none.
 fn allowed(work: &CurrentBest) -> usize {
     match work.extra_tests() {
         ExtraTests::Many => work.asked().max(LEAST_TESTS),

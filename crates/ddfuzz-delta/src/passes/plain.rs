@@ -4,8 +4,10 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::tree;
 use crate::passes::words::tokens;
 
-/// Kinds of the nodes; a pair of brackets and a sign have their first byte as kind.
+/// Kind of nodes that are items of lists, and of the root. A pair of brackets and a sign have their
+/// first byte as kind.
 const ITEM: u16 = 0x100;
+/// Kind of nodes that are lines.
 const LINE: u16 = 0x101;
 
 /// Parses texts of unknown grammar: pairs of brackets with the items of lists inside, then lines, then

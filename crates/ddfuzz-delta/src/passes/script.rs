@@ -103,10 +103,12 @@ const MANY_LINES: usize = 8;
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
 const UNRESOLVED_LIMIT: usize = 2;
-/// Number of tests up to which the extra passes (pairs of bytes, values of bytes) get no tests;
-/// then each gets one test per `TESTS_PER_EXTRA` further tests, but at most `MOST` without success.
+/// Number of tests of a search up to which its extra passes (pairs of bytes, values of bytes) get
+/// no tests.
 const CHEAP: usize = 24;
+/// Number of tests of a search after the first [`CHEAP`] for which each extra pass gets one test.
 const TESTS_PER_EXTRA: usize = 32;
+/// Maximum number of tests without success that an extra pass gets in one round.
 const MOST: usize = 2;
 /// Maximum size, in bytes, of results in which `0` is tried in place of single bytes by an extra
 /// pass.
@@ -115,6 +117,10 @@ const SHORT: usize = 16;
 const CHEAP_PAIRS: usize = 6;
 /// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
 const FEW: usize = 32;
+
+/// Maximum size, in bytes, of texts without control characters from which runs of bytes are
+/// deleted.
+const SHORT_TEXT: usize = 32;
 
 /// Which changes a search may make to the bytes of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,11 +167,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
-        // A text has no length bytes; in a short one, few runs are tried, and brackets go with what
-        // stands in them.
-        let is_plain = by_words && work.len() > SHORT_TEXT && has_no_control(&work.text());
-        let with_runs = plan == Plan::Rewrite && !contained && !is_plain;
-        while with_runs && runs(&mut work).await {
+        let with_runs = plan == Plan::Rewrite && !contained;
+        while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }
         extras(&mut work, plan).await;
@@ -189,8 +192,11 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     }
 }
 
-/// Size, in bytes, up to which runs are deleted from texts, too.
-const SHORT_TEXT: usize = 32;
+/// Checks whether runs of bytes are worth deleting: a long plain text has no length bytes, and in a
+/// short one few runs are tried.
+fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
+    !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
+}
 
 /// Checks whether a text has no control characters other than blanks.
 fn has_no_control(text: &[u8]) -> bool {

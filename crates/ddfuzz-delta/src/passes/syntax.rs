@@ -13,24 +13,30 @@ use crate::passes::units::{Positions, Units};
 use crate::passes::words::rename;
 use crate::{Edit, Outcome, Replacement};
 
-/// A text is left to other passes if it has more syntax errors than `MANY_ERRORS`, and more than
-/// one per `NODES_PER_ERROR` nodes of its tree.
+/// Number of syntax errors above which a text is left to other passes, if it also has more than one
+/// error per [`NODES_PER_ERROR`] nodes of its tree.
 const MANY_ERRORS: usize = 64;
+/// Number of nodes of a syntax tree per syntax error below which a text with many errors is left to
+/// other passes.
 const NODES_PER_ERROR: usize = 8;
 
-/// Names of the passes in logs.
+/// Name, in logs, of the pass that deletes siblings of the syntax tree.
 const NODES: &str = "nodes";
+/// Name, in logs, of the pass that replaces nodes by nodes inside of them.
 const RAISE: &str = "raise";
+/// Name, in logs, of the pass that replaces nodes by the least text of their kind.
 const LEAST: &str = "least";
+/// Name, in logs, of the pass that deletes white space.
 const BLANKS: &str = "blanks";
 
 /// Maximum number of rounds over all passes.
 const ROUNDS: usize = 4;
-/// Number of consecutive needed nodes after which a list of siblings is left.
+/// Number of consecutive needed nodes after which the sweep over a list of siblings ends.
 const FRUITLESS: usize = 16;
-/// Number of the first tests by which a grammar is judged, and the share of the text, as a divisor,
-/// that they must delete.
+/// Number of the first tests by which a grammar is judged.
 const TRIAL: usize = 30;
+/// The first tests of a grammar must delete the size of the text divided by this, or the grammar is
+/// not used further.
 const LEAST_GAIN: usize = 20;
 /// Number of nodes in a row that needed a child after which the deletion of all children is no longer
 /// tried.
@@ -45,23 +51,25 @@ const PARENTS: usize = 4096;
 /// Number of consecutive tests without success after which nodes are no longer raised before
 /// siblings were deleted.
 const FRUITLESS_AT_FIRST: usize = 4;
-/// Number of levels below a node from which nodes are tried in its place, and maximum number of nodes
-/// of each level.
+/// Number of levels below a node from which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
+/// Maximum number of nodes of each level below a node that are tried in its place.
 const MOST_BELOW: usize = 16;
-/// One of so many candidates with more errors is run all the same.
+/// Of this many candidates with more syntax errors than the current best, one is run all the same,
+/// to check the prediction.
 const VERIFIED: usize = 16;
-/// Number of failing candidates with more errors after which errors predict nothing.
+/// Number of failing candidates with more syntax errors than the best before them, after which
+/// syntax errors predict nothing.
 const WRONG: usize = 3;
 
-/// Maximum size, in bytes, of texts whose errors are counted: larger ones take longer to parse than to
-/// run, and what is deleted of them is whole nodes.
+/// Maximum size, in bytes, of texts whose syntax errors are counted: larger ones take longer to
+/// parse than to run, and what is deleted of them is whole nodes.
 const PREDICTED: usize = 1 << 13;
 
 /// Predicts that a text does not fail if it has more syntax errors than the current best.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
-    /// Number of errors of the current best; as great as can be while it is too large to count them.
+    /// Number of syntax errors of the current best; `usize::MAX` if it is too large to count them.
     errors: usize,
     refused: usize,
     wrong: usize,
@@ -103,8 +111,9 @@ impl SyntaxPredictor {
     }
 }
 
-/// Reduces a text by its syntax, and returns whether that deleted enough for the grammar to be
-/// believed.
+/// Reduces a text by its syntax. Returns whether the text became smaller and the first tests
+/// deleted enough for later passes to rely on the grammar; false, without a test, if the text
+/// cannot be parsed or has too many syntax errors.
 pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let Some(tree) = parse(&work.text(), grammar) else {
         return false;
@@ -172,16 +181,17 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
     }
 }
 
-/// The first tests of a grammar.
+/// The first [`TRIAL`] tests of a text by its grammar.
 struct Trial {
-    /// Size of the text before them.
+    /// Size of the text, in bytes, before these tests.
     size: usize,
-    /// Number of tests of the search at their end.
+    /// Number of tests of the search after which these tests have been made.
     end: usize,
 }
 
 impl Trial {
-    /// Returns true if the grammar had its tests and deleted too little.
+    /// Returns true if these tests have been made and deleted less than the size of the text
+    /// divided by [`LEAST_GAIN`].
     fn has_failed(&self, work: &CurrentBest) -> bool {
         let gained = self.size - work.len();
         work.asked() >= self.end && gained * LEAST_GAIN < self.size
@@ -383,13 +393,14 @@ impl Units for Siblings {
         vec![0; cuts.len()]
     }
 
-    /// Returns false where nodes have needed children: they are hardly all unneeded.
+    /// Returns false, so that the children are not deleted all at once, if more than [`NEEDED`]
+    /// nodes in a row needed a child. An only child is always tried.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }
 }
 
-/// The order of nodes by size, the largest first.
+/// Returns the indices of the nodes of a tree, ordered by size in bytes, the largest first.
 fn by_size(tree: &SyntaxTree) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tree.nodes.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(tree.nodes[*index].place.len()));

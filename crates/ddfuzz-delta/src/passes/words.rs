@@ -9,13 +9,14 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Positions;
 use crate::{Edit, Outcome, Replacement};
 
-/// Names of the passes in logs.
+/// Name, in logs, of the pass that deletes words and signs, alone and in runs.
 const WORDS: &str = "words";
+/// Name, in logs, of the pass that shortens names.
 const NAMES: &str = "names";
 
-/// Minimum number of words of two letters or more in a text whose words are deleted, and maximum
-/// number of its words and signs.
+/// Minimum number of words of two letters or more in a text whose words are deleted.
 const FEWEST_WORDS: usize = 8;
+/// Maximum number of words and signs in a text whose words are deleted.
 const MOST_TOKENS: usize = 512;
 /// Maximum number of neighboring words and signs that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;

@@ -14,7 +14,8 @@ mod old {
     pub(super) const MAP_SIZE: u32 = 0x4000_0000;
     pub(super) const SHARED_INPUT: u32 = 0x0100_0000;
     pub(super) const ERROR: u32 = 0xf800_008f;
-    /// Four bits that some AFL++ versions set to report no options.
+    /// Four bits of the handshake word that some AFL++ versions set together without meaning the
+    /// options for which the bits stand; they are ignored then.
     pub(super) const WORKAROUND: u32 = 0x0f00_0000;
 
     /// Returns the size of the coverage map in bytes, from the handshake word's middle bits, which

@@ -117,8 +117,8 @@ impl Forkserver {
         Ok(self.server.insert(server))
     }
 
-    /// Starts a fork server, and starts it again with a larger coverage map if the program needs
-    /// one.
+    /// Starts a fork server. As long as the program needs a larger coverage map, replaces the map
+    /// by a larger one and starts the server again.
     fn start_server(&mut self) -> Result<AflServer, ExecError> {
         loop {
             self.set_variables();
@@ -146,7 +146,8 @@ impl Forkserver {
         }
     }
 
-    /// Stores the coverage counters of a run that exited normally, if coverage is to be reported.
+    /// Adds the coverage counters of a run that exited to those that `covered` returns, if the
+    /// selected [`CoverageReporting`] includes the run.
     fn store_coverage(&mut self) {
         let counters = self.coverage.read();
         let told = match self.reporting {

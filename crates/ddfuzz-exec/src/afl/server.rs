@@ -48,8 +48,8 @@ pub(super) enum AflStartError {
     Handshake(HandshakeError),
 }
 
-/// The wait status of a run that ended before ddfuzz looked at it for the first time; `None` if the
-/// run goes on.
+/// The wait status of a run that has ended before ddfuzz watches its limits; `None` if the run goes
+/// on.
 type EarlyStatus = Option<i32>;
 
 impl AflServer {
@@ -100,7 +100,8 @@ impl AflServer {
     }
 
     /// Lets the fork server run the target once on the input in place (in shared memory, on stdin
-    /// or in a file). Returns how the run ended and what processes it left.
+    /// or in a file), and kills the processes that the run leaves. Returns how the run ended, and
+    /// whether so many processes are left that the server must be replaced.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
@@ -164,8 +165,8 @@ impl AflServer {
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run from the fork server, and the wait status if the run ends
-    /// within a slice of time (10 ms), or within `early`.
+    /// Reads the process id of the run from the fork server, and the run's wait status if the run
+    /// ends within `early`, or within a slice of time (10 ms) where `early` is `None`.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
@@ -190,8 +191,8 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run that did not end before ddfuzz looked at it for the first time.
-    /// Returns why it was killed (if it was), its wait status and its CPU time.
+    /// Watches the limits of a run that goes on after [`forked`](AflServer::forked), until it ends.
+    /// Returns why ddfuzz killed it (`None` if it did not), its wait status and its CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -234,7 +235,7 @@ impl AflServer {
     }
 
     /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
-    /// runs. Returns what is left.
+    /// runs. Returns whether some are left, as [`ChildProcesses::sweep`] does.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -244,7 +245,8 @@ impl AflServer {
     }
 
     /// Reads bytes from the fork server into `words` until it is full or a slice of time (10 ms)
-    /// has passed. Returns how many bytes arrived.
+    /// has passed. Returns how many bytes arrived, possibly 0. Fails when the server has closed the
+    /// connection.
     fn receive(&self, words: &mut [u8]) -> Result<usize, RequestError> {
         loop {
             let at = words.as_mut_ptr().cast();
@@ -337,17 +339,19 @@ struct ChildProcesses {
     server: Pid,
     /// The kernel's list of the server's children, kept open so that a look is one system call.
     list: Option<File>,
+    /// Number of calls of [`has_leftovers`](ChildProcesses::has_leftovers).
     looks: u32,
     /// The server's zombies when its children were last looked at.
     dead: Vec<Pid>,
 }
 
-/// Which processes are left after leftover processes of a fork server's runs have been killed.
+/// Whether processes of a fork server's runs are left after an attempt to kill them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// No living process of a run is left.
+    /// No living process was found, or none was looked for now.
     Nothing,
-    /// More processes are left than can be killed one by one.
+    /// The server has more than [`MOST_DEAD`] other children, or some still live after all passes;
+    /// the server must be replaced.
     TooMuch,
 }
 
@@ -361,8 +365,9 @@ impl ChildProcesses {
         }
     }
 
-    /// Kills child processes that runs left behind, and returns what is still left. `own`: the
-    /// process that serves further runs.
+    /// Kills the child processes that earlier runs left behind, and waits up to 50 ms for their
+    /// death. `own`: the process that serves further runs, which is spared; `None` if there is
+    /// none. Returns [`Leftovers::TooMuch`] if the server must be replaced.
     fn sweep(&mut self, own: Option<Pid>) -> Leftovers {
         if !self.has_leftovers(own) {
             return Leftovers::Nothing;
@@ -388,7 +393,8 @@ impl ChildProcesses {
     }
 
     /// Returns true if the kernel's list of the server's children has processes other than `own`
-    /// and the zombies of earlier looks.
+    /// and the zombies of earlier looks. On a kernel without such lists, returns true once in
+    /// [`RUNS_PER_SEARCH`] calls, so that the processes are searched then.
     fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];

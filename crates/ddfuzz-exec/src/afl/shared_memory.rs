@@ -44,16 +44,18 @@ impl Coverage {
         self.map.len()
     }
 
-    /// Sets the number of bytes of the coverage map to the size that the program reports, `None`
-    /// for 64 KiB. Returns false if the shared map is smaller.
+    /// Sets how many bytes of the coverage map are used to the size that the program reports;
+    /// `None` stands for 64 KiB. Returns false if the shared map is smaller; then all of it is
+    /// used.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());
         wanted <= self.room()
     }
 
-    /// Enlarges the coverage map to `wanted` bytes; `None` stands for the maximum of 256 MiB.
-    /// Returns false if it is already that large, or `wanted` is more than the maximum.
+    /// Replaces the coverage map by an empty one of `wanted` bytes; `None` stands for the maximum
+    /// of 256 MiB. Returns false, and keeps the map, if it is already that large or `wanted` is
+    /// more than the maximum.
     pub(super) fn grow(&mut self, wanted: Option<usize>) -> io::Result<bool> {
         let wanted = wanted.unwrap_or(LARGEST);
         if wanted <= self.room() || wanted > LARGEST {

@@ -1,4 +1,5 @@
-//! The code of a program and of the libraries that it brings along: its files, blocks and functions.
+//! The code of a program and of the libraries that it brings along: its files, blocks and
+//! functions.
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, HashMap};
@@ -10,9 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::starts;
 use crate::observe::image::{Image, Segment};
 
-/// Libraries of the system, by the beginning of their file names: the C library, runtimes of
-/// compilers and sanitizers, and ddfuzz's own. What runs reach in them says little about the
-/// program.
+/// Beginnings of the file names of system libraries: the C library, runtimes of compilers and
+/// sanitizers, and ddfuzz's own. Their blocks are not covered: what runs reach in them says little
+/// about the program.
 const OF_SYSTEM: [&str; 20] = [
     "ddfuzz-",
     "ld-linux",
@@ -37,7 +38,8 @@ const OF_SYSTEM: [&str; 20] = [
 ];
 /// Maximum total size in bytes of the libraries whose code is covered.
 const MOST_CODE: u64 = 32 << 20;
-/// A module's number is this many bits above its addresses, in addresses that tell modules apart.
+/// A module's number is shifted left by this many bits and added to its addresses, so that
+/// addresses of different modules differ.
 const MODULE_SHIFT: u32 = 48;
 
 /// The code of one file, of the program or of a library.
@@ -45,7 +47,7 @@ pub(super) struct CodeModule {
     pub(super) path: PathBuf,
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Segments with code.
+    /// Executable segments of the file.
     pub(super) segments: Vec<Segment>,
     /// Addresses before loading of the starts of blocks, ascending.
     starts: Vec<u64>,
@@ -54,8 +56,9 @@ pub(super) struct CodeModule {
 }
 
 impl CodeModule {
-    /// Reads the blocks and functions in the file at `path`, each version of a file once; `None` if
-    /// it has none that are known.
+    /// Returns the blocks and functions of the file at `path`, from a cache if this version of the
+    /// file was read before. `None` if the file cannot be read, has no blocks at which breakpoints
+    /// can be set, or the processor is not an x86-64.
     pub(super) fn read(path: &Path) -> Option<Arc<CodeModule>> {
         type Version = (PathBuf, u64, u64, i64, i64);
         static KNOWN: Mutex<Option<HashMap<Version, Option<Arc<CodeModule>>>>> = Mutex::new(None);
@@ -94,14 +97,15 @@ impl CodeModule {
     }
 }
 
-/// Returns the number that is added to the addresses of a module, so that those of all modules
-/// differ.
+/// Returns the number that is added to the addresses of module number `module`, so that addresses
+/// of different modules differ.
 pub(super) fn key(module: usize) -> u64 {
     (module as u64) << MODULE_SHIFT
 }
 
-/// Reads the code of the program at `path`, and of those libraries among `loaded`, the files that a
-/// process of it has mapped, that belong to the program rather than to the system.
+/// Reads the code of the program at `path`, and of those files in `loaded` (the libraries that a
+/// process of the program has mapped) that are not the system's, up to [`MOST_CODE`] bytes of
+/// libraries. The program comes first. Empty if the program has no blocks that can be covered.
 pub(super) fn modules(path: &Path, loaded: &[PathBuf]) -> Vec<Arc<CodeModule>> {
     let Some(program) = CodeModule::read(path) else {
         return Vec::new();
@@ -124,7 +128,8 @@ fn is_of_system(path: &Path) -> bool {
     OF_SYSTEM.iter().any(|known| name.starts_with(known))
 }
 
-/// Returns the files of libraries that are mapped with code, in the text of `/proc/PID/maps`.
+/// Returns the paths of the shared libraries that are mapped with code, each once, from the text of
+/// `/proc/PID/maps`.
 pub(crate) fn libraries_in(maps: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for line in maps.lines() {
@@ -140,23 +145,24 @@ pub(crate) fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The code of an unmodified program whose blocks are covered, for reports.
+/// The code of an unmodified program whose blocks are covered, as reports of coverage need it.
 pub struct CoveredCode {
     pub(super) modules: Vec<Arc<CodeModule>>,
-    /// Whether the program passes a block before the point where its runs begin, for each block.
+    /// For each block, whether the program passes it before the point where its runs begin.
     pub(super) at_start: Vec<bool>,
 }
 
 /// A function of covered code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeFunction {
-    /// Index of the file that it is in.
+    /// Index of the function's file in [`CoveredCode::files`].
     pub module: usize,
-    /// Its address in that file, before loading.
+    /// Address of the function in its file, before loading.
     pub address: u64,
-    /// Its symbol, of the symbol table or the dynamic one; `None` if it has none.
+    /// Name of the function in the symbol table or the dynamic symbol table; `None` if it has none.
     pub name: Option<String>,
-    /// The numbers of its blocks.
+    /// Indices of the function's blocks among those of all files; a run's coverage counters have
+    /// the same indices.
     pub blocks: Range<usize>,
 }
 
@@ -166,14 +172,15 @@ impl CoveredCode {
         self.modules.iter().map(|module| &*module.path)
     }
 
-    /// Returns whether the program passes a block before the point where its runs begin, for each
-    /// block. Runs do not report such a block.
+    /// Returns, for each block, whether the program passes it before the point where its runs
+    /// begin. Runs do not report such a block.
     pub fn at_start(&self) -> &[bool] {
         &self.at_start
     }
 
-    /// Returns the functions by file and address, without those that run before or after `main`
-    /// only, such as the program's entry point, and without stubs of the linker.
+    /// Returns the functions that have covered blocks, in the order of their files and addresses.
+    /// Functions that run only before or after `main`, such as the program's entry point, and stubs
+    /// of the linker are left out.
     pub fn functions(&self) -> Vec<CodeFunction> {
         let starts = starts_of(&self.modules);
         let mut all = Vec::new();
@@ -198,7 +205,8 @@ impl CoveredCode {
     }
 }
 
-/// Returns the starts of the blocks of all modules, each with its module's [`key`].
+/// Returns the starts of the blocks of all modules in ascending order: each address plus its
+/// module's [`key`].
 pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     let modules = modules.iter().enumerate();
     let starts = modules.map(|(number, module)| {
@@ -208,9 +216,10 @@ pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     starts.flatten().collect()
 }
 
-/// Sections with code of linkers and compilers around `main`.
+/// Sections whose code linkers and compilers add. Functions in them are not listed.
 const AROUND_MAIN: [&str; 5] = [".plt", ".plt.got", ".plt.sec", ".init", ".fini"];
-/// Functions around `main`, by the beginning of their names.
+/// Beginnings of the names of functions that compilers add to run before or after `main`. They are
+/// not listed.
 const RUN_BEFORE: [&str; 6] = [
     "_GLOBAL__sub_I_",
     "__do_global_",
@@ -220,7 +229,8 @@ const RUN_BEFORE: [&str; 6] = [
     "__libc_csu_",
 ];
 
-/// What the symbols and sections of a file say about its functions.
+/// The symbols and sections of a file that name its functions and tell which ones are outside of
+/// `main`.
 #[derive(Default)]
 struct Symbols {
     entry: u64,

@@ -1,10 +1,10 @@
 //! Coverage of unmodified programs: which basic blocks a run reaches, by breakpoints that are hit
 //! once (x86-64).
 //!
-//! ddfuzz shares a copy of the code with the target's server (`runtime/blocks.h`), and
-//! writes breakpoints into it between runs. To learn what a run reaches that no run before has, the
-//! breakpoints at known blocks stay out, so that such runs cost nothing more. To learn all blocks
-//! of a run, all breakpoints are set before it.
+//! ddfuzz shares a copy of the program's code with the target's server (`runtime/blocks.h`), and
+//! writes breakpoints into it between runs. To learn what a run reaches that no earlier run has
+//! reached, breakpoints are set only at blocks that no run has reached, so that a run without new
+//! blocks costs nothing more. To learn all blocks of a run, all breakpoints are set before it.
 
 mod code;
 mod starts;
@@ -25,25 +25,29 @@ use code::CodeModule;
 
 /// Size of a page of memory in bytes.
 const PAGE: u64 = 4096;
-/// Offsets and sizes of `struct block_table`, in bytes.
+/// Offset of the number of hits in `struct block_table` of `runtime/blocks.h`, in bytes.
 const HIT_COUNT: u64 = 8;
+/// Offset of the first segment in `struct block_table`, in bytes.
 const SEGMENTS: usize = 40;
+/// Size of a segment's entry in `struct block_table`, in bytes.
 const SEGMENT: usize = 88;
-/// Offset of `placed` in a segment.
+/// Offset in a segment's entry, in bytes, of the word that says whether the server runs the shared
+/// code of the segment.
 const PLACED: usize = 24;
+/// Size of an entry in the table of hits (number of the run, and address of the block), in bytes.
 const HIT: usize = 16;
 /// Size of `struct block_table` in bytes.
 const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
-/// Maximum number of segments of code, `MOST_CODE_SEGMENTS` of the same file.
+/// Maximum number of code segments (`MOST_CODE_SEGMENTS` of `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
-/// Number of runs without an interruption that ended differently because of breakpoints, after
-/// which none are set any more.
+/// Number of runs that ended differently with and without breakpoints, with none between them that
+/// ended alike, after which no more breakpoints are set.
 const MOST_CONFLICTS: u32 = 16;
 
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
 /// its bytes with and without breakpoints.
 struct CodeSegment {
-    /// Index of the module that it is of.
+    /// Index of the program's or library's file among the covered files.
     module: usize,
     /// Device and inode of a library's file; zeros for the program.
     file: (u64, u64),
@@ -51,15 +55,16 @@ struct CodeSegment {
     address: u64,
     /// Length in bytes, a multiple of the page size.
     length: u64,
-    /// Which of its bytes are in the program's file.
+    /// Range of the segment's bytes that are in the program's file; the rest is zeros.
     filled: Range<u64>,
-    /// Offset in the memory file of the code with breakpoints.
+    /// Offset in the shared memory file of the code with breakpoints.
     code: u64,
-    /// Offset of the program's own code.
+    /// Offset in the shared memory file of the code without breakpoints.
     original: u64,
-    /// Offset of a bit for each byte: whether it may have a breakpoint.
+    /// Offset in the shared memory file of a bitmap: one bit for each byte of the code, whether the
+    /// byte may have a breakpoint.
     sites: u64,
-    /// The program's own code.
+    /// The code without breakpoints.
     bytes: Vec<u8>,
     /// The code with a breakpoint at each block that no run has reached.
     unreached: Vec<u8>,
@@ -67,53 +72,56 @@ struct CodeSegment {
     armed: Vec<u8>,
 }
 
-/// Which breakpoints the shared code has.
+/// Which breakpoints the shared code has now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
     Nothing,
     Unreached,
     /// All but those that were hit since they were set.
     All,
-    /// Not known: runs may have hit some.
+    /// Unknown: runs may have hit some breakpoints, which removes them.
     Some,
 }
 
-/// The shared code of a program, and what its runs have reached.
+/// The shared code of a program, and the blocks that runs have reached.
 pub(crate) struct BlockCoverage {
     file: File,
     modules: Vec<Arc<CodeModule>>,
     segments: Vec<CodeSegment>,
-    /// Addresses before loading of the blocks, each with its module's key, ascending. A block is
-    /// known by its index.
+    /// Addresses of the blocks before loading, each plus its module's key, ascending. A block is
+    /// identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
-    /// Whether a server passes the block before its fork point.
+    /// For each block, whether a server passes it before its fork point.
     at_start: Vec<bool>,
     armed: Armed,
-    /// Blocks whose breakpoints were hit while all were set.
+    /// Blocks whose breakpoints runs have hit, and so removed, since all breakpoints were set.
     hit: Vec<usize>,
     hits_at: u64,
-    /// Blocks that runs of the current call have hit: index of the run within the call, and of the
-    /// block.
+    /// Hits by runs of the present call of the executor: index of the run within the call, and
+    /// index of the block.
     pending: Vec<(usize, usize)>,
-    /// Index within the call of the first run of the next request.
+    /// Index, within the present call of the executor, of the first run of the next request to the
+    /// server.
     pub(crate) first_run: usize,
     /// Whether the next runs are made without breakpoints.
     pub(crate) is_paused: bool,
     conflicts: u32,
-    /// Index within the call of the last run that was in doubt.
+    /// Index, within the present call of the executor, of the last run that was made again because
+    /// breakpoints may have changed its end.
     doubted: Option<usize>,
 }
 
 impl BlockCoverage {
-    /// Finds the blocks of the program at `path` and of its libraries among the files `loaded`;
-    /// `None` if it has none that are known. Fails when memory cannot be had.
+    /// Finds the blocks of the program at `path` and of its libraries among the files `loaded`, and
+    /// creates the memory file with their code. `None` if the program has no blocks that can be
+    /// covered. Fails when no memory file can be created.
     pub(crate) fn of(path: &Path, loaded: &[PathBuf]) -> io::Result<Option<BlockCoverage>> {
         BlockCoverage::of_modules(code::modules(path, loaded))
     }
 
     fn of_modules(modules: Vec<Arc<CodeModule>>) -> io::Result<Option<BlockCoverage>> {
-        let starts = code::starts_of(&modules);
+        let mut starts = code::starts_of(&modules);
         let hits_at = TABLE.next_multiple_of(PAGE);
         let mut at = hits_at + (starts.len() * HIT) as u64;
         let mut segments = Vec::new();
@@ -133,7 +141,12 @@ impl BlockCoverage {
                 }
             }
         }
-        segments.truncate(MOST_SEGMENTS);
+        // Blocks of further segments are unknown, since no run can reach them.
+        if let Some(segment) = segments.get(MOST_SEGMENTS) {
+            let end = code::key(segment.module) + segment.address;
+            starts.truncate(starts.partition_point(|start| *start < end));
+            segments.truncate(MOST_SEGMENTS);
+        }
         if segments.first().is_none_or(|first| first.module != 0) {
             return Ok(None);
         }
@@ -162,9 +175,11 @@ impl BlockCoverage {
         Ok(Some(blocks))
     }
 
-    /// Reads, once a first server of the target has started, which blocks it has passed before its
-    /// fork point, and returns whether the server runs the shared code. Where it does so only for
-    /// some files, `Err` has the coverage of these alone, for another server.
+    /// Is called once, after the first server of the target has started: notes which blocks the
+    /// server has passed before its fork point. Returns `Ok(true)` if the server runs the shared
+    /// code and `Ok(false)` if coverage is impossible. If the server runs the shared code of some
+    /// files only, `Err` has a new coverage of these files alone, for which another server must be
+    /// started.
     pub(crate) fn after_first_start(&mut self) -> io::Result<Result<bool, BlockCoverage>> {
         if self.word(0)? != 1 {
             return Ok(Ok(false));
@@ -192,7 +207,7 @@ impl BlockCoverage {
         Ok(Ok(true))
     }
 
-    /// Returns what the blocks are.
+    /// Returns the covered files, and which blocks the program passes before its runs begin.
     pub(crate) fn code(&self) -> CoveredCode {
         CoveredCode {
             modules: self.modules.clone(),
@@ -200,7 +215,8 @@ impl BlockCoverage {
         }
     }
 
-    /// Begins a call to another server: it may have taken breakpoints out before its fork point.
+    /// Notes that another server has started, so that the next request sets all breakpoints again:
+    /// the server may have hit some before its fork point.
     pub(crate) fn server_started(&mut self) {
         self.armed = Armed::Some;
     }
@@ -224,7 +240,8 @@ impl BlockCoverage {
         self.file.write_all_at(&header, 0)
     }
 
-    /// Returns the file that a server of the target inherits.
+    /// Returns a duplicate of the shared memory file with the code, which a server of the target
+    /// inherits.
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -240,19 +257,21 @@ impl BlockCoverage {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Whether no breakpoints are set any more, because they have changed how runs end.
+    /// Whether no breakpoints are set any more, because runs have ended differently with them.
     fn is_given_up(&self) -> bool {
         self.conflicts >= MOST_CONFLICTS
     }
 
-    /// Begins a call that makes runs.
+    /// Forgets the hits of the previous call of the executor; called at the beginning of each call
+    /// that makes runs.
     pub(crate) fn begin_call(&mut self) {
         self.pending.clear();
         self.first_run = 0;
         self.doubted = None;
     }
 
-    /// Sets the breakpoints for the runs of the next request.
+    /// Sets the breakpoints that the runs of the next request need for `reporting`; removes all of
+    /// them while coverage is paused or has been given up.
     pub(crate) fn begin_request(&mut self, reporting: CoverageReporting) -> io::Result<()> {
         let wanted = match reporting {
             _ if self.is_paused || self.is_given_up() => Armed::Nothing,
@@ -263,7 +282,7 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Writes the code with these breakpoints.
+    /// Brings the shared code to the breakpoints `wanted`; writes nothing if it has them.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -287,7 +306,8 @@ impl BlockCoverage {
         Ok(())
     }
 
-    /// Returns the index of the segment that a block is in, and its offset there.
+    /// Returns the index of the segment that contains a block, and the block's offset there; `None`
+    /// if the block is in a segment beyond [`MOST_SEGMENTS`].
     fn place(&self, block: usize) -> Option<(usize, usize)> {
         let start = self.starts[block];
         self.segments
@@ -300,7 +320,8 @@ impl BlockCoverage {
             })
     }
 
-    /// Reads which blocks the runs of a request have hit, whose first run has the number `first`.
+    /// Collects the hits of a request whose first run has the number `first`, after its runs have
+    /// ended.
     pub(crate) fn end_request(&mut self, first: u64) -> io::Result<()> {
         for (run, block) in self.take_hits()? {
             let run = run.checked_sub(first);
@@ -311,7 +332,8 @@ impl BlockCoverage {
         Ok(())
     }
 
-    /// Reads and clears the hits that processes have noted: number of the run, and block.
+    /// Returns the hits that processes have noted in the shared memory, each with the number of the
+    /// run and the index of the block, and clears them there.
     fn take_hits(&mut self) -> io::Result<Vec<(u64, usize)>> {
         let count = self.word(HIT_COUNT)?;
         if count == 0 {
@@ -335,8 +357,8 @@ impl BlockCoverage {
         Ok(known)
     }
 
-    /// Whether breakpoints may have changed how the run number `run` of the call has ended, and it was
-    /// not made again yet.
+    /// Whether breakpoints may have changed how run number `run` of the call ended, so that the run
+    /// must be made again without them. False for a run that was made again.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let has_hit = || self.pending.iter().any(|(of, _)| *of == run);
         match ended {
@@ -347,8 +369,9 @@ impl BlockCoverage {
         }
     }
 
-    /// Notes how the run number `run` of the call, which was in doubt, has ended with and without
-    /// breakpoints.
+    /// Records how run number `run` of the call, which was in doubt, ended with and without
+    /// breakpoints. After [`MOST_CONFLICTS`] runs that ended differently, no more breakpoints are
+    /// set.
     pub(crate) fn compare(&mut self, run: usize, with: Ended, without: Ended) {
         self.doubted = Some(run);
         self.conflicts = match with != without {
@@ -357,8 +380,9 @@ impl BlockCoverage {
         };
     }
 
-    /// Ends a call: returns the coverage of its runs that ended by an exit and have hit something.
-    /// What others have hit can be hit again. `reporting`: what the call has requested.
+    /// Ends a call of the executor: returns the coverage of those runs that exited and hit a
+    /// breakpoint, or of all that exited if `reporting` is `Every`. Blocks that only other runs hit
+    /// still count as not reached.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],
@@ -409,8 +433,8 @@ impl BlockCoverage {
 }
 
 impl CodeSegment {
-    /// Lays out a segment of a module and file from the offset `at` of the memory file. `starts`: the
-    /// blocks in it.
+    /// Lays out a segment of module number `module` in the memory file, from offset `at` on.
+    /// `starts`: the blocks in the segment.
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,

@@ -17,20 +17,20 @@ use std::collections::BTreeSet;
 
 use crate::observe::image::{Image, Segment};
 
-/// The instruction `int3`, in programs and as a breakpoint.
+/// The one-byte instruction `int3`: a breakpoint of ddfuzz, or the program's own.
 pub(super) const BREAKPOINT: u8 = 0xcc;
 
 /// A function of the program, by addresses before loading.
 struct Function {
     start: u64,
     end: u64,
-    /// Whether breakpoints may be set behind its first instruction.
+    /// Whether breakpoints may be set after its first instruction, too.
     is_whole: bool,
-    /// Starts of blocks in it, as far as they are known.
+    /// Addresses of the starts of its blocks that were found so far.
     blocks: BTreeSet<u64>,
 }
 
-/// All functions of a program while they are decoded.
+/// The functions of a program, and what the decoding of its code has found so far.
 struct Sweep<'a> {
     image: &'a Image,
     functions: Vec<Function>,
@@ -69,7 +69,8 @@ pub(crate) fn block_starts(image: &Image) -> Vec<u64> {
 }
 
 impl Sweep<'_> {
-    /// Decodes the function from `start` to `end`.
+    /// Decodes the function from `start` to `end` and adds it to the known functions; an address
+    /// range that does not begin with a valid instruction is left out.
     fn decode(&mut self, start: u64, end: u64) {
         let length = usize::try_from(end - start).unwrap_or(usize::MAX);
         let found = self.starts.iter_mut().find_map(|(segment, starts)| {
@@ -109,7 +110,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Returns the function in which `address` lies.
+    /// Returns the function in which `address` lies; `None` if it lies in none.
     fn function(&mut self, address: u64) -> Option<&mut Function> {
         let next = self
             .functions
@@ -126,8 +127,9 @@ impl Sweep<'_> {
         })
     }
 
-    /// Makes the targets of jumps and calls starts of blocks. One that leads into an instruction
-    /// shows that its function is not decoded correctly.
+    /// Makes the targets of jumps and calls starts of blocks. A target inside an instruction shows
+    /// that its function is not decoded correctly: that function keeps the breakpoint at its start
+    /// only.
     fn apply_targets(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let is_start = self.is_start(target);
@@ -140,7 +142,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Excludes functions into which an instruction refers as to data.
+    /// Limits functions to the breakpoint at their start if an instruction refers to an address
+    /// inside them: there may be data.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {
@@ -166,7 +169,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether another block begins behind an instruction. It need not be reached from there: the
+/// Whether another block begins after an instruction. The instruction need not lead there: the
 /// targets of a jump table follow a jump that leads elsewhere.
 fn ends_block(instruction: &Instruction) -> bool {
     match instruction.flow_control() {

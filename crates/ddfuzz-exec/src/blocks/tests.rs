@@ -39,7 +39,8 @@ fn target(name: &str, args: &[&str]) -> Target {
     target
 }
 
-/// Starts a target whose runs report the blocks that they reach.
+/// Starts a target whose runs report the blocks that they reach. Panics unless all blocks of the
+/// program are covered.
 fn covering(name: &str, args: &[&str], way: Way) -> Box<dyn Executor> {
     let started = start(&target(name, args), Some(way), Freshness::Shared);
     let mut executor = started.unwrap_or_else(|error| panic!("{error}")).executor;
@@ -52,7 +53,8 @@ fn starts_of(name: &str) -> Vec<u64> {
     block_starts(&Image::read(&path_of(name)).unwrap())
 }
 
-/// Runs an input and returns the addresses of the blocks that it reaches; `None` if it reports none.
+/// Runs an input and returns the addresses of the blocks that the run reports; `None` if it reports
+/// no coverage.
 fn covered(
     executor: &mut dyn Executor,
     starts: &[u64],
@@ -75,11 +77,12 @@ fn covered(
 #[derive(Default)]
 struct Steps {
     all: BTreeSet<u64>,
-    /// Those up to the first read of the input.
+    /// The instructions executed up to the first read of the input.
     before_input: BTreeSet<u64>,
 }
 
-/// Runs a program on an input step by step, from its entry point.
+/// Runs a program on an input step by step from its entry point, and returns the instructions that
+/// it executes.
 #[expect(clippy::zombie_processes, reason = "waitpid sees its end")]
 fn steps(name: &str, args: &[&str], input: &[u8]) -> Steps {
     let image = Image::read(&path_of(name)).unwrap();
@@ -129,7 +132,7 @@ fn steps(name: &str, args: &[&str], input: &[u8]) -> Steps {
     }
 }
 
-/// Runs a stopped process to an address.
+/// Runs a stopped process until it reaches an address.
 fn go_to(pid: Pid, address: u64) {
     let at = address as ptrace::AddressType;
     let word = ptrace::read(pid, at).unwrap();
@@ -274,7 +277,8 @@ fn a_program_with_its_own_idea_of_traps_ends_as_it_does_without_breakpoints() {
     }
 }
 
-/// Command lines whose runs are compared.
+/// Command lines of filters, which run with and without breakpoints to compare how the runs end and
+/// what they write.
 const FILTERS: [&str; 16] = [
     "awk {n+=NF;print$2,n}",
     "base64 -d",
@@ -293,7 +297,7 @@ const FILTERS: [&str; 16] = [
     "tsort",
     "uniq -c",
 ];
-/// Number of inputs of each.
+/// Number of random inputs for each command line of [`FILTERS`].
 const INPUTS: u64 = 60;
 
 /// Bytes that a generator of numbers gives for a seed (splitmix64), mostly printable ones. A shell

@@ -6,25 +6,27 @@ use std::collections::BTreeSet;
 use crate::facts::words::{Ranges, within};
 use crate::observe::image::Image;
 
-/// Maximum number of bytes of a program's code that are read.
+/// Maximum number of bytes of a program's code that are read. A function that does not fit any more
+/// is left out.
 const MOST_CODE: u64 = 32 << 20;
 /// Maximum number of constants that are collected from a program; each is listed in two byte
 /// orders.
 const MOST_CONSTANTS: usize = 512;
 const MOST_REFERENCES: usize = 1 << 20;
 
-/// Constants that a program's code compares with, and addresses of texts that it refers to.
+/// Constants that a program's code compares with, and addresses of texts in read-only data that the
+/// code refers to.
 #[derive(Debug, Default)]
 pub(super) struct CodeWords {
-    /// Addresses of texts in read-only data that the code refers to.
+    /// Addresses in the program's read-only data that the code refers to.
     pub(super) references: BTreeSet<u64>,
     /// Constants of 2, 4 and 8 bytes, in the order of the code, in both byte orders.
     pub(super) constants: Vec<Vec<u8>>,
 }
 
 impl CodeWords {
-    /// Reads all functions of a program except those of runtimes (such as sanitizers); all code if
-    /// no functions are known.
+    /// Reads the code of a program: all functions except those of runtimes (such as sanitizers), or
+    /// all code if no functions are known. `texts`: the address ranges of its read-only data.
     pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
@@ -66,8 +68,8 @@ impl CodeWords {
 
 struct CodeReader<'a> {
     texts: &'a Ranges,
-    /// Address ranges into which the program is loaded. In a program with fixed addresses, a
-    /// constant in them is an address.
+    /// Address ranges of the program's loaded segments, sorted. A constant inside of them is an
+    /// address.
     loaded: Ranges,
     seen: BTreeSet<(u64, usize)>,
     read: CodeWords,

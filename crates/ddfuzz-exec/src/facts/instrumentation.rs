@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::facts::{Libc, TargetFacts};
 use crate::{Sanitizer, elf::Elf};
 
-/// Names of library functions that only programs at terminals call.
+/// Names of library functions for terminals; a program that calls one may need a terminal.
 const TERMINAL: [&str; 8] = [
     "isatty",
     "tcgetattr",
@@ -119,9 +119,10 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// Returns the UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it has the
-/// most frequent ones, or nothing to check, else each check. `alone`: no other runtime contains
-/// UBSan's handlers.
+/// Returns the UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it calls the
+/// most frequent handlers, or if UBSan is linked but no call of a handler is found; otherwise each
+/// check whose handler it calls. `alone`: no other runtime that contains UBSan's handlers is
+/// linked.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -175,8 +176,9 @@ fn calls<'a>(file: &Elf<'_>, known: &HashMap<u64, &'a str>) -> BTreeSet<&'a str>
     found
 }
 
-/// Returns the offsets in x86-64 code of what could be a relative call or jump, with the distance.
-/// Random bytes rarely lead to a handler.
+/// Returns, for each place in x86-64 code that could be a relative call or jump, its offset and the
+/// distance to its target, in bytes. Not all places are instructions, but random bytes rarely lead
+/// to a handler.
 #[cfg(target_arch = "x86_64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.windows(5).enumerate();
@@ -187,7 +189,8 @@ fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     })
 }
 
-/// Returns the offsets in AArch64 code of the instructions `bl` and `b`, with the distance.
+/// Returns, for each instruction `bl` or `b` in AArch64 code, its offset and the distance to its
+/// target, in bytes.
 #[cfg(target_arch = "aarch64")]
 fn branches(code: &[u8]) -> impl Iterator<Item = (usize, i64)> {
     let places = code.chunks_exact(4).enumerate();

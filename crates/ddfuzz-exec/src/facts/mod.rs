@@ -66,7 +66,7 @@ pub struct TargetFacts {
     pub debug_info: bool,
     /// Whether the program is written in Go.
     pub go: bool,
-    /// Whether the Rust compiler made the program or a part of it.
+    /// Whether the program contains code that rustc has compiled.
     pub rust: bool,
     /// Sanitizers of the program, as `-fsanitize=` names them: `undefined`, or single checks of
     /// that group.
@@ -179,7 +179,8 @@ fn is_setuid(path: &Path) -> bool {
 
 /// Name of the ELF section with debug information.
 const DEBUG: &str = ".debug_info";
-/// Name of the ELF section with compiler versions. There `RUSTC` begins Rust's version.
+/// Name of the ELF section with the versions of compilers; an entry that begins with `RUSTC` is
+/// Rust's.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];

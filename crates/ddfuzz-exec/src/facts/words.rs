@@ -175,8 +175,9 @@ struct TextRun<'a> {
     ends: bool,
 }
 
-/// Returns true if a run of printable characters is a word and not a number that happens to be
-/// printable.
+/// Returns true if a run of printable characters is a word for the dictionary and not a number that
+/// happens to be printable. `ends`: a NUL follows; `unnamed`: neither code nor a table of pointers
+/// refers to the run.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()
@@ -193,8 +194,8 @@ fn is_text(byte: &u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r')
 }
 
-/// Finds pointers in a program's data into the address ranges `ranges`, also those that relocation
-/// creates.
+/// Finds pointers into the address ranges `ranges` in a program's data, including those that
+/// relocations write when the program is loaded.
 fn pointers(file: &Elf<'_>, ranges: &Ranges) -> BTreeSet<u64> {
     let relocations = file.dynamic_relocations().into_iter().flatten();
     let added = relocations.map(|(_, relocation)| relocation.addend().cast_unsigned());

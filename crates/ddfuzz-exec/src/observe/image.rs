@@ -238,10 +238,12 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
 
 /// Maximum number of functions that are read from an unwind table.
 const MOST: u32 = 1 << 20;
-/// The encodings in an unwind table that every linker writes: a 4-byte count, and a table of pairs
-/// of 4-byte offsets from the start of the section.
+/// Encoding, in an unwind table that a linker writes, of the number of entries: 4 bytes.
 const COUNT: u8 = 0x03;
+/// Encoding of the entries of an unwind table: pairs of 4-byte offsets from the start of the
+/// section.
 const TABLE: u8 = 0x3b;
+/// Encoding of the pointer to the call frames: a 4-byte offset from the pointer's own address.
 const POINTER: u8 = 0x1b;
 
 /// Address ranges of a program's functions before loading, without overlaps.
@@ -270,7 +272,7 @@ impl Functions {
 }
 
 /// Reads the address ranges of functions from the unwind table at address `header`, before loading.
-/// Entries with unusual encodings are left out.
+/// Invalid entries are left out; empty if the table has another encoding than the usual one.
 fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     let usual = image.at(header, 12).is_some_and(|bytes| {
         let forms: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
@@ -300,8 +302,8 @@ fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     Some((start, start.checked_add(u64::from(size))?))
 }
 
-/// Returns `base` plus the signed 4-byte offset that the program has at address `at`; `None` if it
-/// has none there.
+/// Returns `base` plus the signed 4-byte offset that the program has at address `at`; `None` if no
+/// segment has four bytes there, or the sum overflows.
 fn relative(image: &Image, base: u64, at: u64) -> Option<u64> {
     let distance = word(image, at)?.cast_signed();
     base.checked_add_signed(i64::from(distance))

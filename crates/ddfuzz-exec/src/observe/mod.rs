@@ -1,17 +1,16 @@
-//! Which comparisons a run makes, with both operands, in the order of the program.
+//! Which comparisons a run makes, with both operands, in the order in which the program makes them.
 //!
-//! A run that is observed ends as any other does, only slower: it is for the few questions that
-//! are worth it. There are three sources, and all that a target offers are combined:
+//! A run that is observed ends as any other run does, but takes longer, so only selected inputs are
+//! observed. There are three sources of comparisons, and all that a target offers are combined:
 //!
 //! 1. **Functions.** A library that is preloaded into observed runs only (`runtime/observe.c`)
-//!    takes the place of `memcmp`, `strcmp` and their like.
-//! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library has them; where the
-//!    program defines its own, it writes a jump over their entries.
+//!    replaces `memcmp`, `strcmp` and similar functions.
+//! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library defines them; where the
+//!    program defines its own, the library writes a jump over their first instructions.
 //! 3. **Instructions** of unmodified programs, on x86-64: breakpoints on each `cmp` of the main
-//!    executable, which is what static programs, too, can be asked by.
+//!    executable. This works for static programs, too.
 //!
-//! Everything is bounded by counts, never by the clock, so that a target that does the same each
-//! time is seen to do the same.
+//! All limits are counts, never times, so that equal runs of a target have equal observations.
 
 #[cfg(target_arch = "x86_64")]
 mod breakpoints;
@@ -107,8 +106,10 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time that is added to the limit of an observed run, because breakpoints make it slower.
+/// CPU time that is added to twice the limit of an observed run, because breakpoints make runs
+/// slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
+/// Wall time that is added to twice the limit of an observed run.
 const MORE_WALL: Duration = Duration::from_secs(5);
 
 /// A started target whose runs report the comparisons that they make.

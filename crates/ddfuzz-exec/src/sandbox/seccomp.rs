@@ -65,7 +65,8 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// The flag of the system call `userfaultfd` that leaves out faults of the kernel.
+/// The flag of the system call `userfaultfd` by which only faults of user code are reported, not
+/// those of the kernel.
 const USER_MODE_ONLY: u64 = 1;
 
 /// `ioctl`s that simulate typing at a terminal.

@@ -1,5 +1,5 @@
-//! Runs of a server with a runner: a process that runs many inputs and refuses some, which forks of
-//! the server run.
+//! Runs of a server with a runner: a process that runs many inputs. Runs that the runner refuses
+//! are made by forks of the server.
 
 use std::io;
 
@@ -43,7 +43,7 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Runs an input in a fork of the server.
+    /// Runs an input in a fork of the server, not in the runner.
     pub(crate) fn run_forked(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         self.set_forking(true);
         let answer = retry::run(self, &[input]);
@@ -54,7 +54,8 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Returns the limits of the runs of the next request: shorter ones for the runner's.
+    /// Returns the limits of the runs of the next request; runs of the runner have shorter limits
+    /// on time than the target.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {

@@ -78,7 +78,8 @@ impl Console {
         Ok(())
     }
 
-    /// Stops the thread that types, after the run has ended, and stores what it recorded.
+    /// Stops the thread that types, after the run has ended, and stores what it recorded: the
+    /// output, and whether it has hung up the terminal.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
@@ -221,7 +222,7 @@ fn control_sequence(bytes: &[u8]) -> usize {
     length + usize::from(bytes.get(length).is_some_and(is_final))
 }
 
-/// Returns the length of the first character in bytes; 1 for invalid UTF-8.
+/// Returns the length of the first character in bytes; 1 for invalid UTF-8, 0 if `bytes` is empty.
 fn character(bytes: &[u8]) -> usize {
     let width = match bytes.first() {
         None => 0,

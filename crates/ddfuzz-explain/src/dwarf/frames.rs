@@ -52,7 +52,8 @@ enum Rule {
     Saved(i64),
     /// The frame's address plus an offset.
     Value(i64),
-    /// An expression: for the address where it is saved, or for its value.
+    /// A DWARF expression. With `true` it gives the address where the register is saved; with
+    /// `false` the value itself, of a register or of the frame's address.
     Expression(Vec<u8>, bool),
     Same,
     Undefined,
@@ -155,9 +156,9 @@ pub enum Saved {
     Live(u64),
     /// In memory, at this address.
     Memory(u64),
-    /// Nowhere, but this is its value.
+    /// Not stored, but this is its value.
     Value(u64),
-    /// It was overwritten.
+    /// Unknown: the register was overwritten.
     Lost,
 }
 

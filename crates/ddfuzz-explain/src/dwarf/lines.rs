@@ -9,7 +9,7 @@ use super::Bytes;
 pub struct Line {
     /// Address in the file.
     pub address: u64,
-    /// First address behind.
+    /// Address after the last byte of code.
     pub end: u64,
     /// Index of the source file.
     pub file: usize,
@@ -119,7 +119,7 @@ impl Lines {
         self.rows.sort_by_key(|row| row.address);
     }
 
-    /// Returns the row that contains `address`, an address in the file.
+    /// Returns the row that contains `address`, an address in the file; `None` where none does.
     pub fn at(&self, address: u64) -> Option<&Line> {
         let behind = self.rows.partition_point(|row| row.address <= address);
         let row = self.rows.get(behind.checked_sub(1)?)?;

@@ -18,7 +18,7 @@ pub enum Found {
     Value(u64),
 }
 
-/// What an expression may ask for.
+/// The state that expressions read: registers, memory, and facts about the frame.
 pub trait Context {
     /// Returns the value of a register in the frame.
     fn register(&mut self, number: u16) -> Option<u64>;
@@ -90,7 +90,7 @@ pub fn evaluate(
     }
 }
 
-/// Gives an evaluation what it asks for.
+/// Answers one request of an evaluation.
 fn answer(
     evaluation: &mut Evaluation<Bytes>,
     asked: EvaluationResult<Bytes>,

@@ -76,7 +76,7 @@ pub struct Declared {
 /// A call, with the values of its parameters as the caller knows them.
 #[derive(Clone, Debug)]
 pub struct CallSite {
-    /// Address behind the call, in the file.
+    /// Address of the instruction after the call, in the file.
     pub return_pc: u64,
     /// Registers (DWARF numbers) and expressions for their values at the call.
     pub values: Vec<(u16, Arc<[u8]>)>,
@@ -99,7 +99,7 @@ pub struct Function {
     pub calls: Vec<CallSite>,
     /// Encoding of the function's expressions.
     pub encoding: gimli::Encoding,
-    /// Whether the function takes an unknown number of parameters or is written in assembly.
+    /// Number of declared parameters.
     pub parameters: usize,
 }
 
@@ -187,12 +187,12 @@ impl DebugInfo {
         Some(inlined.map_or(&function.name, |(_, name)| name))
     }
 
-    /// Returns true unless the compilers say that they have not optimized.
+    /// Returns true unless all units were compiled by GCC without optimization.
     pub fn is_optimized(&self) -> bool {
         !self.has_level(|level| level.is_none_or(|level| level == "-O0"))
     }
 
-    /// Returns true if the compilers say that they have optimized for debuggers at most.
+    /// Returns true if all units were compiled by GCC with `-Og`, `-O0` or neither.
     pub fn is_debuggable(&self) -> bool {
         self.has_level(|level| level.is_none_or(|level| ["-O0", "-Og"].contains(&level)))
     }
@@ -223,7 +223,7 @@ struct Reading<'a> {
     producers: Vec<String>,
 }
 
-/// What stands around an entry: the function it belongs to, and the addresses of its block.
+/// The context of an entry: the function it belongs to, and the addresses of its block.
 #[derive(Clone)]
 struct Around {
     depth: isize,

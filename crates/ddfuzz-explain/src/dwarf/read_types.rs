@@ -310,7 +310,7 @@ impl TypeReader {
     }
 
     /// Adds the variants of an enumeration of Rust, which has one of several contents: the
-    /// discriminant as an enumeration of its own with a union behind it; or, where a value that no
+    /// discriminant as an enumeration of its own with a union after it; or, where a value that no
     /// content has stands for the variant without content, the only content.
     fn variants(
         &mut self,
@@ -353,7 +353,7 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration: a union, where all of them stand behind the discriminant
+    /// Adds the contents of an enumeration: a union, where all of them stand after the discriminant
     /// that ends at `start`; else bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
@@ -410,8 +410,8 @@ fn plain_field(name: &str, offset: u64, of: TypeId) -> Field {
 }
 
 /// Returns the storage unit of a bit-field of `width` bits, by its offset in a record of `size`
-/// bytes, and the bits in it; `None` where no unit of the field's type holds it. `offset` is that of
-/// the entry, `unit` the size of the type.
+/// bytes, and the bits in it; `None` where no unit of the field's type holds it. `offset` is that
+/// of the entry, `unit` the size of the type.
 fn bit_field(entry: &Entry, offset: u64, width: u64, unit: u64, size: u64) -> Option<(u64, Bits)> {
     let from = match number(entry, gimli::DW_AT_data_bit_offset) {
         Some(from) => from,

@@ -16,7 +16,7 @@ const TCACHE: u64 = 0x290;
 const TCACHE_BINS: u64 = 64;
 /// Largest heap that is walked, in bytes.
 const LARGEST: u64 = 256 << 20;
-/// Number of addresses at which a chunk is searched for behind one whose size was overwritten.
+/// Number of addresses at which a chunk is searched for after one whose size was overwritten.
 const FAR: usize = 1 << 12;
 
 /// What is on the heap.
@@ -50,7 +50,7 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A block with a mapping of its own.
+/// Returns the block that has a mapping to itself; `None` where the mapping is no such block.
 fn large_block(
     start: u64,
     end: u64,
@@ -84,14 +84,14 @@ impl Heap {
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Size of the chunk at an address, if a chunk can have it.
+    /// Returns the size in bytes of the chunk at an address; `None` where no chunk can have it.
     fn size(&self, at: u64) -> Option<u64> {
         let size = self.word(at + 8)? & !7;
         let end = self.start + self.image.len() as u64;
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Whether the chunks from an address on fill the heap exactly.
+    /// Checks whether the chunks from an address on fill the heap exactly.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {
@@ -104,8 +104,8 @@ impl Heap {
     }
 
     /// Returns the chunks but the last one: their addresses, sizes, and whether they are in use;
-    /// then the address of the last one. A chunk whose size was overwritten ends where those behind
-    /// it fill the heap again.
+    /// then the address of the last one. A chunk whose size was overwritten ends where those
+    /// after it fill the heap again.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);
@@ -127,7 +127,7 @@ impl Heap {
             if at + size == end {
                 return (chunks, Some(at));
             }
-            // Whether a chunk is in use stands in the header behind it.
+            // Whether a chunk is in use stands in the header after it.
             let is_used = self.word(at + size + 8).is_some_and(|next| next & 1 == 1);
             chunks.push((at, size, is_used || self.size(at + size).is_none()));
             at += size;

@@ -31,7 +31,7 @@ use crate::dwarf::{DebugInfo, DebugInfoError};
 use state::Modules;
 use watchdog::Watchdog;
 
-/// Which of the two runs.
+/// One of the two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The run that ends well.
@@ -237,12 +237,13 @@ impl Engine {
         }
     }
 
-    /// Returns the source file and line of an address in the process.
+    /// Returns the source file and line of an address in the process; `None` without debug
+    /// information of it.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
         self.info.lines.place(pc.wrapping_sub(self.bias))
     }
 
-    /// Returns the name of the function at an address in the process.
+    /// Returns the name of the function at an address in the process; `None` where none is known.
     pub fn function(&self, pc: u64) -> Option<&str> {
         self.info.name_at(pc.wrapping_sub(self.bias))
     }
@@ -280,7 +281,7 @@ fn output_file() -> io::Result<File> {
 }
 
 /// Returns the addresses, in the file, at which statements begin: where the line changes, in
-/// functions with debug information, behind their first instructions. Statements are not split, so
+/// functions with debug information, after their first instructions. Statements are not split, so
 /// that no result is in a register that no variable describes. Without debug information these are
 /// the starts of functions.
 pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
@@ -319,7 +320,7 @@ pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     starts
 }
 
-/// Returns the address of a symbol in an ELF file.
+/// Returns the address of a symbol in an ELF file; `None` where the file has no such symbol.
 pub(crate) fn symbol_in(path: &Path, name: &str) -> Option<u64> {
     use object::{Object, ObjectSymbol};
     let image = std::fs::read(path).ok()?;

@@ -40,13 +40,13 @@ const BREAKPOINT: u8 = 0xcc;
 
 /// A traced process of one thread. Dropping it kills the process.
 pub struct Process {
-    /// Its process id.
+    /// The process id.
     pub pid: Pid,
     memory: File,
     handle: OwnedFd,
     /// Breakpoints with the bytes that they replace.
     breakpoints: BTreeMap<u64, u8>,
-    /// Whether it has ended and was waited for.
+    /// Whether the process has ended and was waited for.
     ended: bool,
     watchdog: Watchdog,
 }
@@ -131,7 +131,7 @@ impl Process {
             .open(format!("/proc/{pid}/mem"))
     }
 
-    /// Opens the memory again, after `execve` has replaced it.
+    /// Opens the memory again after `execve` has replaced it, and forgets all breakpoints.
     ///
     /// # Errors
     /// When the process is gone.
@@ -157,7 +157,8 @@ impl Process {
         ptrace::setregs(self.pid, registers).map_err(error)
     }
 
-    /// Returns the low 8 bytes of the vector register `number` (0…15).
+    /// Returns the low 8 bytes of the vector register `number` (0…15); `None` if the process is
+    /// gone or there is no such register.
     pub fn vector(&self, number: u16) -> Option<u64> {
         let all = ptrace::getregset::<ptrace::regset::NT_PRFPREG>(self.pid).ok()?;
         let at = usize::from(number) * 4;
@@ -222,8 +223,8 @@ impl Process {
         Ok(())
     }
 
-    /// Returns the breakpoint at which the process has stopped after a [`Stop::Trap`], with the
-    /// registers, whose program counter is set back to it.
+    /// If a breakpoint caused the last [`Stop::Trap`], sets the program counter back to it and
+    /// returns the registers; else returns `None` and changes nothing.
     ///
     /// # Errors
     /// When the process is gone.
@@ -238,9 +239,12 @@ impl Process {
         Ok(Some(registers))
     }
 
-    /// Executes the instruction at which a breakpoint is. Returns what happened where it was not
-    /// simply executed. After a signal the breakpoint is gone: an instruction that faults is
-    /// executed again, and its signal is seen then.
+    /// Executes the one instruction at `address`, where the process has stopped at a breakpoint,
+    /// and sets the breakpoint again. Returns `None` if that succeeds, else why the process stopped
+    /// or ended. Without a breakpoint at `address`, does nothing and returns `None`.
+    ///
+    /// After a signal the breakpoint is removed: when the process goes on, the instruction is
+    /// executed again, and if it faults, its signal is seen then.
     ///
     /// # Errors
     /// When the process is gone.
@@ -261,7 +265,8 @@ impl Process {
         })
     }
 
-    /// Executes the instruction at the program counter if a breakpoint is there.
+    /// Executes the instruction at the program counter if a breakpoint is there. What happened then
+    /// is not reported.
     ///
     /// # Errors
     /// When the process is gone.
@@ -300,7 +305,7 @@ impl Process {
     /// Waits until the process stops or ends.
     ///
     /// # Errors
-    /// When it is traced no more.
+    /// When the process is no longer traced.
     pub fn wait(&mut self) -> io::Result<Stop> {
         let mut status = 0;
         loop {

@@ -1,5 +1,6 @@
-//! Who wrote a register, or a variable that is in one, where no watchpoint helps: the values of the
-//! variable and of its register at the statements that its frame executes in the failing run.
+//! Finds what wrote a register, or a variable that is in one, where no watchpoint helps: the values
+//! of the variable and of its register at the statements that its frame executes in the failing
+//! run.
 
 use super::process::{Process, by_number};
 use super::run::{Next, Pace};
@@ -84,6 +85,7 @@ impl Engine {
         Ok(writer.map(|pc| Writer {
             pc,
             by: By::Program,
+            side: Side::Failing,
         }))
     }
 

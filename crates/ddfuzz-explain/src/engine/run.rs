@@ -15,9 +15,10 @@ use super::{
 use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
 
-/// How often a statement is counted in a trace before it is given up as a part of a busy loop.
+/// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
+/// busy loop.
 const MOST_HITS: u64 = 400;
-/// How many times as long as another one a run may take that stops often.
+/// Wall time of a run that stops often, as a multiple of the target's limit.
 const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 const MOST_POINTS: usize = 100_000;
@@ -26,7 +27,7 @@ const MOST_POINTS: usize = 100_000;
 pub struct Run {
     /// The process, which is stopped.
     pub process: Process,
-    // Behind the process, which must have ended before its server is asked how.
+    // Dropped after the process, which must have ended before its server is asked how.
     _traced: Traced,
     _limit: Limit,
     /// The arguments of the program.
@@ -35,7 +36,7 @@ pub struct Run {
     hits: HashMap<u64, u64>,
 }
 
-/// What a run does when it is resumed.
+/// How a run that was resumed has stopped.
 #[allow(
     clippy::large_enum_variant,
     reason = "it is made and used up at each stop, mostly as the largest variant"
@@ -67,7 +68,8 @@ struct ShadowStack {
 }
 
 impl Engine {
-    /// Starts a run, up to the first instruction after its `execve`.
+    /// Starts a run, which stops before the first instruction after its `execve`. It may take
+    /// 20 times the target's limit on wall time.
     ///
     /// # Errors
     /// When the program cannot be started or traced, or the time is over.
@@ -75,7 +77,8 @@ impl Engine {
         self.start_within(side, STOPS)
     }
 
-    /// Starts a run that may take `factor` times the target's limit.
+    /// Starts a run as [`start`](Engine::start) does. It is killed after `factor` times the
+    /// target's limit on wall time.
     fn start_within(&mut self, side: Side, factor: u32) -> Result<Run, EngineError> {
         self.check_time()?;
         self.truncate_output(0)?;
@@ -213,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Whether a trap comes from an instruction of the program itself.
+    /// Checks whether a trap comes from an instruction of the program itself.
     fn is_own_trap(&self, process: &mut Process) -> bool {
         let Ok(info) = nix::sys::ptrace::getsiginfo(process.pid) else {
             return false;
@@ -241,13 +244,14 @@ impl Engine {
         }
     }
 
-    /// Returns the addresses of the innermost frames.
+    /// Returns the code addresses of at most 256 frames, innermost first.
     fn stack(&mut self, registers: &user_regs_struct, process: &mut Process) -> Vec<u64> {
         let frames = self.modules.frames(registers, process);
         frames.iter().map(|frame| frame.code).take(256).collect()
     }
 
-    /// Classifies a crash. Those with one stack and one faulting address have one key.
+    /// Returns the end of a run that is about to die of `signal`, with its crash. Crashes with the
+    /// same signal, fault address and stack are classified only once. Removes all breakpoints.
     fn dying(&mut self, process: &mut Process, signal: i32) -> Result<Next, EngineError> {
         process.remove_breakpoints()?;
         self.learn_library(process);
@@ -271,7 +275,7 @@ impl Engine {
         })))
     }
 
-    /// Runs to the end without stopping.
+    /// Runs to the end without stopping, within the target's limit on wall time.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -285,8 +289,8 @@ impl Engine {
         }
     }
 
-    /// Runs to the end and records the points that the run goes through. A statement that is
-    /// reached too often is given up from then on.
+    /// Runs to the end and records the points that the run goes through: at most 400 arrivals at
+    /// each statement and 100,000 points in total.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -318,7 +322,7 @@ impl Engine {
         }
     }
 
-    /// Counts the arrival at a breakpoint.
+    /// Counts the arrival at a breakpoint, and returns its point.
     pub(crate) fn arrived(&mut self, run: &mut Run, registers: &user_regs_struct) -> Point {
         self.learn_library(&mut run.process);
         let nth = run.hits.entry(registers.rip).or_default();

@@ -11,7 +11,7 @@ use regex::bytes::Regex;
 use super::process::{Process, by_number};
 use super::run::{Next, Pace};
 use super::tests_at_point::Stand;
-use super::{Criterion, Ending, Engine, EngineError, Point, Side};
+use super::{Criterion, Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
@@ -35,7 +35,7 @@ pub enum Goal {
 pub enum Sliced {
     /// A slice, with the events of the run.
     Found(CallTree, Slice),
-    /// There are too many events: so many.
+    /// There are too many events; the number of them.
     TooMany(usize),
     /// Executing all events one by one does not reproduce it.
     NotReproduced,
@@ -113,7 +113,7 @@ impl Engine {
         })
     }
 
-    /// Entries of all functions with debug information.
+    /// Returns the entry addresses of all functions with debug information.
     fn entries(&self) -> BTreeSet<u64> {
         let statements: HashSet<u64> = self.statements.iter().copied().collect();
         let starts = self
@@ -124,7 +124,7 @@ impl Engine {
         starts.filter(|start| !statements.contains(start)).collect()
     }
 
-    /// Whether a statement returns from its function.
+    /// Checks whether a statement returns from its function.
     fn is_return(&self, pc: u64) -> bool {
         let place = self.place(pc).map(|(file, line)| (file.to_owned(), line));
         let text = place.and_then(|(file, line)| crate::places::source_line(&file, line));
@@ -162,8 +162,8 @@ impl Engine {
         }
     }
 
-    /// Whether a stop is in the middle of the statement of the stop before: another part of the same
-    /// line, such as the condition of a loop behind the jump to it.
+    /// Whether a stop is in the middle of the statement of the stop before: another part of the
+    /// same line, such as the condition of a loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -182,17 +182,18 @@ impl Engine {
     fn stand_at_first(&mut self, pc: u64, limit: Duration) -> Result<Stand, EngineError> {
         let mut run = self.start(Side::Failing)?;
         run.process.set_breakpoint(pc)?;
-        let stack = loop {
+        loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Breakpoint(registers) => break self.arrived(&mut run, &registers).stack,
+                Next::Breakpoint(_) => break,
                 Next::Other(_) => {}
                 Next::Ended(_) => {
                     return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
                 }
             }
-        };
-        drop(run);
-        self.stand(Side::Failing, Point { pc, nth: 1, stack }, limit)
+        }
+        self.learn_library(&mut run.process);
+        run.process.remove_breakpoints()?;
+        self.stand_in(run, limit)
     }
 
     fn cfa(&mut self, registers: &user_regs_struct, process: &mut Process) -> u64 {
@@ -241,11 +242,13 @@ impl Engine {
             if !kept[*event] && !tree.events[*event].stays {
                 continue;
             }
-            let mut registers = child.registers()?;
-            registers.rip = tree.events[*event].pc;
-            registers.orig_rax = u64::MAX;
-            child.set_registers(registers)?;
-            child.step_over_here()?;
+            let pc = tree.events[*event].pc;
+            child.set_registers(user_regs_struct {
+                rip: pc,
+                orig_rax: u64::MAX,
+                ..*last
+            })?;
+            child.step_over(pc)?;
             match self.event(child, tree, kept, entries, *event, cfa)? {
                 Left::Ended(ending) => return Ok(Left::Ended(ending)),
                 Left::Stopped(registers) => {

@@ -1,4 +1,5 @@
-//! The memory graph of a stopped process: its frames, the places of its variables, its valid memory.
+//! The memory graph of a stopped process: its frames, the places of its variables, its valid
+//! memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use crate::unfold::{Area, State, Variable, unfold};
 #[derive(Default)]
 pub struct Modules {
     tables: HashMap<PathBuf, Option<UnwindTable>>,
-    /// Executable mappings: first address, first address behind, bias, path.
+    /// Executable mappings: first address, address after the last byte, bias, path.
     mapped: Vec<(u64, u64, u64, PathBuf)>,
 }
 
@@ -58,7 +59,7 @@ impl Modules {
         Some((table, bias))
     }
 
-    /// Returns the path of the module at `address`.
+    /// Returns the path of the module at `address`; `None` where none is mapped.
     pub fn path(&self, address: u64) -> Option<&PathBuf> {
         let found = self
             .mapped
@@ -67,7 +68,7 @@ impl Modules {
         found.map(|(.., path)| path)
     }
 
-    /// Returns the load address of the module at `address`.
+    /// Returns the load address of the module at `address`; `None` where none is mapped.
     pub fn start(&self, address: u64) -> Option<u64> {
         let found = self
             .mapped
@@ -76,7 +77,8 @@ impl Modules {
         found.map(|(_, _, start, _)| *start)
     }
 
-    /// Returns the caller of a frame, and sets the frame's address.
+    /// Returns the caller of a frame, and sets the frame's canonical frame address; `None` where
+    /// the stack ends or cannot be read.
     pub fn caller(&mut self, frame: &mut Frame, memory: &mut dyn Memory) -> Option<Frame> {
         match self.at(frame.code) {
             Some((table, bias)) => frame.caller(table, bias, memory),
@@ -84,7 +86,8 @@ impl Modules {
         }
     }
 
-    /// Returns the frame that has called an address at which there is no code.
+    /// Returns the frame that has called an address at which there is no code; `None`
+    /// where the word on top of the stack does not point into a module.
     fn behind_wild_call(&self, frame: &mut Frame, memory: &mut dyn Memory) -> Option<Frame> {
         let Saved::Live(sp) = frame.registers[usize::from(STACK_POINTER)] else {
             return None;

@@ -11,14 +11,14 @@ use super::process::{OpenFiles, Process, register_mut};
 use super::run::{Next, Pace, Run};
 use super::state::Captured;
 use super::{Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported};
-use crate::delta::{Content, Plan, Spot};
 use crate::graph::Place;
+use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
 /// Number of ended forks that a stopped run keeps before it reaps them.
 const UNREAPED: usize = 16;
 
-/// A run that stands at a point, for all tests there.
+/// A run that has stopped at a point, of which each test there makes a fork.
 pub struct Stand {
     run: Run,
     files: OpenFiles,
@@ -29,7 +29,7 @@ pub struct Stand {
     limit: Duration,
 }
 
-/// How a fork went on.
+/// How a fork has continued.
 pub enum Continued {
     /// It ran to its end.
     Ended(Ending),
@@ -40,7 +40,7 @@ pub enum Continued {
 }
 
 impl Criterion {
-    /// The failure of a run that has exited with this status.
+    /// Returns the criterion for a failure that is an exit with this status.
     pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
         let is_own = |pc: &u64| {
             let code = pc.wrapping_sub(engine.bias);
@@ -99,6 +99,12 @@ impl Engine {
     ) -> Result<Stand, EngineError> {
         let mut run = self.start(side)?;
         self.run_to(&mut run, point)?;
+        self.stand_in(run, limit)
+    }
+
+    /// Makes a stand of a run that has stopped without breakpoints. `limit`: time that a test there
+    /// may take.
+    pub(crate) fn stand_in(&self, run: Run, limit: Duration) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
             return Err(EngineError::Unsupported(Unsupported::Sockets));
@@ -144,7 +150,7 @@ impl Engine {
     }
 
     /// Forks the run, lets `act` work with the fork, and kills it. `None` where the fork did what
-    /// cannot be followed: that is its own business.
+    /// cannot be followed, such as starting a thread; that is no error.
     pub(crate) fn in_new_fork<T>(
         &mut self,
         stand: &mut Stand,

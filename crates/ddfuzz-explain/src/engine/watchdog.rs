@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 #[derive(Clone)]
 pub struct Watchdog {
     armed: Arc<(Mutex<Armed>, Condvar)>,
-    /// When no process may run any more.
+    /// The time at which all processes are killed.
     latest: Instant,
 }
 
@@ -23,8 +23,8 @@ struct Armed {
     closed: bool,
 }
 
-/// When a process is killed: once it has used this time of a processor or has waited for so long,
-/// at last after [`PATIENCE`] times this time on a busy machine.
+/// When a process is killed: once it has used this much CPU time or has waited for so long,
+/// at the latest after [`PATIENCE`] times this time on a busy machine.
 struct Deadline {
     process: OwnedFd,
     pid: Pid,
@@ -35,11 +35,11 @@ struct Deadline {
     latest: Instant,
 }
 
-/// How many times the limit a process may take that the machine does not let run.
+/// Factor by which a process may exceed the limit, in wall time, on a machine too busy to run it.
 const PATIENCE: u32 = 40;
 
 impl Deadline {
-    /// Kills the process if its time is over; else sets the time of the next look.
+    /// Kills the process if its time is over; else sets the time of the next check.
     fn look(&mut self) -> bool {
         let path = format!("/proc/{}/stat", self.pid);
         let text = std::fs::read_to_string(path).unwrap_or_default();

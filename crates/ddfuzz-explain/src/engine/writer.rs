@@ -1,5 +1,5 @@
-//! Who wrote a variable: hardware watchpoints in the failing run, and a comparison at each system
-//! call, since writes of the kernel trigger none.
+//! Who wrote a variable: hardware watchpoints in a run, and a comparison at each system call, since
+//! writes of the kernel trigger none.
 
 use ddfuzz_triage::memory::Memory;
 use ddfuzz_triage::messages::is_std_file;
@@ -9,12 +9,12 @@ use super::process::Stop;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of writes that are looked at.
+/// Largest number of writes at which a run is stopped.
 const MOST_WRITES: usize = 50_000;
 /// Largest number of bytes that four watchpoints cover.
 const WATCHED: u64 = 32;
 
-/// What wrote a variable.
+/// The origin of a write to a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// Address in the program's code: of the instruction that wrote, or of the call from which the
@@ -23,6 +23,9 @@ pub struct Writer {
     /// Whether the write was part of a statement of the program, of a function of a library that
     /// it called, or of a system call.
     pub by: By,
+    /// The run that makes the write. A value that only the passing run writes fails by what it was
+    /// before.
+    pub side: Side,
 }
 
 /// What is watched for writes.
@@ -37,7 +40,7 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// Who wrote.
+/// What made a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// A statement of the program.
@@ -93,20 +96,21 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to what is watched in the failing run between two points; `from` is
-    /// `None` for its beginning, else a point with the number of times that the statement of `to`
+    /// Finds the last write to what is watched in a run between two of its points; `from` is `None`
+    /// for its beginning, else a point with the number of times that the statement of `to`
     /// was reached up to it. A write that changed the value is preferred to one that did not.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
     pub fn writer(
         &mut self,
+        side: Side,
         from: Option<(Point, u64)>,
         to: Point,
         watched: Watched,
     ) -> Result<Option<Writer>, EngineError> {
         let address = watched.address;
-        let mut run = self.start(Side::Failing)?;
+        let mut run = self.start(side)?;
         let mut left = to.nth;
         if let Some((from, reached)) = from {
             self.run_to(&mut run, from)?;
@@ -143,7 +147,7 @@ impl Engine {
             if (has_changed || is_write)
                 && (by_kernel || self.is_of_frame(&mut run.process, watched)?)
             {
-                let writer = self.describe(&mut run.process, by_kernel)?;
+                let writer = self.describe(&mut run.process, side, by_kernel)?;
                 if has_changed {
                     changed.clone_from(&writer);
                 }
@@ -160,8 +164,8 @@ impl Engine {
     }
 
     /// Whether what is watched belongs to the variable's own frame now. Called functions save the
-    /// registers that hold their callers' variables in their own frames, and earlier calls had their
-    /// frames at the same place: such writes are none of the variable.
+    /// registers that hold their callers' variables in their own frames, and earlier calls had
+    /// their frames at the same place: such writes are none of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -183,12 +187,13 @@ impl Engine {
     fn describe(
         &mut self,
         process: &mut super::process::Process,
+        side: Side,
         by_kernel: bool,
     ) -> Result<Option<Writer>, EngineError> {
         let frames = self.frames(process)?;
         let bias = self.bias;
         let is_own = |code: u64| self.info.function(code.wrapping_sub(bias)).is_some();
-        // The processor stops behind the instruction that has written.
+        // The processor stops after the instruction that has written.
         let code = |index: usize, code: u64| if index == 0 { code - 1 } else { code };
         let mut own = frames
             .iter()
@@ -226,6 +231,7 @@ impl Engine {
         Ok(Some(Writer {
             pc: code(index, frame.code),
             by,
+            side,
         }))
     }
 

@@ -81,7 +81,7 @@ pub fn confirmed(it: &Explanation) -> Vec<(&str, &str)> {
 /// Who wrote a variable.
 pub fn writer(link: &LinkRecord) -> &str {
     match &link.writer {
-        Some(WriterRecord::Statement(place)) => &place.function,
+        Some(WriterRecord::Statement(place) | WriterRecord::Missed(place)) => &place.function,
         Some(WriterRecord::Input) => "input",
         Some(WriterRecord::Kernel) => "kernel",
         None => "",

@@ -63,8 +63,8 @@ struct Driver<'a, 'o, 's> {
     options: &'a mut Options<'o>,
     on_side: OnSide<'s>,
     begin: Instant,
-    /// Time of the tests that the log had before this call (after a resume); it counts for the time
-    /// budget.
+    /// Wall time of the tests and checks that the log had before this call (after a resume); it
+    /// counts for the time budget.
     earlier: Duration,
     /// Keys of the slips (crashes of other bugs) passed to the caller now or before, each with
     /// whether its crash record was included.

@@ -64,9 +64,9 @@ pub(super) struct Progress {
     /// `None` if no line is due.
     moved: Option<(Side, ReduceLine)>,
     /// Tests of single deltas that still have to be made to prove a claim, in reverse order; `None`
-    /// in the search before.
+    /// before the proof, and after a test that refuted the claim.
     open: Option<Vec<(Rule, Config)>>,
-    /// Number of runs of the failing input that suffice if all of them fail.
+    /// Number of runs of the failing input before the search.
     agreeing: u64,
     baseline: Rate,
     confirmed_passing: Rate,

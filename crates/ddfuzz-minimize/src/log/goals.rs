@@ -33,8 +33,9 @@ pub struct CoverageRecord {
 }
 
 impl CoverageRecord {
-    /// Checks whether both records require the same coverage of the same build of the target.
-    /// Ignores `besides` (features tolerated in addition), which differs from run to run.
+    /// Checks whether both records require the same coverage, and the same exit status, of the same
+    /// build of the target. Ignores `besides` (features tolerated in addition), which differs from
+    /// run to run.
     pub fn same_coverage(&self, other: &CoverageRecord) -> bool {
         *self
             == CoverageRecord {
@@ -158,7 +159,7 @@ pub enum Units {
     Bytes,
     /// The edits of a byte diff from the passing input to the failing one.
     Edits,
-    /// The single bytes that those edits remove and insert.
+    /// The single bytes that the edits of such a byte diff remove and insert.
     EditBytes,
 }
 

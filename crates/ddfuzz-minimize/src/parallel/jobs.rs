@@ -90,8 +90,8 @@ impl Jobs {
         }
     }
 
-    /// Gives up jobs whose answers are no longer needed. The jobs in `taken_back` had not begun to
-    /// run.
+    /// Gives up jobs whose answers are no longer needed, and keeps the answers that they have;
+    /// those of jobs given up before are dropped. The jobs in `taken_back` had not begun to run.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 /// Number of recent tests whose median wall time decides whether tests are run ahead.
 const LAST: usize = 9;
-/// With fewer measured tests than this, a test must take [`SURELY`] times as long to be run ahead.
+/// Number of measured tests below which a test must take [`SURELY`] times as long to be run ahead.
 const FEW: usize = 3;
+/// Factor by which tests must take longer to be run ahead while fewer than [`FEW`] were measured.
 const SURELY: u32 = 10;
 
 /// Decides by the wall times of recent tests whether tests are run ahead; tests in fresh processes

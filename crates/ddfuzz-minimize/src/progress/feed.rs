@@ -194,7 +194,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Checks that the outcome of the pending test comes from where the line says.
+    /// Checks that a logged test has the source (run, cache or prediction) and the outcome that are
+    /// known of the pending candidate before its run. `Err` explains the difference.
     fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
         let known = self.texts.pending().and_then(|pending| pending.known());
         match (known, line.source) {

@@ -11,12 +11,12 @@ use crate::files::{FileError, folder};
 /// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
-/// Position of a record in its file.
+/// Position and length of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Offset of the record in the file, in bytes.
     pub at: u64,
-    /// Length of the record in bytes, with all that frames it, such as its line end.
+    /// Length of the record in bytes, including what frames it, such as its line end.
     pub length: u32,
 }
 
@@ -32,9 +32,9 @@ impl Position {
     }
 }
 
-/// An append-only file of records: of lines, or of records in a form of their own. Each is written
-/// by one `write`. If a writer was killed, the incomplete record that it left is removed when the
-/// file is opened, so that all remaining records are complete.
+/// A file of records, open for appending: of lines, or of records in any form that the caller
+/// chooses. Each record is written by one `write`. If a writer was killed, the incomplete record
+/// that it left is removed when the file is opened, so that all remaining records are complete.
 #[derive(Debug)]
 pub struct Appender {
     path: PathBuf,
@@ -109,8 +109,8 @@ impl Appender {
         self.append_record(&whole)
     }
 
-    /// Appends a whole record, or several, in one `write`, and returns the position. It survives
-    /// the death of the process at once, and a power cut after [`Appender::sync`].
+    /// Appends a record, or several, in one `write`, and returns their position and length. They
+    /// survive the death of the process at once, and a power cut after [`Appender::sync`].
     ///
     /// # Errors
     /// If the record cannot be written completely; a partly written one is then removed.
@@ -155,7 +155,7 @@ impl Appender {
         &self.path
     }
 
-    /// Returns the number of bytes in the file.
+    /// Returns the number of bytes in the file's complete records.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -166,7 +166,8 @@ impl Appender {
     }
 }
 
-/// Returns the number of bytes up to and including the last line end of the file.
+/// Returns the number of bytes of a file of `len` bytes up to and including its last line end; 0 if
+/// it has none.
 fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     let mut end = len;
     let mut chunk = vec![0; CHUNK as usize];

@@ -15,8 +15,8 @@ use crate::files::{FileError, folder};
 /// readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Returns whether a file name is that of a temporary file of an atomic write
-/// ([`TEMPORARY_PREFIX`]).
+/// Returns whether a file name is that of a temporary file of an atomic write: it begins with
+/// [`TEMPORARY_PREFIX`].
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
         .starts_with(TEMPORARY_PREFIX.as_bytes())
@@ -42,7 +42,7 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Writes a new file atomically; an existing file is never replaced.
 ///
 /// # Errors
-/// As [`write()`]; if the file exists, the error [`FileError::is_existing`].
+/// As [`write()`]; if the file exists, an error for which [`FileError::is_existing`] is true.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     create(path, bytes, 0o666)
 }
@@ -84,8 +84,8 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     folder::sync(folder::parent(path))
 }
 
-/// Makes a synced temporary file in the folder of `path`, with the content that `fill` writes. The
-/// umask restricts `mode`.
+/// Creates a temporary file in the folder of `path`, with the content that `fill` writes, and syncs
+/// it. `mode` is its mode before the umask.
 fn temporary(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,

@@ -33,7 +33,8 @@ impl FileError {
         &self.source
     }
 
-    /// Returns the error of the system, for an error that names the operation and the path itself.
+    /// Returns the error of the system, without operation and path, for a caller whose error names
+    /// these itself.
     pub fn into_io(self) -> io::Error {
         self.source
     }

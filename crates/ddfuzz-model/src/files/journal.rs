@@ -8,8 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::files::{Appender, FileError, Position};
 
-/// A journal of records of type `R`, open for appending. Records that were read stay in the file
-/// and can be read again by their positions.
+/// A journal of records of type `R`, open for appending. It holds no records in memory: a record is
+/// read again from the file by its position.
 #[derive(Debug)]
 pub struct Journal<R> {
     file: Appender,

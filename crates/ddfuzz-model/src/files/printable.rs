@@ -1,7 +1,8 @@
 //! Makes text of unknown origin harmless for terminals and readers.
 
-/// Returns the text with control and invisible format characters escaped, because they could move a
-/// terminal's cursor or change the writing direction.
+/// Returns the text with control and invisible format characters (also line ends and tabs) replaced
+/// by Rust escapes like `\n` or `\u{200b}`, because they could move a terminal's cursor or change
+/// the writing direction.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -14,7 +15,8 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Escapes [printable](printable()) text for HTML and SVG, in an element or a quoted attribute.
+/// Makes text [printable](printable()) and escapes it for HTML and SVG, in an element or a quoted
+/// attribute.
 pub fn escaped_markup(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {

@@ -63,12 +63,13 @@ impl StagedFolder {
         file.write_all(bytes).map_err(FileError::at("write", &path))
     }
 
-    /// Moves the temporary folder to the path of the folder it replaces. That folder, if there is
-    /// one, is moved to `aside`, which must not exist. At every moment one of the two folders is at
-    /// the path. Returns whether a folder was replaced.
+    /// Moves the temporary folder to the path of the folder that it replaces. That folder, if there
+    /// is one, is moved to `aside`, which must not exist. At every moment one of the two folders is
+    /// at the path. Returns true if a folder was replaced, false if there was none.
     ///
     /// # Errors
-    /// If a step fails; what is at the path is then unchanged.
+    /// If a step fails; what is at the path is then unchanged, unless only the sync of the parent
+    /// folder, the last step, has failed.
     pub fn take_place(mut self, aside: &Path) -> Result<bool, FileError> {
         self.sync()?;
         let parent = folder::parent(&self.place);
@@ -87,8 +88,8 @@ impl StagedFolder {
         Ok(true)
     }
 
-    /// Writes the whole file system through to the device, which is faster than a sync for each
-    /// file.
+    /// Writes all changed data of the file system of the temporary folder through to the device,
+    /// which is faster than a sync for each file.
     fn sync(&self) -> Result<(), FileError> {
         let at = || FileError::at("write through to the device", &self.at);
         let folder = File::open(&self.at).map_err(at())?;

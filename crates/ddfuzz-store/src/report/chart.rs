@@ -94,7 +94,7 @@ impl Axis {
     }
 }
 
-/// The axis as the vertical one of a drawing.
+/// Places values on a vertical axis, and draws its marks.
 impl Axis {
     /// Returns the vertical coordinate of a value.
     fn height(self, value: u64) -> f64 {
@@ -128,7 +128,7 @@ pub(super) struct Band {
     pub(super) to: u64,
 }
 
-/// A curve to draw.
+/// A curve over a horizontal axis, to be drawn with single points and named ranges.
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,

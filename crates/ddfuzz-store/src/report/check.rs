@@ -57,7 +57,8 @@ pub struct CheckedGroup {
     /// Utility that the input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// Where the group was fixed before it failed again; absent if it did not.
+    /// Commits in which the group was fixed and fails again; omitted if no earlier check found it
+    /// fixed in another commit, or if it does not fail now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
 }
@@ -67,9 +68,9 @@ pub struct CheckedGroup {
 pub struct CameBack {
     /// Commit of the program's repository in which the group was fixed.
     pub fixed: String,
-    /// Commit in which it fails again.
+    /// Commit of the program's repository in which the group fails again.
     pub now: String,
-    /// Command that finds the change between both that brought it back.
+    /// Command that finds the change between both commits that made the group fail again.
     pub command: String,
 }
 

@@ -19,7 +19,8 @@ const SCRIPT_HASH: &str = "sha256-DOUHZ323D0zCbNy77nQg0IuuwXXqhEYsT4WYUfJlHDQ=";
 
 const END: &str = "</body>\n</html>\n";
 
-/// Makes a page of a title for the browser and the content of its body.
+/// Makes an HTML page with the script that sorts and filters tables. `title` is shown by the
+/// browser, `body` is the content of the body.
 pub(super) fn page(title: &str, body: &Markup) -> String {
     let head = HEAD.replace("SCRIPT-HASH", SCRIPT_HASH);
     // The title comes last: nothing in it is replaced.
@@ -27,8 +28,8 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
     head.replacen("TITLE", &escaped(title), 1) + &body.0 + END
 }
 
-/// Makes a page without a script, which no browser would run there. `style` is added to the style
-/// of all pages, `body` is the content of the body.
+/// Makes an HTML page without a script. `title` is shown by the browser, `style` is added to the
+/// style that all pages have, `body` is the content of the body.
 pub fn page_without_script(title: &str, style: &str, body: &str) -> String {
     let head = HEAD.replace(" script-src 'SCRIPT-HASH';", "");
     let head = head.replace("<script>SCRIPT</script>\n", "");
@@ -50,7 +51,7 @@ pub(super) struct Cell {
     class: Option<&'static str>,
 }
 
-/// Number of characters from which a text gets a wide column, and breaks its lines there.
+/// Number of characters from which the text of a cell is broken into lines in a wide column.
 const LONG: usize = 40;
 
 impl Cell {

@@ -109,8 +109,8 @@ pub struct RunGroup {
     pub flaky: Option<Rate>,
     /// Location of the crash as `file:line`, from the debug information; null if unknown.
     pub source: Option<String>,
-    /// First line of the explanation of the failure and the line at which to look first; omitted if
-    /// `ddfuzz explain` has not written one.
+    /// First line of the explanation of the failure and, on a second line, the place at which to
+    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program; null if there was none.

@@ -20,7 +20,8 @@ pub struct Reduction {
     /// Name of the transformation that made the candidate.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized; for `max` and `diff`, the number of deltas left.
+    /// command line are minimized; for `max` and `diff`, the number of deltas by which the passing
+    /// and the failing input still differ.
     pub size: u64,
 }
 
@@ -64,7 +65,8 @@ pub struct MinimizationHistory {
     pub unit: &'static str,
     /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
-    /// Size of the best input so far; for `max` and `diff`, the number of deltas left.
+    /// Size of the best input so far; for `max` and `diff`, the number of deltas by which the
+    /// passing and the failing input still differ.
     pub size_after: u64,
     /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
@@ -81,7 +83,8 @@ pub struct MinimizationHistory {
 }
 
 impl MinimizationHistory {
-    /// Computes the history from the start line of a minimization log and the lines after it.
+    /// Computes the course of a minimization or isolation from the start line of its log and the
+    /// lines after it.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -128,7 +131,8 @@ impl MinimizationHistory {
         history
     }
 
-    /// Counts a test of the log and returns the index of the pass that it belongs to.
+    /// Counts a test of the log, in the history and in its pass, and returns the index of the pass.
+    /// If the test ran the target and `dotted` is true, it also becomes a point of the drawing.
     fn test(&mut self, test: &TestLine, dotted: bool) -> usize {
         let name = match (&test.pass, test.phase) {
             (_, Some(Phase::Proof)) => "proof",
@@ -175,8 +179,7 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes in the history, in the plural: `bytes`, `units`, `edits` or
-    /// `changes`.
+    /// Returns the unit of all sizes in the plural: `bytes`, `units`, `edits` or `changes`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
@@ -186,7 +189,8 @@ impl MinimizationHistory {
         }
     }
 
-    /// Formats the sizes before and after the minimization: `40 → 6 bytes`.
+    /// Formats the sizes before and after the minimization in its unit: `40 → 6 bytes`, `12 → 3
+    /// changes`. For `max` and `diff`, they are the numbers of deltas between the two inputs.
     pub fn sizes(&self) -> String {
         let after = self.size_after;
         match self.unit {
@@ -287,8 +291,8 @@ const BOTTOM: f64 = 56.0;
 /// that do not fail are left out, evenly.
 const MOST_DOTS: usize = 20_000;
 
-/// Draws the history as SVG: a point for each executed test and a line for the size of the best
-/// input.
+/// Draws the course of a minimization as SVG: a point for each executed test, by the size of its
+/// candidate, and a line for the size of the best input.
 pub fn svg(history: &MinimizationHistory, title: &str) -> String {
     let tests = Axis {
         most: history.executed.max(1),

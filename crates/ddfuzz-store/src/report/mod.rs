@@ -9,6 +9,7 @@ mod chart;
 mod check;
 pub mod ci;
 pub mod clean;
+mod code;
 pub mod export;
 mod groups;
 mod html;

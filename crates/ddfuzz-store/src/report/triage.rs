@@ -129,8 +129,8 @@ pub struct TriageGroup {
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
-    /// First line of the explanation of the failure and the line at which to look first; omitted if
-    /// there is none.
+    /// First line of the explanation of the failure and, on a second line, the place at which to
+    /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
     /// GNU build id of the program; `None` if it has none. Groups of the same build are not matched
@@ -145,7 +145,8 @@ pub struct TriageGroup {
 pub enum SameBy {
     /// The groups have equal major keys.
     Key,
-    /// The groups have equal function names; the program was rebuilt in between.
+    /// The groups have equal stable keys, made of function names; the program was rebuilt in
+    /// between.
     Names,
 }
 

@@ -88,8 +88,9 @@ pub struct GroupView {
     pub script: Option<PathBuf>,
     /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// First line of the explanation of the failure and the line at which to look first; `None` if
-    /// there is no explanation.
+    /// First line of the explanation of the failure and, on a second line, the place at which to
+    /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
+    /// explain` has written none.
     pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program; `None` if it is not recorded.
     pub status: Option<Status>,
@@ -334,8 +335,9 @@ pub struct Finding {
     pub script: Option<PathBuf>,
     /// Whether `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
-    /// First line of the explanation of the failure and the line at which to look first; `None` if
-    /// there is no explanation.
+    /// First line of the explanation of the failure and, on a second line, the place at which to
+    /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
+    /// explain` has written none.
     pub explanation: Option<String>,
     /// Whether the group is new: neither muted by the user nor in the directory to compare with.
     /// `None` if unknown.

@@ -14,7 +14,8 @@ const INPUT_MARK: &[u8] = b"@@";
 /// Number of characters per line of base64.
 const LINE: usize = 76;
 
-/// Shell code that splits the input at its first separator byte into two files.
+/// Shell code that splits the input at its first separator byte (28) into two files; without a
+/// separator the second file is empty.
 const TWO_FILES: &str = r#"at=$(od -An -v -tu1 "$input" |
     awk '{ for (i = 1; i <= NF; i++) { if ($i == 28) { print n + 0; exit }; n++ } }')
 head -c "${at:-$(wc -c <"$input")}" "$input" >"$scratch/first"
@@ -66,8 +67,10 @@ pub fn base64_lines(bytes: &[u8]) -> String {
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// Quotes an argument as a shell word and replaces each `@@` by the input file. `named` counts the
-/// files inserted so far; `plain` is the word for an input file that is passed unchanged.
+/// Quotes an argument as a shell word and replaces each `@@` by the path of an input file. `named`
+/// counts the `@@` replaced so far, in all arguments: of two files, the first `@@` becomes the
+/// first one and all others the second. `plain` is the word for an input file that is passed
+/// unchanged.
 pub fn argument(target: &Target, arg: &OsStr, plain: &[u8], named: &mut usize) -> Vec<u8> {
     let mut rest = arg.as_bytes();
     let mut word = Vec::new();

@@ -1,4 +1,4 @@
-//! Archives and compressed files: gzip, zlib, ZIP and tar.
+//! Readers for archives and compressed files: gzip, zlib, ZIP and tar.
 
 use std::ops::Range;
 
@@ -7,17 +7,20 @@ use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
 use crate::reader::Reader;
 
-/// Sizes, in bytes, of the fixed parts of a ZIP file: the head of a member, its entry in the
-/// directory, and the end of the directory.
+/// Size of the fixed fields of a ZIP member's local header, in bytes.
 const ZIP_HEAD: usize = 30;
+/// Size of the fixed fields of a member's entry in the central directory, in bytes.
 const ZIP_ENTRY: usize = 46;
+/// Size of the fixed fields of the end of the central directory, in bytes.
 const ZIP_END: usize = 22;
-/// Maximum number of members that are read; a directory of more is not used.
+/// Maximum number of members of a ZIP file that are read; the directory entries of further ones
+/// become one payload.
 const MOST_MEMBERS: usize = 1 << 13;
-/// Size of a block of tar, in bytes.
+/// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
 
-/// Reads a stream of zlib.
+/// Reads a zlib stream that takes the entire text: one part with the decompressed content. `None`
+/// if the text is no such stream.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let content = Codec::Zlib.unpack(text)?;
     let packed = reader.packed(Codec::Zlib, &content, text);
@@ -25,8 +28,9 @@ pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::part(label, vec![packed]).into()])
 }
 
-/// Reads gzip: members, each of which has a head with optional fields, deflated bytes, their
-/// checksum, and their size.
+/// Reads a gzip file: members, each of which has a header with optional fields, deflated bytes,
+/// their checksum, and their size. Bytes after the last member become a payload; `None` if there is
+/// no member.
 pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -46,7 +50,8 @@ pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Reads a member of gzip; returns it with its size in bytes.
+/// Reads the gzip member at the beginning of `text`, and returns it with its size in bytes; `None`
+/// if there is none.
 fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..10)
@@ -93,15 +98,16 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     Some((member.into(), end + 8))
 }
 
-/// A member of a ZIP file, as its entry in the directory describes it.
+/// A member of a ZIP file, as its entry in the central directory describes it.
 struct Member<'a> {
     entry: &'a [u8],
-    /// Offset of the member's head.
+    /// Offset of the member's local header in the file, in bytes.
     at: usize,
     labels: MemberLabels,
 }
 
-/// The groups of a member.
+/// Labels of the groups of one ZIP member: the entire member, its name, its bytes in the file, and
+/// their decompressed content.
 #[derive(Clone, Copy)]
 struct MemberLabels {
     member: Label,
@@ -110,7 +116,10 @@ struct MemberLabels {
     content: Label,
 }
 
-/// Reads ZIP: members with a head and deflated or stored bytes, and a directory of them.
+/// Reads a ZIP file: members with a header and their bytes, and the central directory of them.
+/// Deflated bytes are decompressed; those of another method, or damaged ones, are taken as they
+/// stand. `None` if the text has no end of a directory, or if a header or its sizes and offsets are
+/// wrong.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
@@ -154,7 +163,8 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads an entry of the directory of a ZIP file.
+/// Reads the entry of the central directory of a ZIP file that takes the bytes `place`; `None` if
+/// there is none.
 fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Option<Member<'a>> {
     let rest = text.get(place.clone())?;
     if !rest.starts_with(b"PK\x01\x02") {
@@ -176,7 +186,8 @@ fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Op
     })
 }
 
-/// Reads a member of a ZIP file, whose bytes end before offset `to`.
+/// Reads a ZIP member, header and bytes, which end before offset `to`; `None` if there is none at
+/// the offset that its directory entry states.
 fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) -> Option<Node> {
     let labels = member.labels;
     let rest = text.get(member.at..to)?;
@@ -234,7 +245,9 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
     Some(Group::part(labels.member, nodes).into())
 }
 
-/// Makes the checksum and the two sizes of a member of a ZIP file.
+/// Makes the nodes of the checksum, the compressed size and the size of a ZIP member from their 12
+/// bytes `raw`. `data` is the group of the compressed bytes, `content` that of the decompressed
+/// ones.
 fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
     let number = |at: usize, meaning: Meaning| {
         reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])
@@ -246,7 +259,8 @@ fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Nod
     ]
 }
 
-/// Makes the entry of a member in the directory of a ZIP file.
+/// Makes the group of a member's entry in the central directory of a ZIP file; it is deleted
+/// together with the member.
 fn zip_directory_entry(
     reader: &mut Reader,
     member: &Member<'_>,
@@ -291,7 +305,8 @@ fn zip_directory_entry(
     }))
 }
 
-/// Makes the end of the directory of a ZIP file; `directory` is the group of all entries.
+/// Makes the nodes of a ZIP file's end of central directory, whose numbers state the count, size
+/// and offset of the group `directory` of all entries.
 fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Vec<Node> {
     let comment = reader.label();
     let number = |at: usize, width: usize, meaning: Meaning| {
@@ -308,18 +323,20 @@ fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Ve
     ]
 }
 
-/// Makes a group of bytes that can be changed.
+/// Makes a group with the label `label` that has `bytes` as its payload, which passes may delete
+/// and change; an empty group for no bytes.
 fn bytes_group(label: Label, bytes: &[u8]) -> Node {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     Group::new(label, payload.into_iter().collect()).into()
 }
 
-/// Reads a little-endian number of `width` bytes at offset `at`.
+/// Reads a little-endian number of `width` bytes at offset `at`; `None` if the text is too short.
 fn little(text: &[u8], at: usize, width: usize) -> Option<usize> {
     usize::try_from(Encoding::Little(width).read_at(text, at)?).ok()
 }
 
-/// Reads tar: files, each with a head of 512 bytes and content that is filled up to 512 bytes.
+/// Reads a tar file: files, each with a header of 512 bytes and a content that is filled up to a
+/// multiple of 512 bytes. `None` if there is no such file in the text.
 pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -339,7 +356,8 @@ pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Reads a file of tar; returns it with its size in bytes.
+/// Reads the file at the beginning of the tar text, header and content, and returns it with its
+/// size in bytes; `None` if there is none.
 fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..TAR_BLOCK)

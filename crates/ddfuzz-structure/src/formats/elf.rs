@@ -1,4 +1,5 @@
-//! ELF: sections and segments at offsets, listed in tables whose indices other numbers state.
+//! Reader for ELF files: sections and segments at offsets, listed in tables; other numbers state
+//! indices into these tables.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,34 +9,44 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Types of sections.
+/// Section types (`sh_type`) of symbol tables: `SHT_SYMTAB` and `SHT_DYNSYM`.
 const SYMBOLS: [u64; 2] = [2, 11];
+/// Section type of string tables.
 const STRINGS: u64 = 3;
+/// Section types of relocations: `SHT_RELA` and `SHT_REL`.
 const RELOCATIONS: [u64; 2] = [4, 9];
+/// Section type of sections without bytes in the file (`.bss`).
 const NO_BYTES: u64 = 8;
-/// Maximum number of entries of a table that become parts.
+/// Maximum number of entries of a table that become parts. A section with this many strings,
+/// relocations or symbols is not divided.
 const MOST_ENTRIES: usize = 1 << 12;
 
-/// Where the fields of a file stand, which depends on the width of its addresses: offset and width of
-/// each, in bytes.
+/// Positions of the fields of an ELF file, which depend on its class (32 or 64 bits). A pair is
+/// offset and width of a field in bytes; a single number is a size or an offset in bytes.
 struct Layout {
-    /// Size of the head of the file.
+    /// Size of the file header in bytes.
     head: usize,
-    /// In the head: offsets of the tables of segments and of sections, their numbers of entries, and
-    /// the index of the section with the names of sections.
+    /// Field of the file header with the offset of the segment table.
     segments: (usize, usize),
+    /// Field of the file header with the offset of the section table.
     sections: (usize, usize),
+    /// Offset of the field of the file header with the number of segments.
     segment_count: usize,
+    /// Offset of the field of the file header with the number of sections.
     section_count: usize,
+    /// Offset of the field of the file header with the index of the section of section names.
     names: usize,
-    /// Size of the entry of a section; its offset, size, link, information, and size of an entry.
+    /// Size of a section's entry in the section table.
     section: usize,
+    /// Fields of a section's entry: offset, size, link, info, and size of an entry.
     place: [(usize, usize); 5],
-    /// Size of the entry of a segment; its offset and size in the file.
+    /// Size of a segment's entry in the segment table.
     segment: usize,
+    /// Fields of a segment's entry: offset in the file, and size in the file.
     segment_place: [(usize, usize); 2],
-    /// Size of a symbol, and where the index of its section stands.
+    /// Size of a symbol in a symbol table.
     symbol: usize,
+    /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
 }
 
@@ -69,22 +80,24 @@ const WIDE: Layout = Layout {
     symbol_section: 6,
 };
 
-/// A section, as its entry states it.
+/// A section of an ELF file, as its entry in the section table describes it.
 struct Section {
-    /// Where the entry stands.
+    /// Offset of the entry in the file, in bytes.
     at: usize,
     kind: u64,
     link: usize,
     info: usize,
     entry: usize,
     place: Range<usize>,
-    /// Label of the entry.
+    /// Label of the group that the section's entry in the section table becomes.
     part: Label,
-    /// Label of the bytes; `None` if the section has none of its own.
+    /// Label of the group that the section's bytes become; `None` if it has none in the file, or
+    /// shares them with another section.
     bytes: Option<Label>,
 }
 
-/// A region of the file: where it ends, and its group.
+/// A range of bytes of the file that belongs to a table or a section, by its end offset, and the
+/// group that it becomes; the map of regions is keyed by their start.
 struct Region {
     end: usize,
     group: Group,
@@ -96,13 +109,13 @@ struct Elf<'a> {
     big: bool,
     root: Label,
     sections: Vec<Section>,
-    /// Labels of the strings by their places in the file.
+    /// Label of the group of each string of the string tables, by the string's offset in the file.
     strings: BTreeMap<usize, Label>,
     regions: BTreeMap<usize, Region>,
 }
 
-/// A number in an entry: its offset and width in bytes, and what it states; `bias` is by how much it is
-/// greater.
+/// A number in a table's entry: its offset in the entry and its width in bytes, and what it states
+/// about a group. The number is greater than that by `bias`.
 struct Stated {
     at: usize,
     width: usize,
@@ -111,7 +124,8 @@ struct Stated {
 }
 
 impl Stated {
-    /// States that a number at an offset, of a width, has this meaning.
+    /// Describes a number of `width` bytes at offset `at` of an entry, which states exactly
+    /// `meaning` (bias 0).
     fn new((at, width): (usize, usize), meaning: Meaning) -> Stated {
         Stated {
             at,
@@ -122,7 +136,8 @@ impl Stated {
     }
 }
 
-/// Reads ELF.
+/// Reads an ELF file of 32 or 64 bits and either byte order into the nodes of its tree; `None` if
+/// the text is none.
 pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let layout = match text.get(4)? {
         1 => &NARROW,
@@ -164,7 +179,8 @@ impl Elf<'_> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
-    /// Checks whether a place lies behind the head of the file and no region has any byte of it.
+    /// Checks whether the range `place` is not empty, lies in the file after its header, and
+    /// overlaps no region made so far.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.layout.head
@@ -173,7 +189,8 @@ impl Elf<'_> {
             && before.is_none_or(|(_, region)| region.end <= place.start)
     }
 
-    /// Makes the nodes of an entry in which some numbers state something.
+    /// Makes the nodes of a table's entry at `place`: a number for each of `stated`, and fixed
+    /// bytes between them.
     fn entry(&self, reader: &Reader, place: Range<usize>, mut stated: Vec<Stated>) -> Vec<Node> {
         stated.sort_by_key(|one| one.at);
         let (mut nodes, mut from) = (Vec::new(), place.start);
@@ -191,7 +208,9 @@ impl Elf<'_> {
         nodes
     }
 
-    /// Returns the place of a table that the head of the file refers to: `None` if it is not in the file.
+    /// Returns the range of a table, and its number of entries, by the fields of the file header at
+    /// `at` (offset of the table) and `count`; `size` is that of an entry in bytes. `None` if the
+    /// table is not in the file, or overlaps a region.
     fn table(
         &self,
         at: (usize, usize),
@@ -204,7 +223,8 @@ impl Elf<'_> {
         self.is_free(&place).then_some((place, count))
     }
 
-    /// Reads the sections; returns what the head of the file states about them.
+    /// Reads the section table and the sections into regions; returns the numbers of the file
+    /// header that refer to them. Empty without a section table.
     fn sections(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.sections, layout.section_count, layout.section);
@@ -246,7 +266,8 @@ impl Elf<'_> {
         stated
     }
 
-    /// Reads the entry of a section.
+    /// Reads the entry of a section at offset `at` of the file; `None` if the file ends before its
+    /// end, or has too many parts.
     fn section(&self, reader: &mut Reader, at: usize) -> Option<Section> {
         let field = |index: usize| {
             let (offset, width) = self.layout.place[index];
@@ -270,7 +291,8 @@ impl Elf<'_> {
         })
     }
 
-    /// Makes a region of the bytes of a section, if they are its own; strings become parts.
+    /// Makes a part of the bytes of the section `index`, unless they overlap another region. The
+    /// strings of a string table and the relocations become parts inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
@@ -310,7 +332,8 @@ impl Elf<'_> {
         self.sections[index].bytes = Some(label);
     }
 
-    /// Makes parts of the symbols of a section, with their names and sections.
+    /// Divides the section `index`, if it is a symbol table, into one part for each symbol, whose
+    /// numbers refer to its name and its section.
     fn fill_symbols(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let size = self.layout.symbol;
@@ -335,14 +358,15 @@ impl Elf<'_> {
         }
     }
 
-    /// Returns what the index of a section states; `None` for the index 0 and unknown ones.
+    /// Returns the meaning of a number that is the index of this section; `None` for index 0 (no
+    /// section) and indices outside of the table.
     fn index_of(&self, index: usize) -> Option<Meaning> {
         let section = self.sections.get(index).filter(|_| index > 0)?;
         Some(Meaning::Index(section.part))
     }
 
-    /// Returns what the name at the beginning of the entry at `at` states, whose string stands in the
-    /// section with the index `strings`.
+    /// Returns what the first number of the entry at offset `at` states: the offset of a name in
+    /// the string table that is section `strings`. `None` if no string is there.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.size(at, 4)?)?;
@@ -357,7 +381,9 @@ impl Elf<'_> {
         })
     }
 
-    /// Returns what the numbers in the entry of a section state.
+    /// Returns the numbers in a section's entry that state something: name, offset and size of its
+    /// bytes, and indices of other sections. `names` is the index of the section with section
+    /// names.
     fn section_numbers(&self, section: &Section, names: usize) -> Vec<Stated> {
         let [offset, size, link, info, _] = self.layout.place;
         let mut stated: Vec<Stated> = self.name(section.at, names).into_iter().collect();
@@ -374,7 +400,8 @@ impl Elf<'_> {
         stated
     }
 
-    /// Reads the segments; returns what the head of the file states about them.
+    /// Reads the segment table and the segments into regions; returns the numbers of the file
+    /// header that refer to the table. Empty without a segment table.
     fn segments(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.segments, layout.segment_count, layout.segment);
@@ -396,7 +423,8 @@ impl Elf<'_> {
         ]
     }
 
-    /// Makes the entry of a segment, and a region of its bytes if they are its own.
+    /// Makes the part of the segment entry at offset `at`. If the segment's bytes overlap no region
+    /// made so far, they become a region, which is deleted together with the entry.
     fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();

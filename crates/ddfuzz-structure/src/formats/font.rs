@@ -1,24 +1,27 @@
-//! Fonts: tables behind a directory of their places, lengths and checksums.
+//! Reader for TrueType and OpenType fonts: tables after a directory of their offsets, lengths and
+//! checksums.
 
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
 
-/// Sizes, in bytes, of the head and of an entry of the directory.
+/// Size of a font's header, in bytes.
 const HEAD: usize = 12;
+/// Size of an entry of a font's directory, in bytes.
 const ENTRY: usize = 16;
 
-/// A table: its entry in the directory, and its place.
+/// A table of a font: the bytes of its entry in the directory, and its offset and size in the file.
 struct Table<'a> {
     entry: &'a [u8],
     at: usize,
     size: usize,
-    /// Labels of the table with its padding, and of its bytes; `None` if the table is not in the file,
-    /// or overlaps another one.
+    /// Labels of the group of the table with its padding, and of the group of its bytes alone;
+    /// `None` if the table is not in the file, or overlaps another one.
     labels: Option<(u32, u32)>,
 }
 
-/// Reads TrueType and OpenType.
+/// Reads a TrueType or OpenType font into the nodes of its tree; `None` if its directory is
+/// incomplete, or no table is in the file.
 pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let count = usize::from(u16::from_be_bytes(*text.get(4..)?.first_chunk()?));
     let start = HEAD + count * ENTRY;
@@ -56,7 +59,8 @@ pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the directory; `None` if there are too many tables.
+/// Reads the directory of a font into its tables; entries with the same range share the labels of
+/// one table. `None` if an offset or a length cannot be represented.
 fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<Vec<Table<'a>>> {
     let mut tables: Vec<Table<'_>> = Vec::new();
     for entry in directory.chunks_exact(ENTRY) {
@@ -87,7 +91,8 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Makes a table with the padding after it, and returns the offset after both.
+/// Makes the node of a table with the padding after it, and returns it with the offset after both;
+/// `None` for a table that is not in the file.
 fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(Node, usize)> {
     let (whole, label) = table.labels?;
     let end = table.at + table.size;
@@ -107,7 +112,8 @@ fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(No
     Some((node, if is_padded { filled } else { end }))
 }
 
-/// Makes the entry of a table in the directory.
+/// Makes the part of a table's entry in the directory, whose numbers state checksum, offset and
+/// length of the table. `root` is the group of the entire font.
 fn entry(reader: &mut Reader, table: &Table<'_>, root: u32) -> Node {
     let Some((whole, bytes)) = table.labels else {
         return Group::part(reader.label(), vec![Node::fixed(table.entry)]).into();

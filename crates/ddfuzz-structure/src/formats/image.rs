@@ -1,11 +1,13 @@
-//! Pictures and sound whose blocks are not described by one length each: GIF, JPEG, FLAC and Ogg.
+//! Readers for images and sound whose blocks are not described by one length each: GIF, JPEG, FLAC
+//! and Ogg.
 
 use crate::node::{Group, Meaning, Node};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Appends what is left of a text as a payload.
+/// Returns `nodes` with the bytes of `text` from offset `at` on appended as a payload, if there are
+/// any.
 fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
@@ -13,7 +15,8 @@ fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     nodes
 }
 
-/// Reads GIF: extensions and pictures, each with blocks that begin with their length.
+/// Reads a GIF file: a color table, extensions and images, each with data blocks that begin with
+/// their length.
 pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..13)?;
     let table = color_table(head[10]);
@@ -32,7 +35,7 @@ pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Returns the size of the color table that a byte of flags states, in bytes.
+/// Returns the size in bytes of the color table that a byte of flags states; 0 if there is none.
 fn color_table(flags: u8) -> usize {
     match flags & 0x80 {
         0 => 0,
@@ -40,8 +43,9 @@ fn color_table(flags: u8) -> usize {
     }
 }
 
-/// Makes a byte of flags, what stands between it and the color table that it states the size of, and
-/// the table: all of it and its upper halves are parts.
+/// Makes the nodes of a GIF color table and of what precedes it: the byte of flags with the table's
+/// size, the bytes `between`, and the table. The entire table is a part, and inside of it the
+/// colors 2 to 3, 4 to 7, 8 to 15, … are parts.
 fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> Vec<Node> {
     let table = reader.label();
     let encoding = Encoding::Colors(flags & !0x87);
@@ -62,7 +66,8 @@ fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> 
     nodes
 }
 
-/// Reads a block of GIF; returns its nodes and its size.
+/// Reads the block at the beginning of `text` (an extension, an image, or the end of the GIF file);
+/// returns its nodes and its size in bytes. `None` if there is none.
 fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     match *text.first()? {
         0x3b => Some((vec![Node::fixed(&text[..1])], 1)),
@@ -76,7 +81,8 @@ fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     }
 }
 
-/// Reads a picture of GIF: its place and size, its colors, and its compressed values.
+/// Reads the image at the beginning of `text`, a block of a GIF file: position and size, color
+/// table, and LZW-compressed pixels. Returns its nodes and its size in bytes.
 fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let flags = *text.get(9)?;
     let head = 10 + color_table(flags);
@@ -100,7 +106,8 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((nodes, end))
 }
 
-/// Reads blocks of GIF, each behind its length, up to an empty one; returns the offset after it.
+/// Reads GIF data blocks from offset `at`, each after its length, up to an empty block; appends
+/// their nodes to `nodes`, and returns the offset after them. `None` if the text ends before.
 fn gif_data(
     reader: &mut Reader,
     text: &[u8],
@@ -128,8 +135,8 @@ fn gif_data(
     }
 }
 
-/// Reads JPEG: segments of a marker, a length that counts itself, and data; bytes of the picture
-/// follow the start of a scan.
+/// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
+/// data; compressed pixels follow the segment that starts a scan.
 pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..2)?)];
     let mut at = 2;
@@ -144,7 +151,8 @@ pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a segment of JPEG; returns its nodes and its size.
+/// Reads the segment at the beginning of `text`, part of a JPEG file; returns its nodes and its
+/// size in bytes. `None` if there is none.
 fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let marker = *text.get(1).filter(|_| text[0] == 0xff)?;
     if matches!(marker, 0xd0..=0xd9 | 0x01) {
@@ -178,7 +186,7 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Reads FLAC: blocks of metadata, each with a length, and frames.
+/// Reads a FLAC file: metadata blocks, each with a length, and frames.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
     let mut at = 4;
@@ -210,8 +218,9 @@ pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a frame of FLAC: a head with a checksum, samples, and a checksum of all; returns it with its
-/// size. The frame ends where its checksum agrees and the text ends or another frame begins.
+/// Reads the FLAC frame at the beginning of `text`: a header with a checksum, samples, and a
+/// checksum of the frame. Returns the frame with its size in bytes: it ends where its checksum
+/// agrees and the text ends or another frame begins. `None` if there is no such place.
 fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = flac_head(text)?;
     let is_end = |end: &usize| {
@@ -243,11 +252,11 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     Some((Group::part(whole, nodes).into(), end))
 }
 
-/// Maximum number of places at which a frame of FLAC may end that are tried.
+/// Maximum number of offsets that are tried as the end of a FLAC frame.
 const MOST_ENDS: usize = 16;
 
-/// Returns the size of the head of a frame of FLAC without its checksum; `None` if there is none, or
-/// the checksum is wrong.
+/// Returns the size in bytes of the header of a FLAC frame, without the header's checksum; `None`
+/// if there is no header, or its checksum is wrong.
 fn flac_head(text: &[u8]) -> Option<usize> {
     let head = text
         .first_chunk::<5>()
@@ -272,7 +281,7 @@ fn flac_head(text: &[u8]) -> Option<usize> {
     (Sum::FlacHead.of(&text[..size]) == sum).then_some(size)
 }
 
-/// Reads Ogg: pages of segments, whose sizes precede them, with a checksum.
+/// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -286,7 +295,8 @@ pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a page of Ogg; returns it with its size.
+/// Reads the page at the beginning of `text`, part of an Ogg file; returns the page with its size
+/// in bytes. `None` if there is none.
 fn ogg_page(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text.get(..27).filter(|head| head.starts_with(b"OggS"))?;
     let count = usize::from(head[26]);

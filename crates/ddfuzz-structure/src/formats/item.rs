@@ -1,28 +1,30 @@
-//! Formats of nested items without a signature: DER, CBOR, MessagePack and protobuf. A text is of
-//! such a format if all of it can be read.
+//! Readers for formats of nested items without a signature: DER, CBOR, MessagePack and protobuf. A
+//! text is taken for such a format only if it can be read to its end.
 
 use crate::node::{Group, Meaning, Node};
 use crate::number::Encoding;
 use crate::number::MessagePackKind::{self, Array, Bytes, Map, Text};
 use crate::reader::Reader;
 
-/// Fewest parts of a text that is taken for CBOR, MessagePack or protobuf; shorter texts are of
-/// these formats by chance.
+/// Minimum number of parts that a text taken for CBOR, MessagePack or protobuf must have; shorter
+/// texts fit these formats by chance.
 const FEWEST: usize = 3;
-/// Greatest number of a field of protobuf that is believed in a text.
+/// Maximum field number of protobuf: a text with a greater one is not taken for protobuf.
 const GREATEST_FIELD: u64 = 1 << 14;
 
-/// Nodes of an item, and its size in bytes.
+/// Nodes of an item of DER, CBOR or MessagePack, and its size in bytes.
 type Item = (Vec<Node>, usize);
 
-/// Appends a part made of an item, and returns the offset after it.
+/// Appends the item to `nodes` as one part (group that can be deleted); `at` is its offset, and the
+/// offset after it is returned.
 fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> usize {
     let label = reader.label();
     nodes.push(Group::part(label, item.0).into());
     at + item.1
 }
 
-/// Reads ASN.1 DER: one item with a tag and a length.
+/// Reads ASN.1 DER: one item with a tag and a length that takes the entire text. `None` if the text
+/// is none.
 pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = der_item(reader, text)?;
     (size == text.len() && size > 4).then_some(nodes)
@@ -70,13 +72,15 @@ fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Makes a payload of bytes, or nothing of none.
+/// Makes one payload of the bytes; no node of no bytes.
 fn raw(bytes: &[u8]) -> Vec<Node> {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     payload.into_iter().collect()
 }
 
-/// Reads protobuf: fields, each with a number and a type; fields that can be read as messages are.
+/// Reads protobuf: fields, each with a number and a type. Fields whose bytes can be read as a
+/// message become messages. `None` if the text has fewer than three parts, or other bytes than
+/// fields.
 pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let nodes = message(reader, text)?;
     (count(&nodes) >= FEWEST).then_some(nodes)
@@ -131,7 +135,7 @@ fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     }
 }
 
-/// Returns the number of parts in nodes.
+/// Returns the number of parts (groups that can be deleted) in the nodes, at all depths.
 fn count(nodes: &[Node]) -> usize {
     let counts = nodes.iter().map(|node| match node {
         Node::Group(group) => {
@@ -142,7 +146,8 @@ fn count(nodes: &[Node]) -> usize {
     counts.sum()
 }
 
-/// Reads CBOR: one item, which is an array or a map.
+/// Reads CBOR: one array or map that takes the entire text. `None` if the text is none, or has
+/// fewer than three parts.
 pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = cbor_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
@@ -175,7 +180,8 @@ fn cbor_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     }
 }
 
-/// Reads an array, map or string of CBOR that ends at a break.
+/// Reads an array, map or string of CBOR of indefinite length, which ends at a break byte (0xff);
+/// `major` is its major type.
 fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item> {
     let each = match major {
         2..=4 => 1,
@@ -192,7 +198,8 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
     Some((nodes, at + 1))
 }
 
-/// Makes the head and the bytes of a string whose length is stated by its head.
+/// Makes the nodes of a string: its header `text[..body.start]`, which states the length, and its
+/// bytes `text[body]` as a payload. `None` if the text ends before.
 fn counted_bytes(
     reader: &mut Reader,
     encoding: Encoding,
@@ -205,7 +212,8 @@ fn counted_bytes(
     Some(vec![number, Group::new(label, raw(bytes)).into()])
 }
 
-/// Reads `each` items as the nodes of one part.
+/// Reads `each` items, such as the key and value of a map, as the nodes of one part. `None` if one
+/// cannot be read.
 fn group_of(
     reader: &mut Reader,
     text: &[u8],
@@ -226,7 +234,8 @@ fn group_of(
     Some((nodes, at))
 }
 
-/// Reads an array or map after its head of `width` bytes: `count` parts of `each` items.
+/// Reads an array or a map whose header of `width` bytes states the count: `count` parts of `each`
+/// items (1 in an array, 2 in a map), which `read` reads one by one.
 fn items(
     reader: &mut Reader,
     encoding: Encoding,
@@ -247,7 +256,8 @@ fn items(
     Some((vec![head, Group::new(label, nodes).into()], at))
 }
 
-/// Reads MessagePack: one item, which is an array or a map.
+/// Reads MessagePack: one array or map that takes the entire text. `None` if the text is none, or
+/// has fewer than three parts.
 pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = message_pack_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)

@@ -1,4 +1,4 @@
-//! The formats that are known, and which of them a text has.
+//! The list of known file formats, and the choice of the one that a text has.
 
 mod archive;
 mod elf;
@@ -15,22 +15,24 @@ use crate::reader::{Field, Reader};
 
 /// A file format: how it is recognized and read.
 pub struct Known {
-    /// Name of the format on command lines and in logs.
+    /// Name of the format in options such as `--grammar` and in logs, for example `png`.
     pub name: &'static str,
-    /// Bytes, each with an offset, that all files of the format have.
+    /// Magic bytes that each file of the format has, with their offsets in the file.
     magic: &'static [(usize, &'static [u8])],
     read: How,
 }
 
-/// How a format is read.
+/// How a format is read: by a table of its fields or by a function.
 enum How {
-    /// By a description.
+    /// By the description of its fields.
     Table(&'static [Field]),
-    /// By a function, because records refer to each other, or lengths are not stated by numbers.
+    /// By a function, for formats in which records refer to each other, or in which no number
+    /// states a length. It returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
 }
 
-/// The formats that are recognized by their first bytes; more special ones come first.
+/// The formats that are recognized by their magic bytes; a format precedes more general ones that
+/// fit its files, too.
 static KNOWN: &[Known] = &[
     Known {
         name: "png",
@@ -144,7 +146,8 @@ static KNOWN: &[Known] = &[
     },
 ];
 
-/// The formats of nested items without a signature; each must fit a whole text.
+/// The formats of nested items without magic bytes, in the order in which they are tried; each must
+/// be readable to the end of the text.
 static ITEMS: &[Known] = &[
     Known {
         name: "der",
@@ -179,7 +182,7 @@ impl Known {
         KNOWN.iter().chain(ITEMS)
     }
 
-    /// Takes a text apart; `None` if it is not of this format.
+    /// Reads a text into the nodes of its tree; `None` if it is not of this format.
     pub fn read(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let has = |(at, bytes): &(usize, &[u8])| {
             let rest = text.get(*at..).unwrap_or_default();
@@ -195,8 +198,9 @@ impl Known {
     }
 }
 
-/// Makes nodes of the bytes from offset `from` on: regions in ascending order, and payloads of the
-/// bytes between them and behind the last. `None` if a region begins before the one before it ends.
+/// Makes the nodes of the bytes of `text` from offset `from` on: the nodes of `regions`, given in
+/// ascending order, with payloads for the bytes between and after them. `None` if two regions
+/// overlap.
 fn with_gaps(
     text: &[u8],
     mut from: usize,
@@ -214,7 +218,8 @@ fn with_gaps(
     Some(nodes)
 }
 
-/// Takes a payload apart that is a file of a format with a signature; `None` if it is not.
+/// Reads a payload as a file inside of the file, if it is of a format with magic bytes; else
+/// `None`.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
     let signed = KNOWN.iter().filter(|known| !known.magic.is_empty());
     signed

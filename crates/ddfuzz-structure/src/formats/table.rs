@@ -1,4 +1,4 @@
-//! Formats that are records one after the other, as descriptions.
+//! Descriptions of formats that consist of records one after another, as tables of fields.
 
 use crate::number::Encoding::{Big, Little, Varint};
 use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
@@ -42,7 +42,7 @@ static RIFF_CHUNK: [Field; 1] = [Kind(
     &[Number(Little(4), Length(0), 0), Span(0, &[Body]), Pad(0, 2)],
 )];
 
-/// IFF (AIFF): as RIFF, with the other order of bytes.
+/// IFF (AIFF): as RIFF, but with big-endian numbers.
 pub static IFF: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, IFF_LIST)];
 
 static IFF_LIST: &[Field] = &[Keep(4), Records(IFF_CHUNK)];
@@ -90,7 +90,7 @@ static BOX_COUNTED: &[Field] = &[
     Span(1, &[Records(&BOX)]),
 ];
 
-/// PCAP: packets of a time, two lengths and data.
+/// PCAP with little-endian numbers: packets of a time, two lengths and data.
 pub static PCAP_LITTLE: &[Field] = &[Keep(24), Records(PACKET_LITTLE)];
 
 static PACKET_LITTLE: &[Field] = &[
@@ -100,7 +100,7 @@ static PACKET_LITTLE: &[Field] = &[
     Span(0, &[Body]),
 ];
 
-/// PCAP with the other order of bytes.
+/// PCAP with big-endian numbers.
 pub static PCAP_BIG: &[Field] = &[Keep(24), Records(PACKET_BIG)];
 
 static PACKET_BIG: &[Field] = &[

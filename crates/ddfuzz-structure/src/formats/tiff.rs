@@ -1,4 +1,4 @@
-//! TIFF: directories of entries, whose values stand at offsets in the file.
+//! Reader for TIFF files: directories of entries, whose values are at offsets in the file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,19 +8,22 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of directories; more are a loop.
+/// Maximum number of directories of a TIFF file that are read: more are taken for a loop in the
+/// chain of directories.
 const MOST_DIRECTORIES: usize = 64;
 /// Size of an entry of a directory, in bytes.
 const ENTRY: usize = 12;
-/// Entries with the offsets of strips and of tiles, and the entries with their sizes.
+/// Tags of the entries that list the offsets of strips, and of tiles, each with the tag of the
+/// entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
 
-/// A region of the file that something refers to.
+/// A range of bytes of a TIFF file that an offset refers to; the map of regions is keyed by its
+/// start.
 struct Region {
     end: usize,
     label: Label,
     part: Part,
-    /// The nodes of the region; `None` for bytes.
+    /// Nodes of the region; `None` if its bytes become one payload.
     nodes: Option<Vec<Node>>,
 }
 
@@ -29,20 +32,22 @@ struct Tiff<'a> {
     big: bool,
     root: Label,
     regions: BTreeMap<usize, Region>,
-    /// The strips and tiles by the places of the numbers that state their sizes.
+    /// Label of each strip and tile, by the offset in the file of the number that states its size.
     sized: BTreeMap<usize, Label>,
 }
 
-/// An entry of a directory.
+/// An entry of a TIFF directory: its offset in the file, its tag, and its values.
 struct Entry {
     at: usize,
     tag: u64,
-    /// Size of a value, number of values, and where they stand.
+    /// Size of one value of the entry, in bytes.
     width: usize,
+    /// Range of the bytes of all values in the file.
     values: Range<usize>,
 }
 
-/// Reads TIFF.
+/// Reads a TIFF file of either byte order into the nodes of its tree; `None` if its first directory
+/// cannot be read.
 pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut tiff = Tiff {
         text,
@@ -78,13 +83,15 @@ impl Tiff<'_> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Makes the number at `at`, which is the offset of a region.
+    /// Makes the node of the number at offset `at`, which states the offset of the group `of` in
+    /// the file.
     fn offset(&self, reader: &Reader, of: Label, at: usize) -> Node {
         let meaning = Meaning::Offset(of, self.root);
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
 
-    /// Reads the chain of directories, and what they refer to; returns the label of the first.
+    /// Reads the chain of directories, and what their entries refer to, into regions; returns the
+    /// label of the first directory. `None` if that cannot be read.
     fn directories(&mut self, reader: &mut Reader) -> Option<Label> {
         let first = reader.label();
         let (mut pointer, mut label) = (4, first);
@@ -104,8 +111,8 @@ impl Tiff<'_> {
         Some(first)
     }
 
-    /// Reads the directory at `at`, of the first of two labels; returns where the offset of the next
-    /// one, of the second label, stands.
+    /// Reads the directory at offset `at` into a region with the first label; returns the offset of
+    /// the number that states where the next directory, which gets the second label, begins.
     fn directory(&mut self, reader: &mut Reader, at: usize, labels: [Label; 2]) -> Option<usize> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
@@ -168,7 +175,8 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of an entry, and the regions that it refers to.
+    /// Makes the nodes of a directory entry with the label `part`, and regions of the values that
+    /// it refers to.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -209,8 +217,8 @@ impl Tiff<'_> {
         ]
     }
 
-    /// Makes the values of an entry that are offsets of strips or tiles, and regions of these; `None`
-    /// for another entry.
+    /// Makes the numbers of an entry's values if these are sizes, or offsets, of strips or tiles;
+    /// strips and tiles become regions. `None` for other entries.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -255,7 +263,8 @@ impl Tiff<'_> {
         Some(nodes)
     }
 
-    /// Makes the values of an entry that are sizes of strips or tiles.
+    /// Makes the numbers of the values of an entry that lists the sizes of strips or tiles; values
+    /// that are not the size of a region stay fixed bytes.
     fn sizes(&self, reader: &Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));
@@ -269,7 +278,7 @@ impl Tiff<'_> {
         numbers.collect()
     }
 
-    /// Checks whether nothing refers to any byte of a place yet.
+    /// Checks whether the range `place` overlaps no region made so far.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         before.is_none_or(|(_, region)| region.end <= place.start)

@@ -26,8 +26,9 @@ mod threads;
 pub(crate) use threads::sleeps;
 
 impl Tracer<'_> {
-    /// Takes the snapshot that identifies a hang or memory blow-up, then kills all processes of the
-    /// run. The thread `interrupted` is stopped by the watchdog's signal.
+    /// Takes the snapshot that identifies a hang or memory blow-up, makes it the result of the
+    /// trace, and kills all processes of the run. The thread `interrupted` is stopped by the
+    /// watchdog's signal.
     pub(super) fn cut_off(&mut self, cut: Cut, interrupted: Pid) {
         // Once resumed, its system call fails with `EINTR`, and the program runs on.
         let slept_at = match cut {

@@ -99,10 +99,9 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a hang in which no thread runs: the stack of the thread
-    /// that the others wait for, which has not run for as long as a call is given to return; `None`
-    /// where the run ended too early. `slept_at` is the interrupted thread with its stack at the
-    /// interrupt.
+    /// Returns the snapshot that identifies a hang in which no thread runs, by the stack of the
+    /// thread that the others wait for; `None` where the run ended too early. `slept_at` is the
+    /// interrupted thread with its stack at the interrupt.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -231,8 +230,8 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops a thread and reads its stack; up to five times, until the stack can be read
-    /// completely.
+    /// Stops a thread and reads its stack, up to five times, until the stack can be read
+    /// completely; the last stack may be incomplete.
     pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {

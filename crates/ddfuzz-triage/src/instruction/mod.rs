@@ -46,7 +46,7 @@ pub(crate) enum Goes {
     Either(u64),
     /// Control continues at an address from a register or memory.
     Anywhere,
-    /// Control leaves the function.
+    /// Control leaves the function by a return, or the instruction raises an exception.
     Nowhere,
 }
 

@@ -12,10 +12,11 @@ use crate::registers::Registers;
 
 /// `mov rax, 15; syscall`: the code to which a signal handler returns.
 const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-/// Offset of `rbp` in the frame that the kernel pushes for a signal, in bytes; the offsets of `rsp`
-/// and `rip` follow.
+/// Offset of `rbp` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RBP: u64 = 40 + 10 * 8;
+/// Offset of `rsp` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RSP: u64 = 40 + 15 * 8;
+/// Offset of `rip` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RIP: u64 = 40 + 16 * 8;
 
 /// Decodes the first instruction of `code`, which lies at `address`; `None` where it is invalid.

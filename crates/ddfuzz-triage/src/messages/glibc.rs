@@ -7,9 +7,10 @@ use crate::messages::{cut, lines};
 pub struct Abort {
     /// The line of stderr with the message, up to 1 KiB.
     pub message: String,
-    /// Type of the uncaught C++ exception that ended the program.
+    /// Type of the uncaught C++ exception that ended the program; `None` where the message names
+    /// none.
     pub exception: Option<String>,
-    /// Text of the exception (`what()`).
+    /// Text of the uncaught C++ exception (`what()`); `None` where none was printed.
     pub what: Option<String>,
 }
 

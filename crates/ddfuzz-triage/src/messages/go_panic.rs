@@ -7,9 +7,10 @@ use crate::messages::{cut, lines};
 pub struct GoPanic {
     /// First line of the panic message.
     pub message: String,
-    /// Function of the first stack frame outside Go's runtime.
+    /// Function of the first stack frame outside Go's runtime; `None` where there is no such frame.
     pub function: Option<String>,
-    /// Source line `FILE:LINE` of the first stack frame outside Go's runtime.
+    /// Source line `FILE:LINE` of the first stack frame outside Go's runtime; `None` where there is
+    /// no such frame.
     pub line: Option<String>,
 }
 

@@ -33,7 +33,7 @@ pub enum Entry {
 /// Facts of one ELF file. All addresses are in the file's own address space, without the load bias.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// GNU build id, as hex digits.
+    /// GNU build id of the file, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
     /// Segments of the file that contain code.
     pub executable: Vec<Segment>,
@@ -41,7 +41,8 @@ pub(crate) struct Module {
     pub unwind: Option<UnwindTables>,
     /// Start address and kind of the entry functions (`main`, harness).
     pub entries: Vec<(u64, Entry)>,
-    /// Address of the program's entry point (`_start`), which belongs to the C library.
+    /// Address of the program's entry point (`_start`), which belongs to the C library; `None`
+    /// where the file has none.
     pub start: Option<u64>,
     /// Names and addresses of the exported functions.
     pub exports: Names,
@@ -54,7 +55,7 @@ pub(crate) struct Module {
     /// Names of imported functions, by the address of the memory slot that holds the function's
     /// address.
     pub slots: HashMap<u64, Arc<str>>,
-    /// Address of glibc's `__abort_msg`.
+    /// Address of glibc's variable `__abort_msg`; `None` if the file does not define it.
     pub abort_message: Option<u64>,
     /// Whether the file is a static program, without a loader.
     pub is_static: bool,

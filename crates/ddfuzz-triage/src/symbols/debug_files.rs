@@ -24,7 +24,7 @@ const LARGEST: u64 = 16 << 20;
 pub(super) struct Facts {
     /// Whether the file contains debug information.
     pub has_lines: bool,
-    /// Contents of `.gnu_debugdata`, a small compressed symbol table.
+    /// Contents of `.gnu_debugdata`, a small compressed symbol table; `None` if there is none.
     pub mini: Option<Vec<u8>>,
     build_id: Option<Vec<u8>>,
     /// Base name of the separate debug file (`.gnu_debuglink`).

@@ -20,10 +20,10 @@ mod debug_files;
 /// Function names and source lines of one code address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Demangled name of the function.
+    /// Demangled name of the function that contains the address; `None` where it is unknown.
     pub name: Option<String>,
     /// `file:line` of the innermost function: of the first inlined function, else of the function
-    /// `name`.
+    /// `name`; `None` where it is unknown.
     pub line: Option<String>,
     /// Demangled names of the functions inlined at the address, innermost first.
     pub inlined: Vec<String>,
@@ -183,7 +183,7 @@ fn version(path: &Arc<Path>) -> Version {
 pub(crate) struct Declaring {
     /// Demangled name of the function.
     pub name: Option<String>,
-    /// Source file of the function.
+    /// Source file of the function; `None` where it is unknown.
     pub file: Option<String>,
 }
 

@@ -202,7 +202,8 @@ impl Scratch {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Creates a temporary directory for inputs in `root`.
+    /// Creates a locked temporary directory for inputs in the directory `root`, and removes those
+    /// there that killed processes have left.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;

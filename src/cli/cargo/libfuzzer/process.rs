@@ -26,10 +26,10 @@ const LONGEST_LINE: u64 = 1 << 16;
 /// Whether a libFuzzer process uses the terminal of ddfuzz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
-    /// libFuzzer has no terminal, and its own process group, which is killed with it. If the value
-    /// is true, ddfuzz shows its output.
+    /// libFuzzer has no terminal and its own process group, which is killed when the process ends.
+    /// If the value is true, ddfuzz prints its output.
     Detached(bool),
-    /// libFuzzer uses the terminal of ddfuzz, and its output is shown.
+    /// libFuzzer shares the terminal and the process group of ddfuzz, and its output is printed.
     Shared,
 }
 
@@ -47,7 +47,7 @@ pub struct Process {
 pub struct End {
     /// Exit status.
     pub status: ExitStatus,
-    /// State parsed from all output of the process.
+    /// What the process printed, as parsed: runs, coverage, and files with failing inputs.
     pub said: FuzzerOutput,
 }
 
@@ -183,7 +183,7 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
     }
 }
 
-/// Formats a flag of libFuzzer with a path as its value: `-artifact_prefix=DIR/`.
+/// Formats libFuzzer's flag `-NAME=PATH`, for example `-artifact_prefix=DIR/`.
 pub fn flag(name: &str, value: &Path) -> OsString {
     let mut word = OsString::from(format!("-{name}="));
     word.push(value);
@@ -211,7 +211,7 @@ pub struct FuzzerOutput {
 }
 
 impl FuzzerOutput {
-    /// Parses a line that libFuzzer has printed to standard error.
+    /// Updates the state by one line that libFuzzer has printed to standard error.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -250,7 +250,8 @@ impl FuzzerOutput {
 /// campaign gives up.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// How long a libFuzzer process may take to end after it was asked to.
+/// Wall time within which a libFuzzer process must end after the campaign's time is over or the
+/// campaign has stopped; later it is killed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
@@ -273,7 +274,7 @@ pub struct LibFuzzerPlan {
     pub artifact_prefix: OsString,
     /// Number of libFuzzer processes that run at a time.
     pub jobs: usize,
-    /// Whether the processes use the terminal of ddfuzz.
+    /// Whether the libFuzzer processes use the terminal of ddfuzz.
     pub terminal: TerminalUse,
     /// Whether a libFuzzer process is started again after it has found a failing input.
     pub again: bool,
@@ -288,11 +289,12 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Number of inputs that the ended libFuzzer processes had run.
+    /// Number of inputs that the ended libFuzzer processes had run, all together.
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
-    /// Exit status of the first libFuzzer process that failed; `None` if none did.
+    /// Exit status of the first libFuzzer process that ended without success, because it found a
+    /// failing input or for another reason; `None` if none did.
     failed: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
@@ -327,7 +329,8 @@ impl LibFuzzers {
         Ok(all)
     }
 
-    /// Returns the exit status of the first libFuzzer process that failed; `None` if none did.
+    /// Returns the exit status of the first libFuzzer process that ended without success, because
+    /// it found a failing input or for another reason; `None` if none did.
     pub fn failed(&self) -> Option<ExitStatus> {
         self.failed
     }
@@ -352,8 +355,9 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second,
-    /// for processes that Ctrl-C has not reached.
+    /// Waits until all libFuzzer processes have ended, 10 s at most; returns earlier if one of them
+    /// fails without a failing input. Sends SIGINT after a second, for processes that Ctrl-C has
+    /// not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
@@ -474,7 +478,8 @@ impl Producer for LibFuzzers {
     }
 }
 
-/// Builds the error for a libFuzzer that cannot go on.
+/// Builds the campaign error for a libFuzzer process that ended unexpectedly: `what` says what is
+/// wrong; the exit status and libFuzzer's own error message in `end` are its cause.
 fn gone(what: &str, end: &End) -> CampaignError {
     CampaignError::System {
         what: what.to_owned(),

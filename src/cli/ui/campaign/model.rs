@@ -126,7 +126,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began.
+    /// Sets the time that has passed since the campaign began; an earlier time than before changes
+    /// nothing.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
@@ -341,7 +342,8 @@ impl Key {
         }
     }
 
-    /// Returns the number of the line to which the key moves from `line`; at most `last`.
+    /// Returns the number of the line to which this key moves the selection or the text from
+    /// `line`; at most `last`.
     pub(super) fn moved(self, line: usize, last: usize) -> usize {
         let moved = match self {
             Key::Up => line.saturating_sub(1),
@@ -356,7 +358,7 @@ impl Key {
     }
 }
 
-/// What the caller has to do after a key was pressed.
+/// What the caller of `ScreenModel::press` has to do after a key was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing: the key changed only the model.

@@ -1,20 +1,22 @@
 //! Utilities that a study does not run, because they could harm the machine or send data to others.
 //!
 //! The sandbox contains harmful programs that this list misses. Interpreters that read programs on
-//! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a program
-//! that does anything, and the published studies ran them, too.
+//! stdin (`sh`, `perl`, `python3`, `awk`) are not denied: random characters are hardly ever a
+//! program that does anything, and the published studies ran them, too.
 
 use std::ffi::OsString;
 
 use super::base;
 
-/// Utilities that run others: they are denied if any of their arguments is a denied name.
+/// Utilities that run others: they are denied if any of their arguments is the name of a denied
+/// utility.
 const WRAPPERS: [&str; 11] = [
     "nohup", "busybox", "env", "find", "nice", "parallel", "stdbuf", "time", "timeout", "watch",
     "xargs",
 ];
 
-/// Prefixes by which Debian's alternatives tell apart programs of the same name in several packages.
+/// Prefixes by which Debian's alternatives tell apart programs of the same name in several
+/// packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
 /// Suffixes by which Debian's alternatives tell apart programs of the same name in several
 /// packages.
@@ -23,15 +25,15 @@ const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".o
 /// Pairs of a harmless utility and the denied program that it is a link to.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Returns why a utility (a name or a path) is not run because of the program that it is a link to;
-/// `None` if it may be. `words` are as in [`reason`].
+/// Returns why a utility (a name or a path) is not run because `program`, to which it is a link, is
+/// denied; `None` if it may be run. `words` are its arguments and all options that may be drawn.
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Returns why a utility (a name or a path) is not run; `None` if it may be. `args` are its
-/// arguments and all options that may be drawn.
+/// Returns why a utility (a name or a path) is not run, by its name and arguments; `None` if it may
+/// be run. `args` are its arguments and all options that may be drawn.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {
@@ -91,7 +93,7 @@ const NETWORK: &str = "it connects to other machines";
 const DISKS: &str = "it writes to disks and file systems below files";
 const DELETES: &str = "it deletes or overwrites files";
 
-/// Names of denied utilities, separated by spaces, by the reason.
+/// Denied utilities: pairs of a reason and the names, separated by spaces.
 const DENIED: &[(&str, &str)] = &[
     (
         "it sends the input by mail",

@@ -1,5 +1,5 @@
-//! File extensions that a utility may expect of its input file, for utilities in no list: those that
-//! its desktop entry and its man page mention.
+//! File extensions that a utility may expect of its input file, for utilities in no list: those
+//! that its desktop entry and its man page mention.
 //!
 //! This is the only file that uses `flate2` (man pages are compressed).
 
@@ -18,8 +18,8 @@ pub const MOST: usize = 6;
 const PAGE_LIMIT: u64 = 4 << 20;
 /// Sections of the manual that describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
-/// Words after a dot that are no extensions: parts of abbreviations and host names, tags of the manual,
-/// and endings of files that no utility reads.
+/// Words after a dot that do not count as file extensions: parts of abbreviations and host names,
+/// tags of the manual, and endings of files that no utility reads.
 const NO_EXTENSIONS: [&str; 24] = [
     "br", "com", "conf", "cc1", "de", "e", "edu", "eg", "etc", "fr", "g", "gov", "ie", "io", "it",
     "local", "net", "nl", "no", "org", "rc", "th", "uk", "us",
@@ -45,7 +45,8 @@ pub fn extensions(program: &Path) -> Vec<String> {
     found.into_iter().map(|(extension, _)| extension).collect()
 }
 
-/// Reads the compressed man page of a program, with its markup; `None` if there is none.
+/// Reads the compressed man page of a program, with its markup, at most 4 MiB of it; `None` if
+/// there is none.
 fn man_page(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     let page = SECTIONS.iter().find_map(|section| {
@@ -142,8 +143,8 @@ fn extension(word: &str) -> Option<String> {
     (is_name && is_extension && !NO_EXTENSIONS.contains(&lower.as_str())).then_some(lower)
 }
 
-/// Returns the extensions of the file types that a program opens, according to those desktop
-/// entries of its package that start the program.
+/// Returns the extensions of the file types that a program opens, according to the desktop entries
+/// of its package that start it; empty if there are none.
 fn of_desktop_entries(program: &Path) -> Vec<String> {
     let Some(package) = package_of(program) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Installed programs, found on a fixed search path, and the Debian packages that contain them, read
-//! from dpkg's files.
+//! Installed programs, found on a fixed search path, and the Debian packages that contain them,
+//! read from dpkg's files.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Directories in which utilities are searched, in this order; those of
-/// [`Selection::path`](super::super::Selection::path) are searched before.
+/// Directories in which utilities are searched, in this order, after those of
+/// [`Selection::path`](super::super::Selection::path).
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
 /// Directories searched last, for administrators' programs that need no privileges (`zic`).
@@ -31,7 +31,7 @@ pub struct Package {
 /// An installed program and its package.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Installed {
-    /// Path of the program, in one of [`PATH`].
+    /// Path of the program, in one of the directories of [`PATH`].
     pub path: PathBuf,
     /// Package that contains the program.
     pub package: Package,
@@ -55,13 +55,14 @@ pub fn find(utility: &str) -> Option<PathBuf> {
     }
 }
 
-/// Finds the package that contains a program, if necessary after following links; `None` if no package
-/// does, or there is no dpkg.
+/// Finds the package that contains a program, if necessary after following links; `None` if no
+/// package does, or there is no dpkg.
 pub fn package_of(path: &Path) -> Option<Package> {
     DpkgDatabase::get().package_of(path)
 }
 
-/// Returns all executables of installed packages in [`PATH`], in alphabetical order, without links.
+/// Returns all executables of installed packages in the directories of [`PATH`], sorted by path,
+/// without symbolic links; empty without dpkg.
 pub fn installed() -> Vec<Installed> {
     let known = DpkgDatabase::get();
     let offered = |path: &Path| in_one_of(path, &PATH) && is_regular(path);
@@ -78,8 +79,8 @@ pub fn installed() -> Vec<Installed> {
     all
 }
 
-/// Returns the paths of the executables of a package in [`PATH`], in alphabetical order, without
-/// links.
+/// Returns the paths of the executables that a package has in the directories of [`PATH`], sorted,
+/// without symbolic links.
 pub fn programs_of(package: &str) -> Vec<PathBuf> {
     let all = installed().into_iter();
     all.filter(|program| program.package.name == package)
@@ -111,7 +112,7 @@ struct DpkgDatabase {
     owners: HashMap<PathBuf, String>,
     /// Versions of installed packages, by name.
     versions: HashMap<String, String>,
-    /// Paths of the file lists of each package: one list for each architecture.
+    /// Paths of dpkg's file lists of each package, by its name: one list for each architecture.
     lists: HashMap<String, Vec<PathBuf>>,
 }
 
@@ -141,7 +142,7 @@ impl DpkgDatabase {
             if !known.versions.contains_key(&package) {
                 continue;
             }
-            for program in lines(&path).filter(|file| is_command(file)) {
+            for program in lines_if(&path, is_command) {
                 known.owners.insert(merged(&program), package.clone());
             }
             known.lists.entry(package).or_default().push(path);
@@ -150,8 +151,9 @@ impl DpkgDatabase {
         known
     }
 
-    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in that
-    /// place. Each diversion is three lines: the old path, the new path, and the package that diverts.
+    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in
+    /// that place. Each diversion is three lines: the old path, the new path, and the package that
+    /// diverts.
     fn apply_diversions(&mut self, file: &Path) {
         let lines: Vec<PathBuf> = lines(file).collect();
         for diversion in lines.chunks_exact(3) {
@@ -195,12 +197,16 @@ fn in_one_of(file: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|one| folder == Some(Path::new(one)))
 }
 
-fn is_command(file: &Path) -> bool {
-    in_one_of(file, &PATH) || in_one_of(file, &SYSTEM_PATH)
+/// Whether a line of dpkg's is the path of a file in one of the directories of programs. Its bytes
+/// are compared: most of a hundred thousand lines are not.
+fn is_command(line: &[u8]) -> bool {
+    let folder = line.rsplitn(2, |byte| *byte == b'/').nth(1);
+    let mut folders = PATH.iter().chain(&SYSTEM_PATH);
+    folders.any(|one| folder == Some(one.as_bytes()))
 }
 
-/// Resolves links in the directory of a path: if `/bin` is a link to `/usr/bin`, packages may name
-/// either.
+/// Resolves links in the directory of a path, but not the file itself: if `/bin` is a link to
+/// `/usr/bin`, packages may name either.
 fn merged(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => folder
@@ -213,16 +219,21 @@ fn merged(path: &Path) -> PathBuf {
 
 /// Reads a file of paths, one in each line; no paths if the file cannot be read.
 fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    lines_if(file, |line| !line.is_empty())
+}
+
+/// Reads the lines of a file of paths for which `wanted` holds.
+fn lines_if(file: &Path, wanted: fn(&[u8]) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
     let bytes = fs::read(file).unwrap_or_default();
     let lines: Vec<PathBuf> = bytes
         .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
+        .filter(|line| wanted(line))
         .map(|line| PathBuf::from(OsString::from_vec(line.to_vec())))
         .collect();
     lines.into_iter()
 }
 
-/// Reads the versions of installed packages from the text of dpkg's `status`.
+/// Reads the versions of installed packages, by name, from the text of dpkg's file `status`.
 fn versions(status: &str) -> HashMap<String, String> {
     let of_paragraph = |paragraph: &str| {
         let field = |name: &str| {

@@ -1,12 +1,12 @@
-//! Breakpoints on compare instructions of the main executable (x86-64), and on callbacks that are
-//! too short for a jump.
+//! Breakpoints on compare instructions of the main executable (x86-64), and on comparison callbacks
+//! that are too short to be replaced by a jump.
 //!
 //! A breakpoint is the one-byte instruction `int3` at the start of an instruction. It stops a
 //! thread; the tracer reads the operands, sets the flags as the instruction would have, and resumes
 //! the thread after the instruction. There is one stop per hit, and other threads cannot miss the
 //! breakpoint meanwhile. Breakpoints that are hit often are removed.
 //!
-//! Breakpoints by which runs report the blocks that they reach are another matter: `blocks/`.
+//! The breakpoints by which runs report the blocks that they reach are in `blocks/`.
 
 mod operand;
 mod tracer;
@@ -32,7 +32,7 @@ pub(super) enum Site {
     Hook(HookKind),
 }
 
-/// The code of a program's segment, without and with breakpoints.
+/// The code of an executable segment of a program, without and with breakpoints.
 struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,

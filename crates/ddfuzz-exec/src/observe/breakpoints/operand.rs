@@ -86,8 +86,9 @@ pub(super) fn memory(pid: Pid, address: u64, width: usize) -> Option<u64> {
     (read == Ok(width)).then(|| u64::from_le_bytes(bytes))
 }
 
-/// Returns the value of a stopped thread's register; a part of a register is returned in the lowest
-/// bits.
+/// Returns the value of a register of a stopped thread; a part of a register is returned in the
+/// lowest bits, and a segment register stands for its base address. `None` for registers that
+/// addresses and integers do not use.
 fn register(name: Register, registers: &user_regs_struct) -> Option<u64> {
     // In 64-bit mode only FS and GS have a base.
     let whole = match name.full_register() {

@@ -23,10 +23,17 @@ fn most_hits(hits: u32) -> u32 {
     found.map_or(0, |(_, most)| *most)
 }
 
+/// Traces a process with its threads, and records the comparisons at which it stops by a
+/// breakpoint. Child processes that share its memory (`vfork`) are traced like threads; others run
+/// without breakpoints and are not traced.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
+    /// Where to set breakpoints, and what each observes.
     plan: &'a BreakpointPlan,
+    /// The ring in shared memory by which the preloaded library reports comparisons; `None` if the
+    /// library is not used.
     ring: Option<&'a mut ComparisonRing>,
+    /// The comparisons of the run so far.
     history: &'a mut History,
     /// Load address of the program minus the address in its file; `None` before breakpoints are
     /// set.
@@ -35,12 +42,16 @@ pub(crate) struct Tracer<'a> {
     executed: bool,
     /// Number of hits of each breakpoint, by its address before loading.
     hits: HashMap<u64, u32>,
+    /// Number of hits of all breakpoints.
     all_hits: u32,
+    /// Addresses, before loading, of the breakpoints that were removed.
     removed: HashSet<u64>,
+    /// Ids of the threads that are traced.
     followed: HashSet<Pid>,
-    /// In `forked`: new processes with their own memory, whose first stop is still to come. In
-    /// `stopped`: new processes and threads that stopped before the event of their parent.
+    /// New processes with separate memory, whose first stop is still to come.
     forked: HashSet<Pid>,
+    /// New processes and threads that stopped before the event by which their parent announces
+    /// them.
     stopped: HashSet<Pid>,
 }
 
@@ -70,8 +81,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Resumes the traced process, and delivers its signals, until it ends or cannot be waited for
-    /// any more.
+    /// Resumes the traced process, delivers its signals and records its comparisons, until it ends
+    /// or cannot be waited for any more.
     pub(crate) fn follow(mut self) {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
@@ -278,8 +289,9 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Adds the comparisons that the preloaded library has reported so far to the history, to keep
-    /// the order of the program.
+    /// Appends the comparisons that the preloaded library has reported since the last call to the
+    /// history of comparisons. Called before the comparison at a breakpoint is recorded, it keeps
+    /// the history in the order of the program.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);

@@ -76,7 +76,8 @@ fn lead(result: &CleanResult) -> String {
     format!("{reaches}; {kept}.")
 }
 
-/// Lists how and where the cleanup was made, a line for each fact.
+/// Lists facts on the cleanup as lines `name: text`: the corpus, the directories with the kept
+/// files and the old corpus, the numbers of runs, the time, and the longest input.
 fn circumstances(result: &CleanResult) -> impl Iterator<Item = String> {
     let path = |path: &OsText| path.0.to_string_lossy().into_owned();
     let corpus: Vec<String> = result.corpus.iter().map(path).collect();
@@ -194,7 +195,8 @@ fn spread(result: &CleanResult) -> Markup {
     }
 }
 
-/// Draws two distributions, before and after the cleanup, without empty ranges at the left.
+/// Draws the distributions of sizes or times before and after the cleanup as a histogram; ranges
+/// below the first one that is not empty are left out.
 fn histogram(title: &str, before: &Distribution, after: &Distribution) -> Markup {
     let count =
         |spread: &Distribution, range: usize| spread.counts().get(range).copied().unwrap_or(0);

@@ -21,11 +21,11 @@ pub struct CleanResult {
     pub before: Amount,
     /// Number and total size of the kept files, as written.
     pub after: Amount,
-    /// Number of edges that the corpus covers in every run; of an unmodified program, of blocks; null
-    /// if the target reports no coverage.
+    /// Number of edges (for an unmodified program, of blocks) that the corpus covers in every run;
+    /// null if the target reports no coverage.
     pub edges_before: Option<u64>,
-    /// Number of edges that the kept files cover in every run, measured after writing them; null if
-    /// the target reports no coverage.
+    /// Number of edges (for an unmodified program, of blocks) that the kept files cover in every
+    /// run, measured after writing them; null if the target reports no coverage.
     pub edges_after: Option<u64>,
     /// Number of features (an edge with a range of hit counts) that the corpus covers in every run;
     /// null if the target reports no coverage.
@@ -106,7 +106,7 @@ pub struct CleanResult {
 }
 
 impl CleanResult {
-    /// Whether coverage is counted in blocks of an unmodified program, not in edges.
+    /// Returns whether coverage is counted in blocks of an unmodified program, not in edges.
     fn has_blocks(&self) -> bool {
         matches!(self.exec, Some(Way::Inject | Way::Snapshot))
     }
@@ -133,11 +133,14 @@ pub enum StepName {
     Unreadable,
     /// Removes files longer than the maximum size of an input (`max_len`).
     Oversized,
-    /// Moves crashing inputs to the output directory.
+    /// Removes crashing inputs from the files to keep; they are stored in groups in the output
+    /// directory.
     Crashes,
-    /// Moves inputs over the time limit to the output directory.
+    /// Removes inputs over the time limit from the files to keep; they are stored in groups in the
+    /// output directory.
     Hangs,
-    /// Moves inputs over the memory limit to the output directory.
+    /// Removes inputs over the memory limit from the files to keep; they are stored in groups in
+    /// the output directory.
     Ooms,
     /// Removes files whose coverage features (edges with hit counts) other kept files cover.
     Subset,
@@ -272,7 +275,7 @@ pub struct LostFeature {
 /// A file that could not be read, or was left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
-    /// Path of the file.
+    /// Path of the file that was not used.
     pub file: OsText,
     /// Reason why the file could not be read, or was left out.
     pub why: String,
@@ -535,8 +538,8 @@ fn gained(result: &CleanResult) -> Option<String> {
     })
 }
 
-/// Formats the notable kept files, one line each: the slowest, the largest, those with unique
-/// features.
+/// Formats the notable kept files, one line each: the three slowest, the three largest, and the
+/// three with most unique features.
 fn outstanding(result: &CleanResult) -> String {
     type Key = fn(&KeptFile) -> u64;
     type Said = fn(u64) -> String;

@@ -95,8 +95,9 @@ const TARGET_MAIN: &str = include_str!("templates/target_main.c.in");
 
 const ENTRY_MAIN: &str = include_str!("templates/entry.c.in");
 
-/// Generates a C program to be linked with the harness, without libFuzzer's `main`. It exits with 0
-/// if the harness's entry function returns, 1 if it still fails, and 2 if that cannot be decided.
+/// Generates a C program to be linked with the harness, without libFuzzer's `main`. The program
+/// calls the harness's entry function on the input in a child process, and exits with 0 if the
+/// function returns, 1 if the input still fails, and 2 if that cannot be decided.
 pub fn c_entry_test(of: &Reproducer, linked: LinkedHarness<'_>) -> String {
     let function = match linked.function {
         EntryFunction::LibFuzzer => LIBFUZZER,

@@ -43,7 +43,7 @@ esac
 "#;
 
 /// Shell code that exits with 0 if ddfuzz has found a crash of the wanted group, and with 125 for
-/// any other failure; it goes on if the input does not crash.
+/// any other failure; if the input does not crash, the code after it is executed.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;

@@ -17,7 +17,8 @@ const MOST_PHASES: usize = 8;
 /// The course of a minimization as reported, with the single tests that only its drawing shows.
 pub(super) struct Course {
     pub(super) report: CourseReport,
-    /// Tests as points: executed tests, size of the candidate, whether it failed.
+    /// Executed tests as points: number of the test, size of its candidate in bytes, whether it
+    /// failed.
     dots: Vec<(u64, u64, bool)>,
     is_early: bool,
 }

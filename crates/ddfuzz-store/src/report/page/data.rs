@@ -26,8 +26,8 @@ pub struct CampaignReport {
     /// Course of the directory's own campaign: at most 301 points, oldest first; empty for a study
     /// of many utilities.
     pub stats: Vec<StatsPoint>,
-    /// Which code of an unmodified program the directory's own campaign has reached; null where that
-    /// is not recorded.
+    /// Which code of an unmodified program the directory's own campaign has reached; null where
+    /// that is not recorded.
     pub code: Option<CodeCoverage>,
     /// All groups: crashes, flaky crashes, hangs, out of memory; each kind by severity, then by
     /// number of runs.
@@ -125,8 +125,8 @@ pub struct GroupSummary {
     pub runs_seen: u64,
     /// Time when the group's first input was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// Proved minimality and flakiness in a few words, and after a rebuild whether the bug is fixed;
-    /// `-` if nothing is known.
+    /// Proved minimality and flakiness in a few words, and after a rebuild whether the bug is
+    /// fixed; `-` if nothing is known.
     pub status: String,
     /// Utility that crashed, in a study of many utilities; else null.
     pub utility: Option<String>,
@@ -206,14 +206,15 @@ pub struct GroupReport {
 pub struct StackReport {
     /// `stack` (the crash), `alloc`, `origin` (allocation of the memory concerned) or `freed`.
     pub title: String,
-    /// Lines of the stack, innermost first; frames of runtimes are folded.
+    /// Lines of the stack, from the innermost frame of the user's code outwards. Consecutive frames
+    /// of runtimes are folded into one line; those inside of the innermost user frame come last.
     pub lines: Vec<StackLine>,
 }
 
 /// A line of a stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackLine {
-    /// Number of the frame, function and source line.
+    /// Number of the frame, function and source line; or a note on frames that are left out.
     pub text: String,
     /// Whether the frame is the user's code.
     pub own: bool,
@@ -239,7 +240,7 @@ pub struct SourceReport {
 /// The memory access that faulted; unknown parts are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultReport {
-    /// Address, as hexadecimal text.
+    /// Address of the access, as hexadecimal text.
     pub address: Option<String>,
     /// What is mapped at the address: `null`, `stack`, `heap`, `image`, `unmapped`, …
     pub class: Option<String>,
@@ -263,7 +264,7 @@ pub struct ProvedReport {
 pub struct VariantReport {
     /// Minor key; its first 12 hex digits.
     pub minor: String,
-    /// Number of stored inputs.
+    /// Number of stored inputs that reach the bug by this call path.
     pub inputs: u64,
     /// The user function that called the crashing one; null if unknown.
     pub caller: Option<String>,
@@ -313,7 +314,7 @@ pub struct PhaseReport {
     pub name: String,
     /// Number of executed tests before the phase.
     pub from: u64,
-    /// Number of executed tests at its end.
+    /// Number of executed tests at the end of the phase.
     pub to: u64,
     /// Bytes that the phase removed.
     pub removed: u64,
@@ -342,6 +343,6 @@ pub struct TestReport {
 pub struct ExplanationReport {
     /// The explanation as text. An `explanation.txt` over 64 KiB is left out.
     pub text: String,
-    /// Absolute path of its page; null if there is none.
+    /// Absolute path of the explanation's HTML page; null if there is none.
     pub page: Option<String>,
 }

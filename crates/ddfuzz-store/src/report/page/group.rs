@@ -74,7 +74,7 @@ pub(super) fn kind_noun(kind: &str) -> &'static str {
     }
 }
 
-/// Shows the first lines of a text as they are.
+/// Formats the first 60 lines of a text as HTML, and how many more there are.
 fn lines(all: &str) -> Markup {
     first_lines(all, MOST_LINES)
 }

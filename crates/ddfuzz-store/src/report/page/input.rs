@@ -1,11 +1,13 @@
-//! An input as hex and as text, with marked ranges; long stretches without a mark are left out.
+//! Draws an input in HTML, as hex and as text, with marked ranges of bytes; long stretches without
+//! a mark are left out.
 
 use maud::{Markup, PreEscaped, html};
 
 use crate::report::html::text;
 use crate::report::size;
 
-/// Bytes in a line of the hex view: of short inputs, and of longer ones.
+/// Number of bytes in a line of the hex view: for inputs of at most [`SHORT`] bytes, and for longer
+/// ones.
 const LINE: (usize, usize) = (8, 16);
 /// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
@@ -20,7 +22,8 @@ const AROUND: usize = 48;
 #[derive(Clone, Copy)]
 pub(super) struct Marked<'a> {
     pub(super) bytes: &'a [u8],
-    /// Ascending ranges that do not overlap, in bytes; `None` if no byte is told from another.
+    /// Ascending ranges that do not overlap, in bytes; `None` if it is not known which bytes to
+    /// mark.
     pub(super) ranges: Option<&'a [[u64; 2]]>,
     /// CSS class of marked bytes.
     pub(super) class: &'static str,
@@ -38,7 +41,8 @@ impl Marked<'_> {
         !head.is_empty() && strange * 10 <= lossy.chars().count()
     }
 
-    /// Splits a range of the input where marks begin and end: each part, and whether it is marked.
+    /// Splits the bytes `from..to` of the input where marked ranges begin and end; returns the
+    /// parts in order, each with whether it is marked.
     fn parts(&self, from: usize, to: usize) -> Vec<(&[u8], bool)> {
         let mut parts = Vec::new();
         let mut at = from;
@@ -71,8 +75,8 @@ impl Marked<'_> {
             .is_some_and(|[start, _]| (*start as usize) < to)
     }
 
-    /// Shows the input as hex with characters beside it; of one with more than 96 lines, those with
-    /// marks and their neighbours, or without marks the first ones.
+    /// Draws the input as hex with characters beside it, 96 lines at most. Of an input with more
+    /// lines it shows those with marks and their neighbours or, without marks, the first lines.
     pub(super) fn hex(&self) -> Markup {
         let wide = if self.bytes.len() <= SHORT {
             LINE.0
@@ -147,8 +151,8 @@ impl Marked<'_> {
         }
     }
 
-    /// Shows the input as text of about 4 KiB at most; of long stretches without a mark, only the
-    /// ends.
+    /// Draws the input as text of about 4 KiB at most. Of a long stretch between marks it shows
+    /// both ends only, 48 bytes each.
     pub(super) fn text(&self) -> Markup {
         let mut out = String::new();
         let mut left = MOST_TEXT;
@@ -189,7 +193,7 @@ fn gap(bytes: usize) -> String {
     format!("<s>  ⋯ {} more</s>\n", size::bytes(bytes as u64))
 }
 
-/// Escapes bytes as text of several lines; a line feed stays one, with a sign before it.
+/// Escapes bytes as HTML text of several lines; `↵` stands before each line feed, `→` for a tab.
 fn lines(bytes: &[u8]) -> String {
     let whole = String::from_utf8_lossy(bytes);
     let lines: Vec<String> = (whole.split('\n'))

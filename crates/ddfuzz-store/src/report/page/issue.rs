@@ -64,8 +64,9 @@ pub fn issue(group: &GroupReport, reproducer: &[u8]) -> String {
     text.trim_end().to_owned() + "\n"
 }
 
-/// Formats the reproducer as a line of hex, and as a command that writes it to a file; of one
-/// larger than 4 KiB only says that it is too long.
+/// Formats the first 32 bytes of the reproducer as a line of hex, and a shell command that writes
+/// the reproducer to the file `crash-MAJOR`; of a reproducer larger than 4 KiB only says that it is
+/// too long.
 fn input(reproducer: &[u8], major: &str) -> String {
     if reproducer.len() > INLINE {
         return "It is too long for this text; attach the file.\n\n".to_owned();

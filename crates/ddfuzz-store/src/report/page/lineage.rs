@@ -150,18 +150,19 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
     (start <= end).then_some((start, end, with))
 }
 
-/// The pieces before an edit, read from their beginning to their end.
+/// Reads the pieces of an input before an edit, from beginning to end.
 struct Source<'a> {
+    /// The pieces that are not yet read to their end.
     pieces: &'a [Piece],
-    /// Position reached in the input that the pieces make, in bytes.
+    /// Position in the input up to which it is read, in bytes.
     at: usize,
-    /// Position of the first of `pieces` in that input, in bytes.
+    /// Position in the input at which the first of `pieces` begins, in bytes.
     base: usize,
 }
 
 impl Source<'_> {
-    /// Goes on to position `to`, and appends what lies before it to `kept`, if given; `None` if
-    /// `to` is behind the end or before the present position.
+    /// Reads up to position `to` of the input, and appends what it has read to `kept`, if given;
+    /// `None` if `to` is after the end or before the present position.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;
@@ -185,7 +186,7 @@ impl Source<'_> {
     }
 }
 
-/// Appends a piece, joined with the last one where it continues it.
+/// Appends a piece to `pieces`, joined with the last one if it continues that.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), piece) {
         (Some(Piece::Kept(last)), Piece::Kept(next)) if last.end == next.start => {

@@ -95,8 +95,8 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// Says in a sentence what failed: by the first line of the message, else by the signal and the
-/// access to memory.
+/// Returns a sentence of at most 200 characters on what failed: the first line of the crash's
+/// message, else the signal and the access to memory.
 fn sentence(crash: &Crash, trace: &Trace) -> String {
     if let Some(headline) = trace.headline() {
         let is_bare = crash.class.0 == "rustpanic" && !headline.contains("panic");
@@ -133,7 +133,8 @@ fn fault(crash: &Crash) -> FaultReport {
     }
 }
 
-/// A group as a report shows it, with the bytes that only the page needs.
+/// A group as a report shows it, and what only the page needs: the bytes of the input as found and
+/// of the reproducer, and the drawing of the minimization.
 pub(super) struct LoadedGroup {
     pub(super) report: GroupReport,
     pub(super) original: Vec<u8>,
@@ -141,7 +142,8 @@ pub(super) struct LoadedGroup {
     pub(super) course: Option<Course>,
 }
 
-/// Reads all of a group; `None` if its representative is no longer there.
+/// Reads all data of a group that a report shows; `None` if the input that represents the group is
+/// no longer there.
 pub(super) fn load(
     reader: &Reader,
     candidate: &Candidate,
@@ -202,8 +204,9 @@ pub(super) fn load(
     }))
 }
 
-/// Returns the pieces of the reproducer; `None` before the minimization has ended, without a log,
-/// or if the log does not lead to the reproducer.
+/// Returns the pieces (parts of the input as found, and new bytes) that the reproducer consists of;
+/// `None` before the minimization has ended, without a log, or if the log does not lead to the
+/// reproducer.
 fn pieces(
     entry: &Entry,
     log: Option<&Log>,

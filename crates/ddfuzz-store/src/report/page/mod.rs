@@ -38,7 +38,8 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Sections of groups are added to a page until they are larger than this together, in bytes.
+/// Total size, in bytes, of the sections of groups in a page, after which no further group is shown
+/// in full.
 const SECTIONS: usize = 4 << 20;
 
 /// Name of a campaign's page in the output directory.
@@ -49,7 +50,8 @@ pub fn schema() -> Value {
     schema_for!(CampaignReport).to_value()
 }
 
-/// Knows nothing of targets: reports then have no command of cargo and no test.
+/// Knows nothing of targets (a [`TargetKnowledge`]): reports then have no command of cargo and no
+/// exported test.
 pub struct NoKnowledge;
 
 impl TargetKnowledge for NoKnowledge {
@@ -62,8 +64,8 @@ impl TargetKnowledge for NoKnowledge {
     }
 }
 
-/// Makes the page of an output directory. `folder` is the absolute path of the page's directory,
-/// because links are relative to it.
+/// Makes the page of an output directory, as HTML. `folder` is the absolute path of the directory
+/// that the page will be in, because links are relative to it.
 ///
 /// # Errors
 /// If the output directory cannot be read.
@@ -103,7 +105,8 @@ pub fn campaign_page(
     Ok(page(&overview::subject(&report), &body))
 }
 
-/// Reads the utilities of the studies in an output directory; empty if there is no study.
+/// Reads the utilities of all studies in an output directory, one row each; empty if there is no
+/// study.
 fn studied(reader: &Reader) -> Result<Vec<Row>, StoreError> {
     let studies = reader.studies()?;
     match studies.is_empty() {
@@ -154,7 +157,8 @@ fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
 
-/// Collects what a report says of a whole campaign, without its groups.
+/// Collects what a report says of an output directory and its campaigns; the list of groups stays
+/// empty.
 fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.
@@ -173,7 +177,8 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups, in the order of the report.
+/// Reads the summaries of all groups, in the order of the report; groups without a stored input are
+/// left out.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let campaigns = reader.campaigns()?;

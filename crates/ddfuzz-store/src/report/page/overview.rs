@@ -9,7 +9,8 @@ use super::group::severity;
 use super::load::LoadedGroup;
 use super::stats::StatsPoint;
 use super::{CampaignReport, stats};
-use crate::code::{CodeCoverage, name_of};
+use crate::CodeCoverage;
+use crate::report::code::name_of;
 use crate::report::html::text;
 use crate::report::size;
 use crate::report::text::{cut, hex_line};
@@ -24,7 +25,8 @@ const MOST_FUNCTIONS: usize = 500;
 /// Maximum number of campaigns that the page lists.
 const MOST_CAMPAIGNS: usize = 50;
 
-/// Names what the page is about: the target, or the output directory.
+/// Returns the title of the page, at most 80 characters: name and arguments of the target or,
+/// without a target, the path of the output directory.
 pub(super) fn subject(report: &CampaignReport) -> String {
     let target = report
         .campaigns
@@ -93,7 +95,8 @@ pub(super) fn head(
     }
 }
 
-/// Shows what failed, how bad that is, where, by which input, and the command that shows it.
+/// Lists of the most severe group what failed, how severe that is, where, by which input, and the
+/// command that shows the crash.
 fn first_of_all(worst: &LoadedGroup) -> Markup {
     let report = &worst.report;
     let summary = &report.summary;
@@ -123,7 +126,8 @@ fn first_of_all(worst: &LoadedGroup) -> Markup {
     }
 }
 
-/// Makes the section of the campaign: its facts and its curves.
+/// Makes the section of the campaign: its target and command line, its counts, the code that it has
+/// reached, and the curves of its statistics over time.
 pub(super) fn campaign(report: &CampaignReport, groups: &[GroupSummary]) -> Markup {
     html! {
         section id="overview" {
@@ -180,7 +184,8 @@ fn counts(last: &StatsPoint, groups: &[GroupSummary], has_blocks: bool) -> Marku
     }
 }
 
-/// Shows how much of the program's code was reached, and all functions that were not.
+/// Shows how much of the program's code the campaign has reached, and lists at most 500 functions
+/// that no run has reached.
 fn reached(code: &CodeCoverage) -> Markup {
     let never = &code.never_reached;
     html! {
@@ -223,8 +228,8 @@ fn origin(campaign: &CampaignFacts) -> Markup {
     }
 }
 
-/// Makes the table of groups. `shown` groups have a section in the page, to which their rows lead;
-/// the others are anchors themselves.
+/// Makes the table of groups. The rows of the first `shown` groups link to their sections in the
+/// page; the others have no section, and their rows are the anchors that links lead to.
 pub(super) fn table(groups: &[GroupSummary], shown: usize) -> Markup {
     let with_utility = groups.iter().any(|group| group.utility.is_some());
     // Browsers skip rows of a big table that are out of sight.

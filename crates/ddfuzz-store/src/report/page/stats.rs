@@ -40,8 +40,9 @@ pub struct StatsPoint {
     pub minimizer_share: f64,
 }
 
-/// Parses the lines of `stats.jsonl` of the last campaign (the counts of runs begin again with
-/// each), joins the times of its calls, and keeps at most 301 points, the last one always. Lines
+/// Parses those lines of `stats.jsonl` that the last campaign in the directory has written: where
+/// the number of runs falls, a new campaign begins. The times of the campaign's calls, which count
+/// from 0 in each call, are added up. Keeps at most 301 points, evenly, the last one always. Lines
 /// that cannot be parsed are skipped.
 pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     let mut points: Vec<StatsPoint> = Vec::new();
@@ -130,8 +131,8 @@ fn series(points: &[StatsPoint], of: impl Fn(&StatsPoint) -> Option<u64>) -> Vec
     all.collect()
 }
 
-/// Computes the rate of runs between each two neighbouring points, in runs per second; each rate
-/// holds from the one point to the other.
+/// Computes the runs per second between each two neighbouring points, as two points of a curve
+/// each: (time in ms, rate) at the beginning and at the end.
 fn rates(points: &[StatsPoint]) -> Vec<(u64, u64)> {
     let pairs = points.windows(2).filter_map(|pair| {
         let (from, to) = (pair[0].time_ms, pair[1].time_ms);

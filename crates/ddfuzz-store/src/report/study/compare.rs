@@ -46,7 +46,7 @@ pub struct DirectoryResult {
 /// One utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedUtility {
-    /// Name of the utility in the lists.
+    /// Name of the utility in the lists of utilities.
     pub utility: String,
     /// Result of the utility in each study, in the order of the studies; null if the study does not
     /// have it.
@@ -78,7 +78,8 @@ pub struct ComparedGroup {
     pub class: Option<String>,
     /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
-    /// Major keys of the group in each study (12 hex digits); they may differ between builds.
+    /// Major keys of the group (12 hex digits), a list for each study, empty where the study does
+    /// not have the group. Keys may differ between builds.
     pub majors: Vec<Vec<String>>,
     /// How the group was matched between studies, by key or function names; null if only one study
     /// has it.

@@ -78,8 +78,8 @@ pub struct UtilityResult {
 
 impl StudyResult {
     /// Returns the result with the fields filled in that come from the output directory: utilities
-    /// ([`super::rows()`]), groups ([`super::study_groups`]) and their numbers. The other fields,
-    /// of which only `ways` is sorted, say what the call did.
+    /// ([`super::rows()`]), groups ([`super::study_groups`]) and their numbers. Sorts `ways`,
+    /// removes its repetitions, and sets `exec` if one way is left; the other fields stay.
     pub fn with_results(mut self, rows: &[Row], groups: &[StudyGroup]) -> StudyResult {
         self.ways.sort_by_key(|way| way.name());
         self.ways.dedup();
