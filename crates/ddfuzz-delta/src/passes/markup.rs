@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::passes::blocks::blocks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
@@ -18,7 +19,7 @@ const DEEPEST: usize = 1 << 10;
 /// indentation is taken for its structure.
 const CLOSERS: usize = 5;
 
-/// Reduces a text by the tree of its tags, or by the indentation of its lines.
+/// Reduces a text by the tree of its tags, of its keywords, or by the indentation of its lines.
 pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
@@ -31,6 +32,8 @@ pub(super) async fn markup(work: &mut CurrentBest) {
             .stop_after(FRUITLESS)
             .reduce()
             .await;
+    } else if blocks(&work.text()).is_some() {
+        reduce_tree(work, &blocks).await;
     } else if let Some(mut tree) = indentation(&work.text()) {
         ListSearch::new(work, &mut tree)
             .stop_after(FRUITLESS)
@@ -59,12 +62,7 @@ enum Tag {
 /// Parses a text into the tree of its tags; `None` without any pair of an opening and a closing
 /// tag. A tag without its counterpart is a leaf.
 fn tags(text: &[u8]) -> Option<Tree> {
-    let mut parser = TagParser {
-        text,
-        nodes: Vec::new(),
-        open: Vec::new(),
-        from: 0,
-    };
+    let mut parser = PairParser::new(text);
     let mut at = 0;
     let mut scanner = Scanner::default();
     while let Some(start) = next(text, at, b"<") {
@@ -75,19 +73,15 @@ fn tags(text: &[u8]) -> Option<Tree> {
         parser.leaf(start);
         match tag {
             Tag::Open(name) => parser.begin(start, end, name),
-            Tag::Close(name) => parser.end(start, end, name),
+            Tag::Close(name) => {
+                let same = |open: &[u8]| open.eq_ignore_ascii_case(&text[name.clone()]);
+                parser.end(start, end, &same);
+            }
             Tag::Whole => parser.push(start, end),
         }
         at = end;
     }
-    parser.leaf(text.len());
-    (parser.nodes.iter().any(|node| node.pair)).then_some(())?;
-    while let Some((index, _)) = parser.open.last().cloned() {
-        parser.unclosed(index);
-    }
-    Some(Tree {
-        nodes: parser.nodes,
-    })
+    parser.finish()
 }
 
 /// Returns the position of the next `wanted` in a text from `at` on; `None` if there is none.
@@ -175,16 +169,38 @@ fn tag_end(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-struct TagParser<'a> {
-    text: &'a [u8],
-    nodes: Vec<Node>,
-    /// Indices of the opening tags without a closing tag so far, with their names.
-    open: Vec<(usize, Range<usize>)>,
+/// Builds the tree of a text whose pairs have names: of tags, or of keywords.
+pub(super) struct PairParser<'a> {
+    pub text: &'a [u8],
+    pub nodes: Vec<Node>,
+    /// Indices of the openings without a closing so far, with their names.
+    pub open: Vec<(usize, Range<usize>)>,
     /// Start of the text that belongs to no node of the tree yet.
-    from: usize,
+    pub from: usize,
 }
 
-impl TagParser<'_> {
+impl<'a> PairParser<'a> {
+    /// Makes a parser at the beginning of a text.
+    pub fn new(text: &'a [u8]) -> PairParser<'a> {
+        PairParser {
+            text,
+            nodes: Vec::new(),
+            open: Vec::new(),
+            from: 0,
+        }
+    }
+
+    /// Ends the text: what is left is a leaf, and openings without a closing are leaves. `None`
+    /// without any pair.
+    pub fn finish(mut self) -> Option<Tree> {
+        self.leaf(self.text.len());
+        (self.nodes.iter().any(|node| node.pair)).then_some(())?;
+        while !self.open.is_empty() {
+            self.unclosed();
+        }
+        Some(Tree { nodes: self.nodes })
+    }
+
     fn push(&mut self, start: usize, end: usize) {
         let parent = self.open.last().map(|(index, _)| *index);
         let last = self.nodes.len() + 1;
@@ -193,7 +209,7 @@ impl TagParser<'_> {
     }
 
     /// Makes a leaf of the text up to `end`; blanks belong to the node before them.
-    fn leaf(&mut self, end: usize) {
+    pub fn leaf(&mut self, end: usize) {
         let between = &self.text[self.from..end];
         let parent = self.open.last().map(|(index, _)| *index);
         if !between.trim_ascii().is_empty() {
@@ -207,23 +223,23 @@ impl TagParser<'_> {
         self.from = end;
     }
 
-    fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
+    /// Begins a pair whose opening is the text from `start` to `end`.
+    pub fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
         self.push(start, end);
         if self.open.len() < DEEPEST {
             self.open.push((self.nodes.len() - 1, name));
         }
     }
 
-    fn end(&mut self, start: usize, end: usize, name: Range<usize>) {
-        let same = |(_, open): &(usize, Range<usize>)| {
-            self.text[open.clone()].eq_ignore_ascii_case(&self.text[name.clone()])
-        };
-        let Some(depth) = self.open.iter().rposition(same) else {
+    /// Ends the innermost pair whose name `closes` accepts, by the closing from `start` to `end`; a
+    /// closing of no pair is a leaf.
+    pub fn end(&mut self, start: usize, end: usize, closes: &dyn Fn(&[u8]) -> bool) {
+        let closes = |(_, open): &(usize, Range<usize>)| closes(&self.text[open.clone()]);
+        let Some(depth) = self.open.iter().rposition(closes) else {
             return self.push(start, end);
         };
         while self.open.len() > depth + 1 {
-            let (index, _) = self.open[self.open.len() - 1];
-            self.unclosed(index);
+            self.unclosed();
         }
         let last = self.nodes.len();
         if let Some((index, _)) = self.open.pop() {
@@ -234,10 +250,12 @@ impl TagParser<'_> {
         self.from = end;
     }
 
-    /// Makes a leaf of the innermost opening tag, which has no closing tag: the nodes after it are
-    /// its siblings.
-    fn unclosed(&mut self, index: usize) {
-        self.open.pop();
+    /// Makes a leaf of the innermost opening, which has no closing: the nodes after it are its
+    /// siblings.
+    fn unclosed(&mut self) {
+        let Some((index, _)) = self.open.pop() else {
+            return;
+        };
         let parent = self.open.last().map(|(index, _)| *index);
         for node in &mut self.nodes[index + 1..] {
             if node.parent == Some(index) {

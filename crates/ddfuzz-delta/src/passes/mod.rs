@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `unread` | the bytes that the run of the input did not read |
 //! | `parts`, `repack`, `payload` | parts and payloads of a file of a known format, with everything corrected that depends on them |
-//! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, or of indented lines |
+//! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
 //! | `nodes`, `raise`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; blanks; identifiers |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
@@ -24,6 +24,7 @@
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
 mod binary;
+mod blocks;
 mod container;
 mod coroutine;
 mod current_best;
