@@ -103,7 +103,7 @@ impl Seeds {
         place.ok()
     }
 
-    /// Returns a hash of all seeds in hex: [`hash_all`] of their contents in the order of their
+    /// Returns a hash of all seeds in hex: `hash_all` of their contents in the order of their
     /// hashes. It depends on the set of contents only, not on files and their order.
     pub fn digest(&self) -> String {
         let contents = self.all().iter().map(|seed| &seed.bytes[..]);

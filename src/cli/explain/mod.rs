@@ -79,7 +79,7 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     budget_time: Duration,
     /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
-    /// each is written into DIR/<key> [default: that of the reproducer or of FAILING]
+    /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Overwrite files of these names that ddfuzz has not written

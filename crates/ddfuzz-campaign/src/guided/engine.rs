@@ -242,11 +242,13 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Records an error, which ends the campaign; does nothing if the call was stopped or another
-    /// error was recorded before.
+    /// Records an error, which ends the campaign: `error`, or that the output directory is gone,
+    /// which then has caused it. Does nothing if the call was stopped or another error was recorded
+    /// before.
     pub(super) fn fail(&mut self, error: CampaignError) {
+        let gone = self.has_directory().err().map(CampaignError::from);
         if !self.session.stopped() {
-            self.failed.get_or_insert(error);
+            self.failed.get_or_insert(gone.unwrap_or(error));
         }
     }
 
@@ -286,7 +288,7 @@ impl<'a> GuidedEngine<'a> {
 
     /// Checks that the output directory still exists; an error if not, since the next stored crash
     /// would begin a new directory without the earlier crashes.
-    pub(super) fn has_directory(&self) -> Result<(), StoreError> {
+    fn has_directory(&self) -> Result<(), StoreError> {
         let path = lock(self.session.store).reader().root().to_owned();
         match path.join(RECORD_FILE).is_file() {
             true => Ok(()),

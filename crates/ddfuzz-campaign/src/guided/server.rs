@@ -393,8 +393,7 @@ impl GuidedEngine<'_> {
                 return None;
             }
             Request::Failed(why) => {
-                let gone = self.has_directory().err().map(CampaignError::from);
-                self.fail(gone.unwrap_or(CampaignError::Worker(why)));
+                self.fail(CampaignError::Worker(why));
                 return None;
             }
             _ => {}
