@@ -157,7 +157,8 @@ pub fn closer(
     Ok((!search.pass().is_empty()).then(|| with(search.pass())))
 }
 
-/// What must be replaced in one text to get another: ranges of both.
+/// What must be replaced in one text to get another: ranges of both. Bytes that only one of them
+/// has are replaced one by one.
 fn changes(from: &[u8], to: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -166,8 +167,12 @@ fn changes(from: &[u8], to: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut found = Vec::new();
     let mut last = (0, 0);
     for (left, right) in common(from, to).into_iter().chain([(from.len(), to.len())]) {
-        if last != (left, right) {
-            found.push((last.0..left, last.1..right));
+        let (old, new) = (last.0..left, last.1..right);
+        match (old.is_empty(), new.is_empty()) {
+            (true, true) => {}
+            (false, false) => found.push((old, new)),
+            (true, false) => found.extend(new.map(|at| (left..left, at..at + 1))),
+            (false, true) => found.extend(old.map(|at| (at..at + 1, right..right))),
         }
         last = (left + 1, right + 1);
     }
@@ -277,7 +282,8 @@ mod tests {
             (&b"a 100 b 150"[..], &b"a 900 b 950"[..], 2),
             (b"one two three", b"one twice three", 1),
             (b"x", b"", 1),
-            (b"start, middle, end", b"starting, the middle", 4),
+            (b"start, middle, end", b"starting, the middle", 12),
+            (b"one\n", b"one\ntwo\n", 4),
         ] {
             let changes = changes(from, to);
             assert_eq!(changes.len(), count, "{changes:?}");

@@ -42,6 +42,24 @@ fn a_value_that_only_the_passing_run_writes() {
     }
 }
 
+#[test]
+fn a_passing_input_without_the_last_lines_is_brought_closer() {
+    let it = explained(
+        &program("records.c", PLAIN),
+        b"alpha:3\nbeta:5\ngamma:-2\ndelta:1\n",
+        Some(b"alpha:3\nbeta:5\n"),
+    );
+    let text = story::text(&it);
+    assert!(confirmed(&it).contains(&("r->values", "sum")), "{text}");
+    let differ: usize = it
+        .input
+        .difference
+        .iter()
+        .map(|one| one.removed.0.len())
+        .sum();
+    assert_eq!(differ, 1, "{text}");
+}
+
 /// The most that a chain of a program of 40 to 80 lines may take.
 fn is_cheap(it: &Explanation) {
     let points = it.points.used + it.points.skipped;
