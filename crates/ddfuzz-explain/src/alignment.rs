@@ -38,7 +38,7 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
 /// matched one by one as long as both sequences have the same ones; after that, as many as are found
 /// by counting their occurrences from the front and from the back, and the same again in each gap
 /// that is left. Of equally many, those that come first in the first sequence are matched.
-pub fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
+fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];
     while let Some((mut left, mut right)) = gaps.pop() {

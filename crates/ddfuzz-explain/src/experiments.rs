@@ -562,20 +562,20 @@ fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
 
 /// All differences that are about one variable.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
-    let found = deltas
-        .iter()
-        .enumerate()
-        .filter(|(_, delta)| delta.identity == *variable);
-    Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
+    those(deltas, |delta| delta.identity == *variable)
 }
 
 /// All differences of what is stored where a variable is: several variables may share a register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
-    let shares = |delta: &Delta| match variable.place {
-        Place::Register(_) => delta.identity.place == variable.place,
-        Place::Memory(_) => delta.identity == *variable,
-    };
-    let found = (deltas.iter().enumerate()).filter(|(_, delta)| shares(delta));
+    match variable.place {
+        Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),
+        Place::Memory(_) => about(deltas, variable),
+    }
+}
+
+/// The differences for which `is_chosen` holds.
+fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
+    let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
 }
 

@@ -1,11 +1,9 @@
 //! Passing inputs close to a failing one.
 
-use std::ops::Range;
-
-use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
+use ddfuzz_delta::{Change, Config, Dd, Mode, Outcome, Search, apply, changes};
 use ddfuzz_exec::Ended;
 
-use crate::alignment::{common, matched};
+use crate::alignment::matched;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace};
 
 /// Largest number of inputs that are run in the search for passing ones.
@@ -62,6 +60,42 @@ pub fn candidates(
     Ok(found)
 }
 
+/// Runs the program on an input, and checks whether it passes and ends as `expected`.
+fn passes(
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Ending,
+    input: Vec<u8>,
+    expected: Ended,
+) -> Result<bool, EngineError> {
+    engine.set_input(Side::Passing, input);
+    let ending = engine.run_to_end(Side::Passing)?;
+    Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
+}
+
+/// Returns the largest of the configurations of `units` deltas that pass, of those that at most
+/// `most` runs find (`ddmax`); none of the deltas pass.
+fn maximized(
+    units: usize,
+    most: usize,
+    mut passes: impl FnMut(&Config) -> Result<bool, EngineError>,
+) -> Result<Config, EngineError> {
+    let mut search = Dd::new(units, Mode::Maximize);
+    for _ in 0..most {
+        let Some(candidate) = search.next() else {
+            break;
+        };
+        let Some(config) = candidate.edit.apply(search.fail()) else {
+            break;
+        };
+        search.tell(match passes(&config)? {
+            true => Outcome::Pass,
+            false => Outcome::Unresolved,
+        });
+    }
+    Ok(search.pass().clone())
+}
+
 /// Returns the largest part of an input that passes and that few runs find (`ddmax`), if even
 /// nothing passes.
 fn largest_part(
@@ -70,32 +104,19 @@ fn largest_part(
     failing_ending: &Ending,
     failing: &[u8],
 ) -> Result<Option<Vec<u8>>, EngineError> {
-    let mut passes = |input: Vec<u8>| -> Result<Outcome, EngineError> {
-        engine.set_input(Side::Passing, input);
-        let ending = engine.run_to_end(Side::Passing)?;
-        let passes = judge_candidate(criterion, &ending, failing_ending);
-        Ok(match passes && ending.ended == Ended::Exit(0) {
-            true => Outcome::Pass,
-            false => Outcome::Unresolved,
-        })
-    };
-    if passes(Vec::new())? != Outcome::Pass {
+    let mut ends_well = |input| passes(engine, criterion, failing_ending, input, Ended::Exit(0));
+    if !ends_well(Vec::new())? {
         return Ok(None);
     }
-    let mut search = Dd::new(failing.len(), Mode::Maximize);
-    let mut part = Vec::new();
-    for _ in 0..MOST_OF_PARTS {
-        let Some(candidate) = search.next() else {
-            break;
-        };
-        let Some(config) = candidate.edit.apply(search.fail()) else {
-            break;
-        };
+    let part_of = |config: &Config| {
+        let mut part = Vec::new();
         config.write_into(failing, &mut part);
-        search.tell(passes(part.clone())?);
-    }
-    search.pass().write_into(failing, &mut part);
-    Ok(Some(part).filter(|part| !part.is_empty()))
+        part
+    };
+    let found = maximized(failing.len(), MOST_OF_PARTS, |config| {
+        ends_well(part_of(config))
+    })?;
+    Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
 /// Replaces a passing run by one with a closer input, if one is found that goes through about as many
@@ -133,67 +154,40 @@ pub fn closer(
     failing: (&[u8], &Ending),
     passing: (&[u8], &Ending),
 ) -> Result<Option<Vec<u8>>, EngineError> {
-    let changes = changes(passing.0, failing.0);
-    let with = |taken: &Config| changed(passing.0, failing.0, &changes, taken);
-    if changes.len() < 2 {
+    let deltas = deltas(passing.0, failing.0);
+    if deltas.len() < 2 {
         return Ok(None);
     }
-    let mut search = Dd::new(changes.len(), Mode::Maximize);
-    for _ in 0..MOST_OF_CLOSER {
-        let Some(candidate) = search.next() else {
-            break;
-        };
-        let Some(config) = candidate.edit.apply(search.fail()) else {
-            break;
-        };
-        engine.set_input(Side::Passing, with(&config));
-        let ending = engine.run_to_end(Side::Passing)?;
-        let passes = judge_candidate(criterion, &ending, failing.1);
-        search.tell(match passes && ending.ended == passing.1.ended {
-            true => Outcome::Pass,
-            false => Outcome::Unresolved,
-        });
-    }
-    Ok((!search.pass().is_empty()).then(|| with(search.pass())))
+    let with = |taken: &Config| changed(passing.0, failing.0, &deltas, taken);
+    let found = maximized(deltas.len(), MOST_OF_CLOSER, |taken| {
+        passes(engine, criterion, failing.1, with(taken), passing.1.ended)
+    })?;
+    Ok((!found.is_empty()).then(|| with(&found)))
 }
 
-/// What must be replaced in one text to get another: ranges of both. Bytes that only one of them
-/// has are replaced one by one.
-fn changes(from: &[u8], to: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
+/// The changes that lead from one text to another. Texts of one length are compared byte by byte.
+/// Bytes that only one of them has change one by one.
+fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
-        return differs.map(|at| (at..at + 1, at..at + 1)).collect();
+        let replaced = differs.map(|at| Change {
+            at: at..at + 1,
+            with: at..at + 1,
+        });
+        return replaced.collect();
     }
-    let mut found = Vec::new();
-    let mut last = (0, 0);
-    for (left, right) in common(from, to).into_iter().chain([(from.len(), to.len())]) {
-        let (old, new) = (last.0..left, last.1..right);
-        match (old.is_empty(), new.is_empty()) {
-            (true, true) => {}
-            (false, false) => found.push((old, new)),
-            (true, false) => found.extend(new.map(|at| (left..left, at..at + 1))),
-            (false, true) => found.extend(old.map(|at| (at..at + 1, right..right))),
-        }
-        last = (left + 1, right + 1);
-    }
-    found
+    let split = |change: Change| match change.at.is_empty() || change.with.is_empty() {
+        true => change.bytes().collect(),
+        false => vec![change],
+    };
+    changes(from, to).into_iter().flat_map(split).collect()
 }
 
 /// A text with some of the changes that lead to another one.
-fn changed(
-    from: &[u8],
-    to: &[u8],
-    changes: &[(Range<usize>, Range<usize>)],
-    taken: &Config,
-) -> Vec<u8> {
-    let (mut text, mut at) = (Vec::new(), 0);
-    for unit in taken.ranges().flatten() {
-        let (old, new) = &changes[unit];
-        text.extend_from_slice(&from[at..old.start]);
-        text.extend_from_slice(&to[new.clone()]);
-        at = old.end;
-    }
-    text.extend_from_slice(&from[at..]);
+fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
+    let mut text = Vec::new();
+    let taken = taken.ranges().flat_map(|range| &deltas[range]);
+    apply(from, to, taken, &mut text);
     text
 }
 
@@ -285,15 +279,15 @@ mod tests {
             (b"start, middle, end", b"starting, the middle", 12),
             (b"one\n", b"one\ntwo\n", 4),
         ] {
-            let changes = changes(from, to);
-            assert_eq!(changes.len(), count, "{changes:?}");
-            let all = changed(from, to, &changes, &Config::all(count));
+            let deltas = deltas(from, to);
+            assert_eq!(deltas.len(), count, "{deltas:?}");
+            let all = changed(from, to, &deltas, &Config::all(count));
             assert_eq!(all, to);
-            assert_eq!(changed(from, to, &changes, &Config::empty()), from);
+            assert_eq!(changed(from, to, &deltas, &Config::empty()), from);
         }
         let (from, to) = (b"a 100 b 150", b"a 900 b 950");
         let second = Config::all(2).minus(&Config::all(1));
-        let only = changed(from, to, &changes(from, to), &second);
+        let only = changed(from, to, &deltas(from, to), &second);
         assert_eq!(only, b"a 100 b 950");
     }
 }
