@@ -552,9 +552,8 @@ impl Relabeled {
 /// size then stays. Returns the changed tree; `None` if it has no such bytes.
 fn edit_bytes(root: &Group, source: &mut dyn MutationSource) -> Option<Group> {
     let mut count = 0;
-    rewrite(root, &mut |node| {
-        count += usize::from(is_bytes(node));
-        None
+    see_groups(root, &mut |group| {
+        count += group.nodes.iter().filter(|node| is_bytes(node)).count();
     });
     if count == 0 {
         return None;

@@ -248,9 +248,7 @@ async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial
         let node = &siblings.nodes[parent];
         let size = node.place.len();
         // Literals get empty later, where they are left.
-        if node.class == SyntaxClass::Text
-            && empty_literal(&work.text()[node.place.clone()]).is_some()
-        {
+        if node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]) {
             continue;
         }
         let is_fine = rough > 0 && (size * 2 < work.len() || work.len() <= rough);
@@ -518,13 +516,9 @@ fn is_literal(node: &SyntaxNode) -> bool {
     matches!(node.class, SyntaxClass::Number | SyntaxClass::Text)
 }
 
-/// Returns the empty literal with the quotation marks of a literal text; `None` if it has none.
-fn empty_literal(text: &[u8]) -> Option<&'static [u8]> {
-    match text {
-        [b'"', .., b'"'] => Some(b"\"\""),
-        [b'\'', .., b'\''] => Some(b"''"),
-        _ => None,
-    }
+/// Checks whether a literal text stands in quotation marks.
+fn is_quoted(text: &[u8]) -> bool {
+    matches!(text, [b'"', .., b'"'] | [b'\'', .., b'\''])
 }
 
 /// Replaces nodes by the shortest text of their kind, and literals by the least ones.
