@@ -2,6 +2,7 @@
  *
  * Bugs: a palette of more than 16 colours (chunk_palette); an overlay before there is a canvas, in
  * chunks whose sums are right (chunk_order). */
+#include "checked_chunks.h"
 #include "planted.h"
 
 enum { COLOURS = 16 };
@@ -13,22 +14,6 @@ struct image {
     uint8_t *canvas;
     int has_header, shows;
 };
-
-static uint32_t crc32(const uint8_t *data, size_t size)
-{
-    uint32_t crc = 0xffffffff;
-    for (size_t i = 0; i < size; i++) {
-        crc ^= data[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    }
-    return ~crc;
-}
-
-static uint32_t word(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
 
 static int header(struct image *image, const uint8_t *content, size_t length)
 {

@@ -2,6 +2,7 @@
  *
  * Bugs: a tRNS of more entries than the palette before it (picture_alpha); a second tIME behind a
  * tEXt (picture_times), all in chunks whose sums are right. */
+#include "checked_chunks.h"
 #include "planted.h"
 
 struct picture {
@@ -9,22 +10,6 @@ struct picture {
     int has_header;
     uint8_t alpha[256];
 };
-
-static uint32_t crc32(const uint8_t *data, size_t size)
-{
-    uint32_t crc = 0xffffffff;
-    for (size_t i = 0; i < size; i++) {
-        crc ^= data[i];
-        for (int bit = 0; bit < 8; bit++)
-            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    }
-    return ~crc;
-}
-
-static uint32_t word(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
 
 static void hit(const char *bug)
 {
