@@ -39,8 +39,6 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Time between two lines of `stats.jsonl`.
-const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// Least time that workers have to end after fuzzing, since a run may have to time out first.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that workers have to end when the time of the whole call is over.
@@ -70,8 +68,6 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) paused: Duration,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
-    /// When the campaign's checkpoint was last saved.
-    saved: Instant,
     /// When the progress on the user's screen was last updated.
     drawn: Instant,
     /// Number of runs that were granted to workers and that these have not reported yet.
@@ -134,7 +130,6 @@ impl<'a> GuidedEngine<'a> {
             ended: None,
             paused: Duration::ZERO,
             first,
-            saved: now,
             drawn: now,
             counted: 0,
             until: None,
@@ -263,7 +258,7 @@ impl<'a> GuidedEngine<'a> {
         }
         self.update();
         self.examine()?;
-        let due = self.saved.elapsed() >= SAVE_EVERY;
+        let due = self.session.is_save_due();
         if due {
             self.has_directory()?;
         }
@@ -271,7 +266,6 @@ impl<'a> GuidedEngine<'a> {
             self.session.with_space(|| self.state.save())?;
         }
         if due {
-            self.saved = Instant::now();
             self.session.append_stats(&self.progress())?;
         }
         if self.code.is_due() {
