@@ -177,9 +177,10 @@ impl Classified {
     }
 }
 
-/// Computes class and keys of the crash in a snapshot. `depth` is the greatest number of user frames
-/// in the minor key (below 1 it counts as 1, above 5 as 5); that of a stack overflow includes the
-/// functions of the recursion instead. `diagnostics` are the messages that the process printed.
+/// Computes class and keys of the crash in a snapshot. `depth` is the greatest number of user
+/// frames in the minor key (below 1 it counts as 1, above 5 as 5); that of a stack overflow
+/// includes the functions of the recursion instead. `diagnostics` are the messages that the process
+/// printed.
 pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnostics) -> Classified {
     let ended = match snapshot.event {
         Event::Signal { number, .. } => Ended::Signal(number),
