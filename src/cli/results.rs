@@ -133,7 +133,11 @@ pub fn is_standard(path: &Path) -> bool {
 }
 
 impl ResultArgs {
-    /// Returns the output settings of the command: with `-o -`, messages go to stderr.
+    /// Returns the output settings of the command: those of `output`, and with `-o -` messages go
+    /// to stderr.
+    ///
+    /// # Errors
+    /// When `-o -` and `--json` are given, which would both write to stdout.
     pub fn output(&self, output: &Output) -> Result<Output, Failure> {
         match self.to_stdout() {
             true => output.beside_bytes(),
@@ -338,7 +342,8 @@ pub fn unlisted_slips<'a>(
 }
 
 /// Returns the slip (another crash, found while minimizing) with the path of its stored input: one
-/// of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
+/// of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`; without a path if
+/// there is neither.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -356,7 +361,7 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
 }
 
 /// Sets the file of each slip (another crash, found while minimizing) to its original input in the
-/// output directory; `None` if that does not store the crash.
+/// output directory; to `None` if that does not store the crash. Fails if it cannot be read.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         let entries = store.reader().entries(Kind::Crash, &slip.major)?;

@@ -7,11 +7,12 @@ use crate::change_set::{ChangeSet, Kind};
 /// Largest number of changes near one place that are tried as what the build misses there.
 const NEAREST: usize = 4;
 
-/// The changes of a set at the places that the messages of a failed build name.
+/// The changes of a set at and near the places that the messages of a failed build name, by their
+/// index in the set, in ascending order. "The version" is the one that was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-    /// Changes that the version does not have and that are nearest to the places: at most `NEAREST`
-    /// for each place, in ascending order.
+    /// Changes that the version does not have and that are nearest to the places, however far away:
+    /// at most `NEAREST` for each place.
     pub near: Vec<usize>,
     /// Changes that the version does not have, and that would change the lines at the places.
     pub missing: Vec<usize>,
@@ -19,8 +20,9 @@ pub struct Around {
     pub within: Vec<usize>,
 }
 
-/// Finds the changes of a set at the places `at` of a version that has the changes `kept` of the
-/// set. A place is a file with a line, counted from 1; 0 for a whole file.
+/// Finds the changes of a set at and near the places `at` of a version that has the changes `kept`
+/// of the set. A place is a path with a line, counted from 1, or with 0 for the whole file; the end
+/// of the path is then enough.
 pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     let mut found = Around::default();
     for (path, line) in at {
@@ -96,7 +98,8 @@ mod tests {
             new,
             function: String::new(),
         };
-        // Ten lines are added at the top, line 20 is changed, and two lines after line 29 are deleted.
+        // Ten lines are added at the top, line 20 is changed, and two lines after line 29 are
+        // deleted.
         let version = |text: &str| {
             let entry = Entry {
                 mode: 0o100_644,

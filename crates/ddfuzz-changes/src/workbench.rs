@@ -1,4 +1,4 @@
-//! A worktree with the commands that build and test it.
+//! A directory in which versions of the program are built and tested, with the commands that do it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -33,11 +33,11 @@ const FILE_SIZE: u64 = 1 << 40;
 const PROCESSES: u32 = 4096;
 /// If less space than this is free, in bytes, a failure is blamed on the disk.
 const LEAST_SPACE: u64 = 1 << 20;
-/// Ending of the name of the file with the output of builds.
+/// Extension of the file, beside the directory, with the output of builds.
 const BUILD: &str = "build";
-/// Status by which a test says that it cannot tell.
+/// Exit status by which a test says that it cannot tell.
 const CANNOT_TELL: i32 = 125;
-/// Lowest status that ends the search, as for `git bisect run`.
+/// Lowest exit status that ends the search, as for `git bisect run`.
 const BROKEN: i32 = 128;
 
 /// The result of building and testing a version.
@@ -63,18 +63,19 @@ pub struct Report {
     pub failure: Option<HeldFailure>,
 }
 
-/// A worktree with the commands that build and test it.
+/// Builds and tests versions of the program, one after another, in a separate directory. This is no
+/// worktree of git: the user's repository is only read.
 pub struct Workbench {
     recipe: Recipe,
     worktree: Worktree,
     build: Option<Shell>,
     test: Option<Shell>,
-    /// The key of the version in the worktree, if its build has succeeded.
+    /// The key of the version in the directory, if its build has succeeded.
     built: Option<[u8; 32]>,
 }
 
 impl Workbench {
-    /// Makes a workbench whose worktree is the directory `root`.
+    /// Makes a workbench for the directory `root`, which is created with the first version.
     pub fn new(recipe: Recipe, root: PathBuf) -> Workbench {
         Workbench {
             worktree: Worktree::new(root, recipe.sandbox),
@@ -85,7 +86,7 @@ impl Workbench {
         }
     }
 
-    /// Sets the limits on the time of builds and on the CPU time of tests from now on.
+    /// Sets the limits on the wall time of builds and on the CPU time of tests from now on.
     pub fn limit(&mut self, build: Duration, test: Duration) {
         if (self.recipe.build_time, self.recipe.test_time) != (build, test) {
             (self.recipe.build_time, self.recipe.test_time) = (build, test);
@@ -393,8 +394,8 @@ struct Shell {
 }
 
 impl Shell {
-    /// Starts the executor of the shell command `line`, with its output in the file beside the
-    /// worktree that has the ending `name`. For `build`, compiler caches are used.
+    /// Starts the executor of the shell command `line`. The file with its output is beside the
+    /// worktree and has the extension `name`. With the name `build`, compiler caches are used.
     fn start(
         line: &str,
         worktree: &Worktree,

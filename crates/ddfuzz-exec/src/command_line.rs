@@ -28,7 +28,8 @@ const ONE_INPUT: [&str; 13] = [
 /// libFuzzer's default limit on resident memory, in MiB.
 const RSS_LIMIT: u64 = 2048;
 
-/// Memory limits that libFuzzer's flags set, in MiB; `None` means unlimited.
+/// Memory limits that libFuzzer applies by its flags and, where a flag is missing, by its defaults;
+/// in MiB, `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FuzzerLimits {
     /// Limit on the resident memory of the process, in MiB; `None` means unlimited.
@@ -39,8 +40,9 @@ pub struct FuzzerLimits {
 }
 
 impl FuzzerLimits {
-    /// Reads libFuzzer's memory limits from a target's arguments. The last of repeated flags wins;
-    /// where a flag is missing, libFuzzer's default applies.
+    /// Reads libFuzzer's memory limits from a target's arguments. The last of repeated flags wins.
+    /// Without flags, resident memory is limited to 2048 MiB, and one allocation to the limit on
+    /// resident memory.
     pub(crate) fn of(args: &[OsString]) -> FuzzerLimits {
         let flag = |name: &str| {
             let values = args.iter().rev();
@@ -58,8 +60,8 @@ impl FuzzerLimits {
 }
 
 impl Target {
-    /// Returns the memory limits that libFuzzer sets on this target; `None` if libFuzzer is not
-    /// linked into it.
+    /// Returns the memory limits that libFuzzer applies to this target; `None` if libFuzzer is not
+    /// linked into it, or its file cannot be read.
     pub fn fuzzer_limits(&self) -> Option<FuzzerLimits> {
         let Program::Path(path) = &self.program else {
             return None;

@@ -118,7 +118,8 @@ pub(crate) fn interpreter(
     None
 }
 
-/// Whether the file at `program` begins with a `#!` line.
+/// Checks whether the file at `program` begins with a `#!` line that names an interpreter; false if
+/// the file cannot be read, or the line is longer than the kernel accepts.
 pub fn is_script(program: &Path) -> bool {
     first_line(program).is_some()
 }

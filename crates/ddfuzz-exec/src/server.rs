@@ -150,7 +150,7 @@ impl Server {
     }
 
     /// Ends the process that runs many inputs; the next request gets a new one. `None` if the fork
-    /// server does not answer.
+    /// server has died or does not answer; it is then killed.
     pub(crate) fn end_process(mut self) -> Option<Server> {
         self.ask(0, flag::LAST).ok()?;
         self.reply(REST).ok()?;
@@ -202,8 +202,8 @@ impl Server {
         }
     }
 
-    /// Makes the answer for run `number` of the last request, which returned normally, from the
-    /// shared memory.
+    /// Makes the answer for a run that returned normally, from the shared memory; `number` is its
+    /// index in the last request, from 0. Fails if the memory cannot be read.
     fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];

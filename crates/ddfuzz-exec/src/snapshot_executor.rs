@@ -178,8 +178,9 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Counts runs of the runner, for the decision whether it is still used. `refused`: why the
-    /// runner refused the last of `runs`, which a fork then made; `None` if it refused none.
+    /// Records `runs` in `trust`, which decides by them whether the runner is still used, and
+    /// counts a refusal by its reason. `refused`: why the runner refused the last of `runs`, which
+    /// a fork then made; `None` if the runner made all.
     fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {

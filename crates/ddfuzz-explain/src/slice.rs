@@ -8,7 +8,7 @@ use ddfuzz_delta::{Config, Ddmin, Outcome, Search, Tester};
 pub struct Event {
     /// Address of the statement's first instruction.
     pub pc: u64,
-    /// The frame that executes it.
+    /// Index in [`CallTree::frames`] of the frame that executes the statement.
     pub frame: usize,
     /// Whether the event must stay: it ends its frame.
     pub stays: bool,
@@ -17,18 +17,19 @@ pub struct Event {
 /// A call, with the events of its frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// The event of the caller that makes the call; `None` for the outermost frame.
+    /// Index of the caller's event that makes the call; `None` for the outermost frame.
     pub called_by: Option<usize>,
-    /// Events of the frame, without those of the functions that it calls, in order.
+    /// Indices of the frame's events in [`CallTree::events`], without those of the functions that
+    /// it calls, in the order of their execution.
     pub events: Vec<usize>,
     /// Number of frames around it: its callers; 0 for the outermost.
     pub depth: usize,
 }
 
-/// The events of a run and their frames.
+/// The executions of statements (events) in a run of the program, and the frames that made them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTree {
-    /// All events in order.
+    /// All executions of statements in the run, in the order of time.
     pub events: Vec<Event>,
     /// All frames, a caller before the frames that it calls.
     pub frames: Vec<Frame>,
@@ -95,7 +96,7 @@ impl CallTree {
         self.events.iter().filter(|event| !event.stays).count()
     }
 
-    /// Returns the frames that an event calls, in order.
+    /// Returns the indices of the frames that an event calls, in order.
     pub fn calls(&self, event: usize) -> impl Iterator<Item = usize> + '_ {
         let frames = self.frames.iter().enumerate();
         frames
@@ -116,7 +117,7 @@ impl CallTree {
 /// Result of a search for a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// For each event, whether it is kept.
+    /// For each event of the run, in the order of time, whether it belongs to the slice.
     pub kept: Vec<bool>,
     /// Number of tests that were run.
     pub tests: u64,

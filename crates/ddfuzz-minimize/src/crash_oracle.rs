@@ -164,7 +164,8 @@ impl CrashOracle {
     }
 
     /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If it may
-    /// have crashed, the crash is classified by a run under a tracer.
+    /// have crashed, the crash is classified by a run under a tracer. `kind` is how the input was
+    /// made.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
@@ -207,8 +208,9 @@ impl CrashOracle {
         Ok(quick)
     }
 
-    /// Compares class and keys of a crash with those of the crash that must be preserved: gives
-    /// FAIL if they agree, and UNRESOLVED if they do not.
+    /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
+    /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
+    /// key too; else UNRESOLVED, with a slip if class or major key differ.
     fn compare(
         &mut self,
         class: Class,
@@ -425,7 +427,7 @@ impl Slips {
     }
 
     /// Makes the slip of `input` into another crash with these keys. The first slip with these keys
-    /// gets the whole crash record.
+    /// gets the whole crash record, made by runs under a tracer, if the crash occurs again in them.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -442,8 +444,9 @@ impl Slips {
         Ok(slip)
     }
 
-    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer; `None` if
-    /// the crash did not occur again.
+    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, and notes
+    /// its keys, so that [`Slips::of`] makes no record of them again. `None` if the crash did not
+    /// occur again.
     ///
     /// # Errors
     /// If the target cannot be run.

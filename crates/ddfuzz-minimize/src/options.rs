@@ -26,8 +26,8 @@ pub struct Options<'a> {
     /// Largest number of tests that run the target. When it is reached, the best so far is the
     /// result. `None` is no limit.
     pub budget_tests: Option<u64>,
-    /// Longest wall time of the minimization without its callbacks, to which the tests and checks
-    /// before a resume count. `None` is no limit.
+    /// Longest wall time of the minimization; when it is reached, the best so far is the result.
+    /// Tests and checks before a resume count, too; time in callbacks does not. `None` is no limit.
     pub budget_time: Option<Duration>,
     /// Counter, incremented by the caller, of the microseconds that its callbacks took in this
     /// call; they do not count for `budget_time`. `None` counts as 0.
@@ -73,7 +73,8 @@ impl Options<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Number of tests that ran the target, including those before a resume; checks do not count.
+    /// Returns how many more tests may run the target when `executed` tests have run it, including
+    /// those before a resume (checks do not count); `None` without a limit.
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))

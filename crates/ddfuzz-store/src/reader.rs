@@ -173,9 +173,10 @@ impl Reader {
                 && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
-    /// Returns the input that represents a group, chosen from all stored ones: minimized ones come
-    /// first, then those with proved minimality, then the smallest reproducer, then the largest
-    /// input as found. `None` if the group stores no input.
+    /// Returns the entry that represents a group, chosen from all complete ones: minimized ones
+    /// come first, then those with proved minimality, then the smallest reproducer, then the
+    /// largest input as found. `None` if no entry of the group is complete (an input with its crash
+    /// record).
     pub fn best_entry(&self, group: &Group) -> Result<Option<Entry>, StoreError> {
         let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
         let rank = |entry: &Entry| {

@@ -177,8 +177,10 @@ impl Classified {
     }
 }
 
-/// Computes class and keys of the crash in a snapshot. `depth` is the number of stack frames in the
-/// minor key; `diagnostics` are the messages that the process printed.
+/// Computes class and keys of the crash in a snapshot. `depth` is the greatest number of user
+/// frames in the minor key (below 1 it counts as 1, above 5 as 5); that of a stack overflow
+/// includes the functions of the recursion instead. `diagnostics` are the messages that the process
+/// printed.
 pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnostics) -> Classified {
     let ended = match snapshot.event {
         Event::Signal { number, .. } => Ended::Signal(number),
@@ -211,8 +213,8 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
 }
 
 /// Computes the keys of a Rust or Go panic, which its source location identifies better than
-/// frames; `None` if `class` is not that of a panic, or no panic message was printed. `backtrace`
-/// is the stderr of a second run with `RUST_BACKTRACE`.
+/// frames; `None` if `class` is not that of a panic, or no panic message was printed. `depth` is
+/// that of [`class_and_keys`]; `backtrace` is the stderr of a second run with `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
     snapshot: Option<&Snapshot>,

@@ -36,8 +36,9 @@ pub trait Tracee {
     /// ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
-    /// Returns the messages of a run about its crash (end of stderr, and a sanitizer's report);
-    /// complete only after all processes of the run have ended.
+    /// Returns what the run printed about its crash (stderr, and the report of a sanitizer),
+    /// complete only after all processes of the run have ended. By default only the last 4 KiB of
+    /// stderr.
     fn said(&mut self) -> CrashMessages {
         CrashMessages {
             stderr: self.stderr_tail(),
@@ -51,7 +52,8 @@ pub trait Tracee {
 pub struct Untraced {
     /// How the run ended.
     pub ended: Ended,
-    /// What the run printed: end of stderr, and sanitizer report.
+    /// What this run printed about its crash: beginning and end of stderr, and the report of a
+    /// sanitizer.
     pub said: CrashMessages,
     /// Copies of registers and stack that dying processes made of themselves; `None` where the
     /// target does not support that.

@@ -166,8 +166,8 @@ pub(super) struct MinScreen<'a> {
 }
 
 impl MinScreen<'_> {
-    /// Prints class, place and group of the crash that is minimized, and how the target is
-    /// executed.
+    /// Prints class, message, place and group of the crash that is minimized, and the way in which
+    /// the target is executed.
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));

@@ -167,9 +167,9 @@ const MAX_OPERAND: usize = 32;
 pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other.
     pub values: CmpValuesMetadata,
-    /// Byte strings of at least two bytes (no integers) that the target has compared and that do
-    /// not occur in the input. They become words of the dictionary, since in the input an operand
-    /// can be replaced only by one of the same length.
+    /// Byte strings of at least two bytes (no integers) that the target has compared and that the
+    /// input does not contain. They become words of the dictionary, in full length: in `values`,
+    /// both operands of a pair are cut to the length of the shorter one.
     pub words: Vec<Vec<u8>>,
 }
 

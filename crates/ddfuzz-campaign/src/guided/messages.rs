@@ -26,9 +26,9 @@ const MAX_LEN: u32 = 1 << 30;
 /// input or the reproducer, if the request has one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// First message of a supervisor: the number of the worker that it starts. No answer.
+    /// First message of a supervisor: the number, from 1, of the worker that it starts. No answer.
     Supervisor { worker: usize },
-    /// First message of a worker: its number. No answer.
+    /// First message of a worker: its number, from 1. No answer.
     Worker { worker: usize },
     /// Asks for the keys of which inputs are stored ([`CrashSink::known`]).
     Known,
@@ -198,7 +198,7 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Resul
 pub(super) struct MainProcess {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
-    /// Number of this worker.
+    /// Number of this worker, from 1.
     worker: usize,
     /// Numbers of runs that ended in known groups, by group; the next heartbeat reports them.
     counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,

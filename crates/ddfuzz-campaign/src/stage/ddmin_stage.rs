@@ -418,7 +418,8 @@ impl Default for StageSettings {
 /// Least time between two reports of statistics to LibAFL's event manager.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// The numbers that one stage reports to LibAFL's monitors.
+/// What one stage counts for LibAFL's monitors, and when it last reported. A report also has the
+/// number of groups and the share of the time, which the caller of [`Statistics::report`] gives.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     /// Number of entries that were minimized, or given up because their crash did not happen again.

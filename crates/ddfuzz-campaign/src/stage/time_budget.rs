@@ -16,10 +16,12 @@ const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the share of all minimization divided by this
 /// number.
 const HANG_DIVISOR: u32 = 4;
-/// Solutions are not classified while the stage has taken this much more time than it has earned.
+/// Solutions are not classified while the stage has taken this much more time than it has earned,
+/// or while classification has taken this much more than minimization and a group waits for that.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
-/// The time budget of one worker's minimizations. It reads no clock: callers pass the times.
+/// The time budget of one worker for classifying solutions and minimizing groups. It reads no
+/// clock: callers pass the times.
 ///
 /// The budget earns a share of all time that passes. It saves up at most [`MAX_SLICE`] of it, so a
 /// hard group gets short slices, however long no group was minimized. A slice may take more than
@@ -27,15 +29,15 @@ const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 /// what is earned later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeBudget {
-    /// Share of all time that minimization earns, in percent.
+    /// Share of all time that minimization and classification earn, in percent.
     percent: u8,
     /// Whether fuzzing has ended, so that all time may be taken.
     unlimited: bool,
     /// Time since the beginning, up to which the share was earned.
     now: Duration,
-    /// Time that minimization has earned and not spent yet.
+    /// Time that minimization and classification have earned and not spent yet.
     earned: Duration,
-    /// Time that minimization has spent before it was earned, to be repaid by what is earned later.
+    /// Time that both have spent before it was earned, to be repaid by what is earned later.
     overspent: Duration,
     /// All time that minimization and classification have spent.
     spent: Duration,
@@ -54,7 +56,7 @@ impl TimeBudget {
         }
     }
 
-    /// Lets minimization take all time from here on, since fuzzing has ended.
+    /// Lets minimization and classification take all time from here on, since fuzzing has ended.
     pub(super) fn set_unlimited(&mut self) {
         self.unlimited = true;
     }
@@ -116,7 +118,7 @@ impl TimeBudget {
     }
 
     /// Checks whether a solution may be classified now. While a group is being minimized (`waits`),
-    /// classification may take at most a second more than minimization.
+    /// classification may take at most a second more than minimization. After fuzzing, always true.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

@@ -100,7 +100,8 @@ pub(super) struct StudyEngine<'a> {
     pub(super) campaign: CampaignState<'a>,
     /// Number of runs of the study that earlier calls (invocations of ddfuzz) have made.
     first: u64,
-    /// How long this call has run utilities whose runs have ended.
+    /// Wall time that this call has spent on running utilities and classifying their failures,
+    /// without the utility that is being run.
     pub(super) fuzzed: Duration,
     /// Ways to execute targets that were used so far, each once.
     pub(super) ways: Vec<Way>,

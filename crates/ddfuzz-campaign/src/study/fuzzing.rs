@@ -634,7 +634,9 @@ pub(super) fn baseline(
 /// commands that cannot be run or die of a signal.
 const HIGH_EXIT: i32 = 126;
 
-/// Returns the counts of one run, which ended with `ended` and was classified as `what`.
+/// Returns the tally of one run, which ended with `ended`. `channel` is how its input reached the
+/// program, such as `stdin`; `kind` is the kind of its input, such as a generator's name or
+/// `empty`; `what` is the crash, hang or memory blow-up that it was, `None` for other runs.
 fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) -> Tally {
     let found = what.map(|what| group_of(what).0);
     let is = |kind: Kind| u64::from(found == Some(kind));

@@ -182,7 +182,8 @@ pub struct StudySummary {
     pub runs: u64,
     /// Number of runs made by this call.
     pub runs_of_call: u64,
-    /// Wall time that this call ran utilities.
+    /// Wall time that this call spent on running utilities and classifying their failures;
+    /// minimization does not count.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
     /// completed call has reported before.

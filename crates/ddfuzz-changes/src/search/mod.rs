@@ -55,7 +55,8 @@ impl Probed {
 
 /// Builds and tests sets of changes for a search.
 pub trait Prober {
-    /// Why a set of changes could not be tested at all.
+    /// Why the search ends without a result: nothing can be tested any more, or the user stops it.
+    /// A set that does not build is no error.
     type Error;
 
     /// Builds and tests the changes `kept`. `rule` names the step of the search, for the log.

@@ -313,7 +313,8 @@ impl RowPrices {
     }
 }
 
-/// Size of subgradient steps in thousandths: at the start, and the size below which they end.
+/// Factor of the length of subgradient steps, in thousandths: at the start, and below which they
+/// end. The other factor is the gap between the best cover and the value of the relaxed problem.
 const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
@@ -393,8 +394,11 @@ fn reduced_costs(matrix: &Matrix, prices: &[i64], scale: &RowPrices) -> Vec<i64>
     (0..matrix.width()).map(cost).collect()
 }
 
-/// Moves the row prices along the subgradient: raises those of uncovered rows, and lowers those of
-/// rows covered more than once. `step` is in thousandths. Returns false if the subgradient is 0.
+/// Moves the row prices along the subgradient, if the columns with negative `reduced` costs are
+/// taken: raises the prices of uncovered rows, and lowers those of rows covered more than once,
+/// down to 0. The length of the move is `step` divided by the length of the subgradient; `step` is
+/// in thousandths of the unit of prices. Returns false if no price can move: each row is covered
+/// once, or more often at a price of 0.
 fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bool {
     let mut lacks = vec![1_i64; matrix.height()];
     for (column, _) in reduced.iter().enumerate().filter(|(_, cost)| **cost < 0) {

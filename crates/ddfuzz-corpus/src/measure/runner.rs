@@ -47,7 +47,7 @@ impl CrashSuspicion {
     }
 }
 
-/// Pool of started targets that are idle, since a start costs as much as many runs.
+/// Pool of idle started instances of one target, since a start costs as much as many runs.
 #[derive(Default)]
 pub struct Runners {
     idle: Mutex<Vec<Runner>>,
@@ -56,22 +56,23 @@ pub struct Runners {
 }
 
 impl Runners {
-    /// Takes an idle target from the pool whose runs share processes as `settings` request, or
-    /// starts one.
+    /// Takes from the pool a target whose runs share processes or not, as `settings` request. If
+    /// there is no pool or no such target in it, starts one that judges its runs by `suspicion`.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
     ) -> Result<Runner, ExecError> {
         let started = settings.runners.and_then(|runners| {
             let mut idle = lock(&runners.idle);
-            let fits = |runner: &Runner| runner.asked == settings.freshness;
+            let fits = |runner: &Runner| runner.requested == settings.freshness;
             let at = idle.iter().position(fits)?;
             Some(idle.swap_remove(at))
         });
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Puts a target that is idle again back into the pool, if there is one.
+    /// Puts a target that is idle again back into the pool, if there is one, and records there
+    /// whether its runs in a shared process were found to differ from runs in a new one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             let mut refusals = runner.executor.refusals().into_iter();
@@ -102,9 +103,10 @@ pub(super) struct Runner {
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
-    many: usize,
+    /// Greatest number of inputs in the next request, adapted to the time that the last one took.
+    batch: usize,
     /// Whether runs of the target may share a process, as requested when it was started.
-    asked: Freshness,
+    requested: Freshness,
 }
 
 impl Runner {
@@ -134,8 +136,8 @@ impl Runner {
             not_covered,
             timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
             suspicion,
-            many: MANY,
-            asked: settings.freshness,
+            batch: MANY,
+            requested: settings.freshness,
         })
     }
 
@@ -165,7 +167,7 @@ impl Runner {
         ends: bool,
         each: &mut dyn FnMut(usize, Observation),
     ) -> Result<usize, ExecError> {
-        let some = &inputs[..inputs.len().min(self.many)];
+        let some = &inputs[..inputs.len().min(self.batch)];
         if ends && some.len() == inputs.len() {
             self.executor.end_process();
         }
@@ -173,7 +175,7 @@ impl Runner {
         let began = Instant::now();
         let runs = self.executor.run_some(some)?;
         let took = began.elapsed();
-        self.pace(runs.len(), took);
+        self.adapt_batch(runs.len(), took);
         let share = took / u32::try_from(runs.len()).unwrap_or(1).max(1);
         // A repeated run overwrites the coverage; only the last run can be repeated, so it is last.
         let mut told = self.executor.covered().iter().peekable();
@@ -245,12 +247,13 @@ impl Runner {
         })
     }
 
-    /// Adapts the number of inputs per request to the wall time of the last request.
-    fn pace(&mut self, runs: usize, time: Duration) {
+    /// Adapts the number of inputs per request to the wall time of the last request, which ran
+    /// `runs` inputs.
+    fn adapt_batch(&mut self, runs: usize, time: Duration) {
         if time > LONGEST {
-            self.many = (runs / 2).max(1);
+            self.batch = (runs / 2).max(1);
         } else if time < LONGEST / 4 {
-            self.many = (self.many * 2).min(MANY);
+            self.batch = (self.batch * 2).min(MANY);
         }
     }
 }
@@ -291,7 +294,7 @@ impl AdaptiveTimeout {
     }
 
     /// Records the CPU time of a run that ended by itself; after 64 of them, sets the adaptive
-    /// limit.
+    /// limit, unless the limits are fixed.
     pub(super) fn see(&mut self, time: Duration) {
         if !self.learns || self.runs == ENOUGH {
             return;

@@ -17,7 +17,8 @@ pub(super) struct Node {
     pub open: usize,
     /// End of the opening bracket of a pair.
     pub inner: usize,
-    /// Start of the node's closing bracket with the blanks before it; for a leaf, its end.
+    /// Start of the node's closing bracket, with the blanks before it that belong to no child; for
+    /// a leaf, its end.
     pub close: usize,
     /// End of the node in the text.
     pub end: usize,

@@ -143,7 +143,7 @@ impl TargetFacts {
         } else if let Some(file) = elf::parse(&bytes) {
             facts.kind = Kind::Elf;
             let known = elf::ElfFacts::of(&file);
-            facts.debug_assertions = known.rust && asserts(&file);
+            facts.debug_assertions = known.rust && has_assertion_messages(&file);
             facts.linker = known.interpreter;
             facts.afl = known.afl;
             facts.libfuzzer = known.is_fuzzer;
@@ -183,6 +183,7 @@ const DEBUG: &str = ".debug_info";
 /// Rust's.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
+/// Names of ELF sections; a Go program has at least one of them.
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
 /// Beginnings of the messages of Rust's overflow checks and debug assertions. Only programs
@@ -197,8 +198,9 @@ pub const ASSERTIONS: [&str; 7] = [
     "attempt to shift right with overflow",
 ];
 
-/// Returns true if a Rust program was compiled with overflow checks or debug assertions.
-fn asserts(file: &Elf<'_>) -> bool {
+/// Returns true if the read-only data of a program contains a message of [`ASSERTIONS`]. A Rust
+/// program with one was compiled with overflow checks or debug assertions.
+fn has_assertion_messages(file: &Elf<'_>) -> bool {
     let texts = file.section_by_name(".rodata");
     let texts = texts.and_then(|section| section.data().ok());
     let says = |text: &&str| holds(texts.unwrap_or_default(), text.as_bytes());

@@ -30,7 +30,7 @@ pub struct Run {
     // Dropped after the process, which must have ended before its server is asked how.
     _traced: Traced,
     _limit: Limit,
-    /// The arguments of the program.
+    /// Address ranges of the program's arguments: the array `argv`, and each text.
     arguments: Vec<Area>,
     stack: ShadowStack,
     hits: HashMap<u64, u64>,
@@ -401,7 +401,7 @@ impl Engine {
 }
 
 impl Run {
-    /// Returns the arguments of the program, for the process itself and its forks.
+    /// Returns the address ranges of the program's arguments, which are those of its forks, too.
     pub(crate) fn arguments(&self) -> &[Area] {
         &self.arguments
     }

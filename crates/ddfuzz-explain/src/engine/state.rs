@@ -156,7 +156,7 @@ pub struct Reading<'a> {
     pub bias: u64,
     /// Whether only registers and words are read, no variables.
     pub is_raw: bool,
-    /// The arguments of the program: their array and their texts.
+    /// Address ranges of the program's arguments: the array `argv`, and each text.
     pub arguments: &'a [Area],
 }
 
@@ -612,8 +612,8 @@ impl State for ProcessState<'_> {
     }
 }
 
-/// Returns the array of a program's arguments and their texts, from the stack at its first
-/// instruction.
+/// Returns the address ranges of a program's arguments (the array `argv`, and each text up to 4
+/// KiB), read from the stack at the program's first instruction.
 pub fn arguments(stack_pointer: u64, process: &mut Process) -> Vec<Area> {
     let count = process.word(stack_pointer).unwrap_or(0).min(4096);
     let start = stack_pointer + 8;

@@ -39,6 +39,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
+    /// Returns the position of a value on the axis as a fraction: 0 at its start, 1 at `most`, more
+    /// for a value above `most`.
     fn share(self, value: u64) -> f64 {
         let most = self.most.max(1) as f64;
         match self.scale {
@@ -96,8 +98,9 @@ impl Axis {
 
 /// Places values on a vertical axis, and draws its marks.
 impl Axis {
-    /// Returns the vertical coordinate of a value.
-    fn height(self, value: u64) -> f64 {
+    /// Returns the vertical coordinate of a value: the distance from the upper edge of the drawing,
+    /// in its units. A value above `most` is placed at `most`.
+    fn y(self, value: u64) -> f64 {
         HEIGHT - BOTTOM - self.share(value).min(1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
@@ -105,7 +108,7 @@ impl Axis {
     fn lines(self) -> String {
         let mut svg = String::new();
         for mark in self.marks(4) {
-            let y = self.height(mark);
+            let y = self.y(mark);
             let _ = write!(
                 svg,
                 "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{}\"/>\
@@ -132,7 +135,9 @@ pub(super) struct Band {
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,
+    /// The horizontal axis.
     pub(super) across: Axis,
+    /// The vertical axis.
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,
@@ -146,9 +151,10 @@ pub(super) struct Curve<'a> {
 }
 
 impl Curve<'_> {
+    /// Returns the x and y coordinates of a point of the curve, in units of the drawing.
     fn place(&self, across: u64, up: u64) -> (f64, f64) {
         let x = LEFT + self.across.share(across).min(1.0) * (WIDTH - LEFT - RIGHT);
-        (x, self.up.height(up))
+        (x, self.up.y(up))
     }
 
     fn grid(&self) -> String {
@@ -269,7 +275,7 @@ impl Histogram<'_> {
 
 /// Draws one column of a histogram, whose count a browser shows as a tip.
 fn column(class: &str, left: f64, step: f64, up: Axis, count: u64) -> Markup {
-    let top = up.height(count);
+    let top = up.y(count);
     html! {
         @if count > 0 {
             rect class=(class) x=(format!("{left:.1}")) width=(format!("{:.1}", (step - 1.0).max(0.5)))

@@ -51,7 +51,7 @@ pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the gzip member at the beginning of `text`, and returns it with its size in bytes; `None`
-/// if there is none.
+/// if there is none, it is cut off, or its content cannot be decompressed.
 fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..10)
@@ -163,8 +163,8 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the entry of the central directory of a ZIP file that takes the bytes `place`; `None` if
-/// there is none.
+/// Reads the entry of the central directory of a ZIP file that begins `place`, a range of `text`;
+/// `None` if there is none, or it does not end in `place`.
 fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Option<Member<'a>> {
     let rest = text.get(place.clone())?;
     if !rest.starts_with(b"PK\x01\x02") {
@@ -186,8 +186,9 @@ fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Op
     })
 }
 
-/// Reads a ZIP member, header and bytes, which end before offset `to`; `None` if there is none at
-/// the offset that its directory entry states.
+/// Reads a ZIP member, which takes all bytes up to offset `to`: its local header, its bytes, and
+/// what follows these. `None` if there is no local header at the offset that the member's directory
+/// entry states, or if the member does not end by `to`.
 fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) -> Option<Node> {
     let labels = member.labels;
     let rest = text.get(member.at..to)?;
@@ -260,7 +261,8 @@ fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Nod
 }
 
 /// Makes the group of a member's entry in the central directory of a ZIP file; it is deleted
-/// together with the member.
+/// together with the member. `None` if the text ends inside of the name in the member's local
+/// header.
 fn zip_directory_entry(
     reader: &mut Reader,
     member: &Member<'_>,
@@ -357,7 +359,7 @@ pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the file at the beginning of the tar text, header and content, and returns it with its
-/// size in bytes; `None` if there is none.
+/// size in bytes, a multiple of 512; `None` if there is none, or the text ends inside of it.
 fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text
         .get(..TAR_BLOCK)

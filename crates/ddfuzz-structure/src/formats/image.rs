@@ -16,7 +16,8 @@ fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
 }
 
 /// Reads a GIF file: a color table, extensions and images, each with data blocks that begin with
-/// their length.
+/// their length. The rest from the first block that cannot be read is one payload; `None` only if
+/// the text ends before or inside of the file's color table.
 pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..13)?;
     let table = color_table(head[10]);
@@ -82,7 +83,8 @@ fn gif_block(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
 }
 
 /// Reads the image at the beginning of `text`, a block of a GIF file: position and size, color
-/// table, and LZW-compressed pixels. Returns its nodes and its size in bytes.
+/// table, and LZW-compressed pixels. Returns its nodes and its size in bytes; `None` if the text
+/// ends inside of the image.
 fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let flags = *text.get(9)?;
     let head = 10 + color_table(flags);
@@ -107,7 +109,8 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
 }
 
 /// Reads GIF data blocks from offset `at`, each after its length, up to an empty block; appends
-/// their nodes to `nodes`, and returns the offset after them. `None` if the text ends before.
+/// their nodes to `nodes`, and returns the offset after them. `None` if the text ends before, or
+/// the file has too many parts.
 fn gif_data(
     reader: &mut Reader,
     text: &[u8],
@@ -136,7 +139,8 @@ fn gif_data(
 }
 
 /// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
-/// data; compressed pixels follow the segment that starts a scan.
+/// data; compressed pixels follow the segment that starts a scan. The rest from the first segment
+/// that cannot be read is one payload; `None` only if the text has fewer than two bytes.
 pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..2)?)];
     let mut at = 2;
@@ -152,7 +156,7 @@ pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the segment at the beginning of `text`, part of a JPEG file; returns its nodes and its
-/// size in bytes. `None` if there is none.
+/// size in bytes. `None` if there is no marker, or the text ends inside of the segment.
 fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let marker = *text.get(1).filter(|_| text[0] == 0xff)?;
     if matches!(marker, 0xd0..=0xd9 | 0x01) {
@@ -186,7 +190,8 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Reads a FLAC file: metadata blocks, each with a length, and frames.
+/// Reads a FLAC file: metadata blocks, each with a length, and frames. The rest from the first
+/// frame that cannot be read is one payload; `None` only if the text has fewer than four bytes.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
     let mut at = 4;
@@ -281,7 +286,8 @@ fn flac_head(text: &[u8]) -> Option<usize> {
     (Sum::FlacHead.of(&text[..size]) == sum).then_some(size)
 }
 
-/// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them.
+/// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them. The
+/// rest from the first page that cannot be read is one payload; the result is never `None`.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -296,7 +302,7 @@ pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the page at the beginning of `text`, part of an Ogg file; returns the page with its size
-/// in bytes. `None` if there is none.
+/// in bytes. `None` if there is none, or the text ends inside of it.
 fn ogg_page(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = text.get(..27).filter(|head| head.starts_with(b"OggS"))?;
     let count = usize::from(head[26]);

@@ -74,8 +74,9 @@ pub(crate) fn is_return(code: &[u8]) -> bool {
     decode(code, 0).is_some_and(|instruction| instruction.flow_control() == FlowControl::Return)
 }
 
-/// Checks whether `code` begins with an indirect call or jump to a non-canonical address, at which
-/// the processor faults on the instruction itself.
+/// Checks whether the instruction at the program counter, with which `code` begins, is an indirect
+/// call or jump to a non-canonical address, at which the processor faults on the instruction
+/// itself. False where the target is unknown.
 pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn Memory) -> bool {
     let Some(instruction) = decode(code, registers.pc) else {
         return false;
@@ -96,8 +97,9 @@ pub(crate) fn goes_nowhere(code: &[u8], registers: &Registers, memory: &mut dyn 
     target.is_some_and(|target| !is_canonical(target))
 }
 
-/// Returns the memory accesses of the first instruction of `code`, with addresses computed from
-/// `registers`; accesses whose address is unknown are left out.
+/// Returns the memory accesses of the instruction at the program counter, with which `code` begins;
+/// their addresses are computed from `registers`. An access that reads and writes is a write.
+/// Accesses whose address is unknown are left out; an invalid instruction has none.
 pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> {
     let Some(instruction) = decode(code, registers.pc) else {
         return Vec::new();

@@ -84,13 +84,14 @@ impl Module {
             })
     }
 
-    /// Returns the start of the function that contains `address`; `None` where it is unknown.
+    /// Returns the start of the function that contains `address`; `None` where it is unknown. Both
+    /// are addresses of the file, without the load bias.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 
     /// Returns the address range of the function that contains `address`, by unwind tables, else by
-    /// symbols; `None` where neither tells.
+    /// symbols; `None` where neither tells. Addresses are those of the file, without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let tables = self.unwind.as_ref();
         tables
@@ -255,7 +256,7 @@ impl UnwindTables {
     }
 
     /// Returns the address range of the function that contains `address`, by the unwind tables;
-    /// `None` where no entry does.
+    /// `None` where no entry contains it. Addresses are those of the file, without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,
@@ -279,7 +280,8 @@ impl UnwindTables {
     }
 
     /// Returns the address range of the function that contains `address`, by the index
-    /// `.eh_frame_hdr`; the outer `None` means that there is no such index.
+    /// `.eh_frame_hdr`, in addresses of the file, without the load bias. `None` if there is no such
+    /// index; `Some(None)` if the index has no function with this address.
     fn by_header(&self, address: u64) -> Option<Option<Range<u64>>> {
         let bases = self.bases();
         let header = EhFrameHdr::new(&self.eh_frame_hdr.as_ref()?.data, LittleEndian);
@@ -297,8 +299,8 @@ impl UnwindTables {
         (address < end).then_some(start..end)
     }
 
-    /// Returns start and end of every function in `.eh_frame`, sorted by start; a malformed entry
-    /// ends the reading.
+    /// Returns start and end of every function in `.eh_frame`, in addresses of the file, sorted by
+    /// start. A malformed entry ends the reading.
     fn build_index(&self) -> Vec<(u64, u64)> {
         let (bases, eh_frame) = (self.bases(), self.eh_frame());
         let mut entries = eh_frame.entries(&bases);

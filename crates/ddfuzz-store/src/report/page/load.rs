@@ -51,8 +51,8 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Reads the representative of a group and its summary; `None` if the group stores no input.
-    /// `build` is the last build of the program that the campaign has run.
+    /// Reads the entry that represents a group, and the group's summary; `None` if the group has no
+    /// complete entry. `build` is the last build of the program that the campaign has run.
     pub(super) fn read(
         reader: &Reader,
         group: Group,
@@ -142,8 +142,8 @@ pub(super) struct LoadedGroup {
     pub(super) course: Option<Course>,
 }
 
-/// Reads all data of a group that a report shows; `None` if the input that represents the group is
-/// no longer there.
+/// Reads all data of a group that a report shows. `None` if the entry that represents the group
+/// cannot be shown any more: its input is missing, or its crash record is missing or damaged.
 pub(super) fn load(
     reader: &Reader,
     candidate: &Candidate,
