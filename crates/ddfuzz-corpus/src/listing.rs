@@ -38,11 +38,12 @@ pub struct NotListed {
 pub struct ListingReport {
     /// Directories whose layout shows which fuzzer wrote them; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
-    /// Entries that are no inputs, because of their type or of the layout of their directory:
-    /// fifos, sockets, links to directories, dangling links, hidden directories, other files of
-    /// fuzzers, and the output directory.
+    /// Number and examples of the entries that are no inputs, because of their type or of the
+    /// layout of their directory: fifos, sockets, links to directories, dangling links, hidden
+    /// directories, other files of fuzzers, and the output directory.
     pub passed_over: Excluded,
-    /// Directories that could not be listed completely.
+    /// Number and examples of the directories that could not be listed completely, or that are
+    /// nested too deeply to be listed.
     pub unread: Excluded,
 }
 

@@ -42,7 +42,8 @@ pub struct Stuck {
     pub signatures: Vec<Signature>,
     /// Signature of the known hang for which the run was stopped; `None` if it was over its limits.
     pub known: Option<Signature>,
-    /// The coverage counters of the run when it was last looked at.
+    /// The run's coverage counters (hit counts of edges, one byte each) as they were last read;
+    /// empty if the run ended before they were read.
     pub counters: Vec<u8>,
 }
 
@@ -80,7 +81,9 @@ pub(crate) struct HangDetector {
     windows: usize,
     /// Signatures of the observed run, each with the number of the last window that had it.
     seen: Vec<(Signature, usize)>,
+    /// Signature of the last completed window if it is that of a known hang, else `None`.
     known_one: Option<Signature>,
+    /// The coverage counters of the observed run as they were last read; empty before.
     counters: Vec<u8>,
 }
 

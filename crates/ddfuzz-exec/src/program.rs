@@ -75,9 +75,12 @@ const LINE: usize = 256;
 /// The interpreter that executes a script, with the interpreter's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    /// The program that is executed in the end: the first interpreter that is no script itself.
+    /// Absolute path of the program that executes the script in the end: of its interpreter (for
+    /// `#!/usr/bin/env python3`, of python3), or, where that is a script, too, of that script's
+    /// interpreter, and so on.
     pub(crate) program: PathBuf,
-    /// Arguments of the interpreter: its name first, the script's arguments last.
+    /// The interpreter's whole command line: its name, arguments that the `#!` line gives, the path
+    /// of the script, and the script's arguments.
     pub(crate) argv: Vec<OsString>,
 }
 

@@ -113,9 +113,9 @@ pub enum MinimizeError {
          the empty input in {empty}"
     )]
     Alternating {
-        /// How often the input failed.
+        /// Number of runs of the input that failed, and of all its runs.
         rate: Rate,
-        /// How often the empty input failed.
+        /// Number of runs of the empty input that failed, and of all its runs.
         empty: Rate,
     },
     /// An input that must pass fails: maximizing and isolating need a passing input to start with.

@@ -25,8 +25,13 @@ enum News {
     Ended(nix::Result<Trace>),
 }
 
-/// Traces the process `tracee` to its end, from a thread of its own, and interrupts it if it
-/// exceeds the limits of `start`; `None` where the system refuses ptrace.
+/// Lets the waiting process `tracee` run, traces it to its end from a separate thread, and returns
+/// how it ended, with its snapshot if that explains the end. A run that exceeds the limits of
+/// `start` is interrupted, to find the call that does not return, and killed. `None` where the
+/// system refuses ptrace; the process then still waits.
+///
+/// # Errors
+/// When the process is gone, or tracing it fails for another reason.
 pub(super) fn follow(
     tracee: &mut dyn Tracee,
     start: &dyn Start,
@@ -179,8 +184,8 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 
 /// A run whose threads have not run for this long counts as asleep.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// Time in which a run that hangs in the kernel, or has stopped itself, must react to the watchdog's
-/// interrupt.
+/// Time in which a run that hangs in the kernel, or has stopped itself, must react to the
+/// watchdog's interrupt.
 const NOTICED: Duration = Duration::from_secs(1);
 /// Time in which a run that waits for a processor must react to the watchdog's interrupt, on a busy
 /// machine.

@@ -39,9 +39,10 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Least time that workers have to end after fuzzing, since a run may have to time out first.
+/// Minimum time that workers have to end after fuzzing, unless the time of the whole call is over:
+/// a run may have to time out first. It is also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time that workers have to end when the time of the whole call is over.
+/// Time that workers have to end if the time of the whole call is over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Workers have at least this many times the wall time limit of a run to end, since classifying a
 /// hang takes that many runs.
@@ -198,7 +199,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Returns how long workers may take to end after fuzzing.
+    /// Returns how long workers may take to end after fuzzing, before they are killed:
+    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call is over, else [`SHUTDOWN_TIMEOUT`],
+    /// or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is longer.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;

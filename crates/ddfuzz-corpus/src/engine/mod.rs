@@ -52,7 +52,8 @@ struct Engine<'a> {
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
-/// `stop` turns true. The corpus and the files of an earlier cleanup are unchanged then.
+/// `stop` turns true. The corpus is unchanged then. The kept files of an earlier cleanup are, too,
+/// unless the error occurs in the final check, after they were replaced.
 pub fn clean(
     store: &Mutex<Store>,
     campaign: &str,

@@ -27,6 +27,8 @@ const MISSING_DIVISOR: usize = 20;
 
 impl Engine<'_> {
     /// Writes the kept files, runs them again as a check, and builds the result of the cleanup.
+    /// Fails with [`CleanError::Empty`] if there are none, unless they are to be added to another
+    /// corpus (`--onto`).
     pub(super) fn finish(
         &self,
         mut kept: KeptSet,
@@ -53,9 +55,9 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// Also keeps inputs that reached features which the kept files miss in the check; then writes
-    /// and checks the kept files again. Features that are missing even then count as flaky, if they
-    /// are at most 1 of 20.
+    /// If the check missed features, also keeps inputs that reached them, and writes and checks all
+    /// kept files again. Features that are missing even then count as flaky if they are at most 1
+    /// of 20 of the features that the kept files must reach; else they remain missing in `checked`.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,

@@ -351,7 +351,8 @@ pub(super) struct KeptSet {
     pub covered: Features,
     /// Files of the `--onto` corpus that do not fail.
     pub onto: Vec<PathBuf>,
-    /// Number of files that are kept for flaky features.
+    /// Number of files that are kept because they are among those that most often reach flaky
+    /// features; some may be needed for other features, too.
     pub flaky_files: u64,
     /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,

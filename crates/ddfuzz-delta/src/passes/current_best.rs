@@ -9,7 +9,8 @@ use crate::passes::repair::Repair;
 use crate::passes::syntax::SyntaxPredictor;
 use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 
-/// Number of bytes that are examined to tell whether the input is a text.
+/// Maximum number of bytes at the beginning of the current best that are examined to tell whether
+/// it is a text.
 const SAMPLE: usize = 4096;
 
 /// Maximum length, in bytes, of a run of equal bytes that is followed backwards, to bound the time
@@ -91,8 +92,8 @@ impl CurrentBest {
         self.asked
     }
 
-    /// Takes `tests` tests out of the number that [`asked`](CurrentBest::asked) returns, so that they do
-    /// not raise the budgets of other passes.
+    /// Takes `tests` tests out of the number that [`asked`](CurrentBest::asked) returns, so that
+    /// they do not raise the budgets of other passes.
     pub fn discount(&mut self, tests: usize) {
         self.asked -= tests.min(self.asked);
     }
@@ -173,8 +174,8 @@ impl CurrentBest {
         self.repair = repair;
     }
 
-    /// Restricts the current best to payloads of `document`, whose text is the current best text: from
-    /// now on, passes see and edit these payloads as if they were the whole text.
+    /// Restricts the current best to payloads of `document`, whose text is the current best text:
+    /// from now on, passes see and edit these payloads as if they were the whole text.
     pub fn enter(&mut self, document: Arc<dyn Document>, payloads: Range<usize>) {
         let whole = Whole {
             text: self.text(),

@@ -59,12 +59,13 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
 /// tried nearly all of them.
 const FEW: usize = 16;
 
-/// Maximum length, in bytes, of the runs of neighbors whose deletion is tried at every position.
+/// Maximum length, in bytes, of a run of neighbors that does not contain its own length. Runs of
+/// each length from 2 to this one are tried at every position of binary data.
 const LONGEST: usize = 32;
 /// Number of bytes at the beginning of a run among which a length byte is expected.
 const HEADS: usize = 4;
-/// Factor and constant: the deletion of runs ends after `factor` times the number of all tests before
-/// the pass, plus `constant`, tests without success.
+/// Factor and constant: the deletion of runs ends after `factor` times the number of all tests
+/// before the pass, plus `constant`, tests without success.
 const FUTILE_TESTS: (usize, usize) = (4, 512);
 /// Number of tests without success after which the deletion of runs ends, if the input looks like a
 /// text.

@@ -118,7 +118,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Records that the sweep deleted a run of `units` units.
+    /// Appends a deleted run of `units` units to the recorded runs; if the last recorded run was
+    /// deleted, too, extends it instead.
     pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -129,7 +130,8 @@ impl Pattern {
         }
     }
 
-    /// Records that the sweep kept a run of `units` units, because they are needed.
+    /// Appends a run of `units` units that the sweep kept, because they are needed; if the last
+    /// recorded run was kept, too, extends it instead.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,

@@ -34,8 +34,10 @@ const PROCESSES: [&str; 10] = [
 ];
 const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
 
-/// Fills in the facts that a program's symbols show: C library, sanitizers, and calls of functions
-/// for terminals, processes and threads.
+/// Fills in the facts that a program's symbols and code show: whether it is stripped, its C
+/// library, its sanitizers, and the functions for terminals, processes and threads that it calls.
+/// Of a static program these functions are not known, because its C library contains all of them:
+/// the lists stay empty. The facts `kind`, `linker` and `libfuzzer` must be filled in before.
 pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.stripped = file.symbols().next().is_none();
     if let Some(linker) = &facts.linker

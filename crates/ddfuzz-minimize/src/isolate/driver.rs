@@ -141,7 +141,9 @@ impl Driver<'_, '_, '_> {
     }
 
     /// Feeds a log line to the state of the search. If the passing or the failing side changes with
-    /// it and `report` is true, passes the text of that side to the caller.
+    /// it and `report` is true, passes the text of that side to the caller. Fails if the line
+    /// contradicts the state, or if the caller cannot store the text. `number`: the line's number
+    /// in the log, for the error.
     fn feed(&mut self, line: &Line, number: u64, report: bool) -> Result<(), MinimizeError> {
         let fed = self.progress.feed(line);
         let moved = fed.map_err(|why| LogError::Disagrees { line: number, why })?;

@@ -144,7 +144,10 @@ impl Tracer<'_> {
         Some(snapshot)
     }
 
-    /// Finds the innermost call of a stopped thread that does not return within `test.returns`.
+    /// Finds the innermost call of a stopped thread that does not return within `test.returns`,
+    /// and, with `test.loops`, the loop in it that does not end: resumes the thread until its
+    /// innermost call has returned, then the call around it, and so on. If the search takes too
+    /// long or the stack cannot be read further, returns the call that it has reached.
     ///
     /// # Errors
     /// When the thread or the run has ended.
@@ -217,7 +220,8 @@ impl Tracer<'_> {
     }
 
     /// Reads the stack of a stopped thread again into `stuck`, and points it to the call that
-    /// `caller` made; returns false if that call has returned.
+    /// `caller` made. Returns false, and leaves `stuck` as it is, if that call has returned or the
+    /// stack cannot be read.
     fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;

@@ -280,8 +280,9 @@ pub struct LibFuzzerPlan {
     pub again: bool,
 }
 
-/// The libFuzzer processes of a campaign. Each is started again after it has found a failing input,
-/// until the time or the number of runs is used up.
+/// The libFuzzer processes of a campaign. If [`LibFuzzerPlan::again`] is true, each is started
+/// again after it has found a failing input, until the time or the number of runs is used up or the
+/// campaign is stopped.
 pub struct LibFuzzers {
     plan: LibFuzzerPlan,
     corpus: Corpus,

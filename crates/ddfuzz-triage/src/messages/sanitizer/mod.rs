@@ -244,8 +244,9 @@ impl Reading {
         }
     }
 
-    /// Parses a line that tells whether memory was read or written: `READ of size 4 at …`, or `The
-    /// signal is caused by a WRITE memory access.`
+    /// Records from a line whether memory was read or written, and how many bytes: `READ of size 4
+    /// at …`, or `The signal is caused by a WRITE memory access.`, which has no size. Ignores other
+    /// lines.
     fn access(&mut self, line: &str) {
         let words = || line.split_whitespace();
         let signal = line
