@@ -79,7 +79,7 @@ impl Driver {
             std::mem::take(&mut self.keys),
             std::mem::take(&mut self.ending),
         );
-        let ends = [END_OF_FILE; 2].map(Stroke::Key);
+        let ends = [END_OF_FILE; super::LAST_KEYS].map(Stroke::Key);
         for stroke in strokes(&keys).chain(strokes(&ending)).chain(ends) {
             self.make(stroke);
             self.settle(&session, WaitLimit::Bounded)?;

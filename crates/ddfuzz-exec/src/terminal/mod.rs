@@ -14,7 +14,7 @@ use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, termina
 /// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
 /// Number of end-of-file keys that are typed after the input and the keys that end the program.
-const LAST_KEYS: u32 = 2;
+const LAST_KEYS: usize = 2;
 
 /// The terminal of a target, used by one run at a time.
 pub(crate) struct Console {
@@ -106,8 +106,8 @@ impl Console {
     /// Returns the wall time by which the keys `keys` extend the limit of a run.
     pub(crate) fn extra_wall_time(&self, keys: &[u8]) -> Duration {
         let typed = strokes(keys).chain(strokes(&self.terminal.ending.0));
-        let count = u32::try_from(typed.count()).unwrap_or(u32::MAX);
-        TIME_PER_KEY.saturating_mul(count.saturating_add(LAST_KEYS))
+        let count = u32::try_from(typed.count() + LAST_KEYS).unwrap_or(u32::MAX);
+        TIME_PER_KEY.saturating_mul(count)
     }
 }
 
