@@ -12,7 +12,7 @@ use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output};
 use crate::files::atomic;
 use crate::report::page::{
-    PAGE, TargetKnowledge, campaign_page, campaign_report, group_report, issue, schema,
+    PAGE, TargetKnowledge, campaign_page, campaign_report, group_report, issue,
 };
 use crate::store::{Entry, Reader};
 
@@ -45,8 +45,7 @@ pub struct PageArgs {
 
 pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
     let Some(out) = &args.out else {
-        let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
-        output.print(&text);
+        output.print(include_str!("../../docs/report.schema.json").trim_end());
         return Ok(Exit::Done);
     };
     if let Some(group) = &args.markdown {

@@ -9,12 +9,16 @@ use crate::scripted::{outcomes, run};
 #[test]
 fn the_schema_in_the_documentation_is_that_of_the_types() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/log.schema.json");
+    if std::env::var_os("DDFUZZ_WRITE_SCHEMAS").is_some() {
+        let text = serde_json::to_string_pretty(&schema()).expect("JSON");
+        std::fs::write(path, text + "\n").expect("the schema is written");
+    }
     let text = std::fs::read_to_string(path).expect("the schema");
     let written: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(
         written,
         schema(),
-        "write it again: ddfuzz log schema > docs/log.schema.json"
+        "write it again: DDFUZZ_WRITE_SCHEMAS=1 cargo test --test minimize schema"
     );
 }
 

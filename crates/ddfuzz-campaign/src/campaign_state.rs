@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{self, is_slip};
+use crate::minimization_order::{self, is_slip};
 use crate::{Classified, Finding, Progress, Variants, lock, study::StudyState};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
@@ -103,7 +103,7 @@ impl<'a> CampaignState<'a> {
                         let name = (kind, major.clone(), utility(&entry.crash));
                         let minor = entry.crash.keys.minor.short();
                         let inputs = founded.entry(name).or_default();
-                        inputs.add(minor, schedule::size(&entry));
+                        inputs.add(minor, minimization_order::size(&entry));
                     };
                     add(kind);
                     if kind == Kind::Flaky && entry.minimized.is_some() {
@@ -216,14 +216,14 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Returns the entries to minimize next, the most urgent first, at most one for each group;
-    /// `last` adds those that are minimized after all others ([`schedule::pending`]).
+    /// `last` adds those that are minimized after all others ([`minimization_order::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,
         last: bool,
     ) -> Result<Vec<EntryId>, StoreError> {
         let reader = lock(self.store).reader().clone();
-        schedule::pending(&reader, variants, last)
+        minimization_order::pending(&reader, variants, last)
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the

@@ -7,7 +7,7 @@
 //! LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of system
 //! utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
 //!
-//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `schedule.rs`, then one
+//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `minimization_order.rs`, then one
 //! of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
 //! Only `mutation.rs`, `guided/` and `stage/` use LibAFL.
@@ -22,12 +22,12 @@ mod error;
 pub mod generator;
 mod guided;
 pub mod keystrokes;
+mod minimization_order;
 mod minimization_queue;
 mod minimizing;
 mod mutation;
 mod rebuild;
 mod recheck;
-mod schedule;
 mod screen;
 mod seeds;
 mod session;
@@ -53,6 +53,7 @@ pub use disk_full::{DiskFullError, DiskWait, PauseGate};
 pub use error::CampaignError;
 pub use guided::ComparisonValues;
 pub use keystrokes::KeystrokesName;
+pub(crate) use minimization_order::SlippedInputs;
 pub(crate) use minimization_queue::{MinimizerReply, is_of_target, run_minimizer};
 pub use minimization_queue::{minimize_pending, pending_entries};
 pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
@@ -60,7 +61,6 @@ pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
 pub use rebuild::{BuildCheck, ProgramWatch};
 pub use recheck::{Examined, Recheck, examined};
-pub(crate) use schedule::SlippedInputs;
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
 pub use session::Summary;

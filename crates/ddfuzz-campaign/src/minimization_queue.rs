@@ -11,7 +11,7 @@ use crossbeam::channel::{Receiver, Sender};
 use crate::{
     BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
     StoreWriter, Variants, lock,
-    schedule::{SlippedInputs, pending},
+    minimization_order::{SlippedInputs, pending},
 };
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store as store;

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{CampaignError, StoreWriter, fails_on_anything, lock, schedule::is_variant};
+use crate::{CampaignError, StoreWriter, fails_on_anything, lock, minimization_order::is_variant};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
     Ended, ExecError, Executor, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe,

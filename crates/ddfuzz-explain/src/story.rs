@@ -194,7 +194,8 @@ pub fn change(link: &LinkRecord) -> String {
     )
 }
 
-/// What the standard libraries of Rust and C++ put between a variable and what it owns.
+/// Fields of containers and smart pointers of the standard libraries of Rust and C++, which the text
+/// leaves out of the names of variables.
 const INNER: [&str; 6] = [
     ".vec.buf.inner.ptr.pointer.pointer",
     ".buf.inner.ptr.pointer.pointer",

@@ -246,7 +246,7 @@ impl Progress {
     }
 
     /// Ends the search, or the proof of minimality after it, because a budget is used up. The best
-    /// is then the result, which is still confirmed.
+    /// is then the result; the runs that confirm it are the next questions.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);

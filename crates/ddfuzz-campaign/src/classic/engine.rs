@@ -10,8 +10,8 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
+use crate::minimization_order;
 use crate::minimization_queue::{HangBudget, hangs_left_note};
-use crate::schedule;
 use crate::{
     CampaignError, CampaignSession, CampaignState, Classified, Finding, MinimizerReply, PauseGate,
     Phase, ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary,
@@ -425,7 +425,7 @@ impl ClassicEngine<'_> {
     fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
         let reader = self.session.reader();
         while let Some(major) = self.more.first() {
-            if let Some(id) = schedule::smaller_of_runs(&reader, major)?
+            if let Some(id) = minimization_order::smaller_of_runs(&reader, major)?
                 && self.enqueue(id)
             {
                 return Ok(true);

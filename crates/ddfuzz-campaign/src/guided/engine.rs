@@ -19,8 +19,8 @@ use super::{
 };
 use crate::campaign_state::CampaignState;
 use crate::lock;
+use crate::minimization_order::SlippedInputs;
 use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
-use crate::schedule::SlippedInputs;
 use crate::session::CampaignSession;
 use crate::{
     CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::classifier::{FailedRun, Submission, Suspect, SuspectClassifier};
 use crate::lock;
-use crate::schedule::SlippedInputs;
+use crate::minimization_order::SlippedInputs;
 use crate::{CampaignError, CrashSink, KnownKey, Minimizing, Variants};
 use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};

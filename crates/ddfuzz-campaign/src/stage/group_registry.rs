@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
-use crate::schedule::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
 use crate::{CampaignError, CrashSink, KnownKey, Report, StoreWriter, Variants};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::engine::StudyEngine;
 use crate::{
-    CampaignError, Minimizing, Phase, SlippedInputs, is_of_target, lock, schedule::file_slip,
+    CampaignError, Minimizing, Phase, SlippedInputs, is_of_target, lock,
+    minimization_order::file_slip,
 };
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
@@ -52,7 +53,7 @@ impl StudyEngine<'_> {
 
     /// Minimizes entries of all groups, the most urgent first, until none are left or `budget` is
     /// used up (`None`: no limit); with `last` also those that come after all others
-    /// ([`pending`](crate::schedule::pending)).
+    /// ([`pending`](crate::minimization_order::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,

@@ -380,8 +380,8 @@ struct ColumnSample {
 }
 
 impl ColumnSample {
-    /// Adds those columns (inputs) of `more` that are not in memory yet; returns false if they
-    /// exceed the memory limit.
+    /// Reads those columns (inputs) of `more` that are not in memory yet; returns false, and may
+    /// have read a part of them, if all columns together exceed the memory limit.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
         for column in more {

@@ -11,7 +11,7 @@ pub struct Line {
     pub address: u64,
     /// Address after the last byte of code.
     pub end: u64,
-    /// Index of the source file.
+    /// Index of the source file in [`Lines::files`].
     pub file: usize,
     /// Line, from 1; 0 for code that belongs to none.
     pub line: u64,

@@ -106,7 +106,8 @@ pub struct Ending {
     pub crash: Option<StoppedCrash>,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// Addresses of the frames at a crash, innermost first; at an exit, where exits are watched.
+    /// Code addresses of the frames at a crash, innermost first: the program counter, then return
+    /// addresses. At an exit they are known where exits are watched; else there are none.
     pub stack: Vec<u64>,
 }
 

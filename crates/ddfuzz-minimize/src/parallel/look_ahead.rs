@@ -114,8 +114,8 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// Returns the likely outcome of a candidate that this rule of the search made: PASS or
-    /// UNRESOLVED.
+    /// Returns the outcome, PASS or UNRESOLVED, that candidates of the pass or rule `rule` have had
+    /// lately. FAIL is never expected.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,

@@ -36,7 +36,7 @@ pub struct Trace {
     places: Vec<(Place, Option<usize>)>,
     /// Directories in which source files with relative paths are searched.
     folders: Vec<PathBuf>,
-    /// Time of the crash; `None` if unknown.
+    /// Wall-clock time at which the crash was first seen; `None` if unknown.
     seen: Option<SystemTime>,
 }
 

@@ -221,11 +221,15 @@ fn an_empty_directory_has_a_page() {
 #[test]
 fn the_schema_in_the_documentation_is_that_of_the_types() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
-    let text = std::fs::read_to_string(path).expect("the schema");
+    if std::env::var_os("DDFUZZ_WRITE_SCHEMAS").is_some() {
+        let text = serde_json::to_string_pretty(&schema()).expect("JSON");
+        std::fs::write(&path, text + "\n").expect("the schema is written");
+    }
+    let text = std::fs::read_to_string(&path).expect("the schema");
     let written: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(
         written,
         schema(),
-        "write it again: ddfuzz report --schema > docs/report.schema.json"
+        "write it again: DDFUZZ_WRITE_SCHEMAS=1 cargo test -p ddfuzz-store --test pages schema"
     );
 }

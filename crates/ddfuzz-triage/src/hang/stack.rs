@@ -108,8 +108,9 @@ impl Stack {
         })
     }
 
-    /// Returns a snapshot of thread `tid` whose frames begin at index `level` of the stack. The
-    /// calls inside that call are recorded separately, because they change all the time.
+    /// Returns a snapshot of thread `tid` whose innermost frame is the one at index `level` of this
+    /// stack (0 is the innermost). The calls inside it, which change all the time, are recorded in
+    /// [`Snapshot::inside`].
     pub fn snapshot(
         &self,
         level: usize,

@@ -38,7 +38,8 @@ pub trait TargetKnowledge {
     /// the target is no harness of a cargo-fuzz project.
     fn cargo(&self, entry: &Entry) -> Option<String>;
 
-    /// Returns form and text of a test for the entry's reproducer; `None` if none can be written.
+    /// Returns the name of the language (Rust or C) and the source of a regression test for the
+    /// entry's reproducer; `None` if none can be written.
     fn test(&self, entry: &Entry) -> Option<(String, String)>;
 }
 

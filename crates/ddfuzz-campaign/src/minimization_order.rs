@@ -216,7 +216,8 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Checks whether the entry was met by a minimization of an entry of this same bug (a slip).
+    /// Checks whether the entry is a candidate that failed while another entry of this same group
+    /// was minimized.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
