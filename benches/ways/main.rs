@@ -5,8 +5,8 @@
 //! line, and what is promised beside what was measured. CPU time is that of all processes of a
 //! subject, from its start to its end, less what starting and ending cost.
 //!
-//! `cargo bench --bench ways -- filters`: some twenty filters of the system, forked at `main` and at
-//! the first call whose result may differ between runs.
+//! `cargo bench --bench ways -- filters`: some twenty filters of the system, beside `posix_spawn`,
+//! a bare fork loop and `afl-fuzz -n`.
 //!
 //! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
 //! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also

@@ -223,7 +223,8 @@ fn installed_filters_end_and_write_alike_in_any_order() {
             continue;
         };
         let mut target = patient(Program::Path(path));
-        target.limits.cpu = Duration::from_secs(10);
+        // `xxd -r` writes zeros, gigabytes of them, up to the address that an input names.
+        target.limits.cpu = Duration::from_secs(if *name == "xxd" { 1 } else { 10 });
         target.args = args.iter().map(Into::into).collect();
         let inputs: Vec<_> = of_all_kinds(number as u64 * 12, extent.inputs).collect();
         let refused = compare(&format!("{name} {args:?}"), &target, &inputs);
