@@ -7,20 +7,21 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use ddfuzz::campaign::{Plan, RunInput, Seeds};
-use ddfuzz::exec::{CoverageReporting, Executor, Freshness, Program, Target, start};
+use ddfuzz::exec::{CoverageReporting, Executor, Freshness, Program, Sandbox, Target, start};
 
 use crate::options::Options;
 use crate::promise::{Goal, compare, not_measured};
 use crate::tools::binary;
 use crate::watched::{Watched, end_orphans};
 
-/// Programs and their arguments; each reads a language or a format from stdin.
+/// Programs and their arguments; each reads a language or a format from stdin. They run in the
+/// sandbox, since some of these languages start programs and write files.
 const PROGRAMS: [(&str, &[&str]); 8] = [
     ("bc", &["-q"]),
+    ("dash", &["-n"]),
     ("file", &["-b", "-"]),
-    ("jq", &["."]),
     ("mawk", &["-f", "-"]),
-    ("sed", &["-n", "-f", "-", "/etc/passwd"]),
+    ("sed", &["--sandbox", "-n", "-f", "-", "/etc/passwd"]),
     ("sqlite3", &[":memory:"]),
     ("tbl", &[]),
     ("troff", &[]),
@@ -86,13 +87,14 @@ static QEMU_MODE: LazyLock<&str> = LazyLock::new(|| {
 fn row(options: &Options, folder: &Path, name: &str, args: &[&str]) -> Result<f64, String> {
     let mut target = Target::new(Program::Path(name.into()));
     target.args = args.iter().map(Into::into).collect();
+    target.sandbox = Sandbox::On;
     let text = |error: std::io::Error| error.to_string();
     let mut all = [Vec::new(), Vec::new()];
     for seed in 1..=options.seeds {
         for (generator, reached) in ["guided", "classic"].into_iter().zip(&mut all) {
             let out = folder.join(format!("{name}-{generator}-{seed}"));
             let mut command = Command::new(binary());
-            command.args(["run", "-q", "--jobs", "1", "--minimize", "off"]);
+            command.args(["run", "-q", "--jobs", "1", "--minimize", "off", "--sandbox"]);
             command.args(["--generator", generator, "--seed", &seed.to_string()]);
             command.args(["--max-len", &MAX_LEN.to_string(), "-o"]).arg(&out);
             command.args(["--", name]).args(args);

@@ -3,6 +3,8 @@
 //! puts back what each run has changed.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ddfuzz::exec::{Freshness, Program, Target, Way};
 
@@ -11,8 +13,8 @@ use crate::programs::Programs;
 use crate::promise::{self, Goal};
 use crate::sheet::Sheet;
 use crate::subjects::afl_fuzz::AflFuzz;
-use crate::subjects::floor;
-use crate::subjects::way::ByWay;
+use crate::subjects::way::{ByWay, SLOW_PART};
+use crate::subjects::{Subject, floor};
 
 /// Names and arguments.
 const FILTERS: [(&str, &[&str]); 25] = [
@@ -59,6 +61,8 @@ const RATES: [(&str, f64); 5] = [
     ("troff", 0.9 * 3_800.0),
     ("ul", 0.9 * 17_000.0),
 ];
+/// CPU time of a new process, above which a program is slow and fewer runs are made.
+const SLOW: Duration = Duration::from_millis(5);
 /// How many times the runs of the fork loop `snapshot` is to make, on 100 and on 1000 bytes.
 const TIMES: [f64; 2] = [12.0, 8.0];
 /// The least share of the runs of `inject` that `snapshot` is to make.
@@ -163,8 +167,15 @@ fn measure(
     name: &'static str,
     args: &[&str],
 ) -> Result<Row, String> {
-    let (mut sheet, has_afl) = sheet(programs, name, args)?;
-    sheet.measure(plan);
+    let path = find(name).ok_or("not installed")?;
+    let mut spawn = floor::spawn_with(programs, &path, args);
+    let is_slow = spawn.measure(plan.runs.min(20)).cpu > SLOW;
+    let runs = match is_slow {
+        true => plan.runs.div_ceil(SLOW_PART),
+        false => plan.runs,
+    };
+    let (mut sheet, has_afl) = sheet(programs, name, &path, args, is_slow)?;
+    sheet.measure(&Plan { runs, ..*plan });
     let subjects = [SPAWN, AFL, FORK, DEFERRED, RESTORED, FORK_SHORT, RESTORED_SHORT];
     let micros = subjects.map(|of| match of {
         AFL if !has_afl => f64::NAN,
@@ -183,26 +194,34 @@ fn measure(
     })
 }
 
-/// The subjects of one filter, and whether `afl-fuzz` is one of them; fails if the filter is not
-/// installed, or a way does not work for it.
-fn sheet(programs: &Programs, name: &'static str, args: &[&str]) -> Result<(Sheet, bool), String> {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::split_paths(&paths)
-        .map(|directory| directory.join(name))
-        .find(|path| path.is_file())
-        .ok_or("not installed")?;
-    let mut target = Target::new(Program::Path(path.clone()));
+/// The program with this name in PATH.
+fn find(name: &str) -> Option<PathBuf> {
+    let paths = std::env::var_os("PATH")?;
+    let mut paths = std::env::split_paths(&paths).map(|directory| directory.join(name));
+    paths.find(|path| path.is_file())
+}
+
+/// The subjects of the filter at `path`, and whether `afl-fuzz` is one of them; fails if a way does
+/// not work for it.
+fn sheet(
+    programs: &Programs,
+    name: &'static str,
+    path: &Path,
+    args: &[&str],
+    is_slow: bool,
+) -> Result<(Sheet, bool), String> {
+    let mut target = Target::new(Program::Path(path.to_owned()));
     target.args = args.iter().map(Into::into).collect();
     let mut sheet = Sheet::new(name);
-    sheet.add_boxed(Box::new(floor::spawn_with(programs, &path, args)));
-    let afl = AflFuzz::plain(&path, args);
+    sheet.add_boxed(Box::new(floor::spawn_with(programs, path, args)));
+    let afl = AflFuzz::plain(path, args);
     let has_afl = afl.is_ok();
     match afl {
         Ok(afl) => sheet.add_boxed(Box::new(afl)),
         Err(why) => eprintln!("{name}: afl-fuzz -n: {why}"),
     }
     for (subject, length) in [(FORK, usize::MAX), (FORK_SHORT, 100)] {
-        let floor = floor::fork_at_main(programs, subject, &path, args, length);
+        let floor = floor::fork_at_main(programs, subject, path, args, length);
         sheet.add_boxed(Box::new(floor));
     }
     for (subject, way, at_once, length) in [
@@ -212,6 +231,7 @@ fn sheet(programs: &Programs, name: &'static str, args: &[&str]) -> Result<(Shee
     ] {
         let by_way = ByWay::new(subject, &target, way, Freshness::Shared);
         let by_way = by_way.map_err(|error| error.to_string())?;
+        let by_way = if is_slow { by_way.for_slow() } else { by_way };
         sheet.add_boxed(Box::new(by_way.with_inputs(at_once, length)));
     }
     Ok((sheet, has_afl))
