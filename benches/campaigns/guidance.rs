@@ -96,7 +96,9 @@ fn row(options: &Options, folder: &Path, name: &str, args: &[&str]) -> Result<f6
             let mut command = Command::new(binary());
             command.args(["run", "-q", "--jobs", "1", "--minimize", "off", "--sandbox"]);
             command.args(["--generator", generator, "--seed", &seed.to_string()]);
-            command.args(["--max-len", &MAX_LEN.to_string(), "-o"]).arg(&out);
+            command
+                .args(["--max-len", &MAX_LEN.to_string(), "-o"])
+                .arg(&out);
             command.args(["--", name]).args(args);
             let most = Duration::from_secs(options.cpu);
             let watched = Watched::start(&mut command).map_err(text)?;
@@ -117,9 +119,17 @@ fn row(options: &Options, folder: &Path, name: &str, args: &[&str]) -> Result<f6
             all[0].blocks,
             all[all.len() - 1].blocks
         );
-        (median, range, sum(all, |it| it.groups), sum(all, |it| it.runs) / options.seeds)
+        (
+            median,
+            range,
+            sum(all, |it| it.groups),
+            sum(all, |it| it.runs) / options.seeds,
+        )
     });
-    let [(guided, blocks, groups, runs), (without, other_blocks, other_groups, other_runs)] = cells;
+    let [
+        (guided, blocks, groups, runs),
+        (without, other_blocks, other_groups, other_runs),
+    ] = cells;
     let ratio = guided.blocks as f64 / without.blocks.max(1) as f64;
     println!(
         "| {name} | {} | {blocks} | {other_blocks} | {ratio:.2} | {groups} | {other_groups} \
@@ -170,7 +180,9 @@ fn recorded(out: &Path) -> Result<(u64, u64), String> {
 /// again, which is no part of the campaign's time.
 fn replayed(target: &Target, seed: u64, runs: u64) -> Result<(u64, u64), String> {
     let text = |error: ddfuzz::exec::ExecError| error.to_string();
-    let mut executor = start(target, None, Freshness::Shared).map_err(text)?.executor;
+    let mut executor = start(target, None, Freshness::Shared)
+        .map_err(text)?
+        .executor;
     let places = executor.cover_blocks().map_err(text)??;
     executor.report_coverage(CoverageReporting::Novel);
     let code = executor.code().ok_or("no code is covered")?;
@@ -182,7 +194,9 @@ fn replayed(target: &Target, seed: u64, runs: u64) -> Result<(u64, u64), String>
     };
     let mut run = 0;
     while run < runs {
-        let inputs: Vec<Vec<u8>> = (run..runs.min(run + 64)).map(|run| input(&plan, run)).collect();
+        let inputs: Vec<Vec<u8>> = (run..runs.min(run + 64))
+            .map(|run| input(&plan, run))
+            .collect();
         let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
         run += add_reached(executor.as_mut(), &inputs, &mut reached)?;
     }
@@ -204,7 +218,9 @@ fn add_reached(
     inputs: &[&[u8]],
     reached: &mut [bool],
 ) -> Result<u64, String> {
-    let runs = executor.run_some(inputs).map_err(|error| error.to_string())?;
+    let runs = executor
+        .run_some(inputs)
+        .map_err(|error| error.to_string())?;
     for of_run in executor.covered() {
         for (known, count) in reached.iter_mut().zip(&of_run.counters) {
             *known |= *count > 0;

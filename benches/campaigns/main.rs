@@ -89,7 +89,9 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
         ("share", shares::share),
         ("workers", shares::workers),
         ("loops", loops::table),
-        ("guidance", |options, _, folder| guidance::table(options, folder)),
+        ("guidance", |options, _, folder| {
+            guidance::table(options, folder)
+        }),
     ];
     for (name, table) in tables {
         if !options.wants(name) {

@@ -135,7 +135,10 @@ fn hold(rows: &[Row], means: [f64; 3]) {
     };
     let figure = "filters: snapshot to inject, the least";
     let verdict = promise::compare(figure, least.times[2], "x", Goal::AtLeast(OF_INJECT));
-    println!("| {figure} ({}) | {:.2} | {verdict} |", least.name, least.times[2]);
+    println!(
+        "| {figure} ({}) | {:.2} | {verdict} |",
+        least.name, least.times[2]
+    );
 }
 
 impl fmt::Display for Row {
@@ -176,7 +179,15 @@ fn measure(
     };
     let (mut sheet, has_afl) = sheet(programs, name, &path, args, is_slow)?;
     sheet.measure(&Plan { runs, ..*plan });
-    let subjects = [SPAWN, AFL, FORK, DEFERRED, RESTORED, FORK_SHORT, RESTORED_SHORT];
+    let subjects = [
+        SPAWN,
+        AFL,
+        FORK,
+        DEFERRED,
+        RESTORED,
+        FORK_SHORT,
+        RESTORED_SHORT,
+    ];
     let micros = subjects.map(|of| match of {
         AFL if !has_afl => f64::NAN,
         of => sheet.cpu_micros(of),

@@ -43,7 +43,9 @@ pub struct Plan {
 fn main() {
     // Cargo says so when it is to measure; else any other word is a filter for tests.
     let measures = std::env::args().any(|arg| arg == "--bench");
-    let words = std::env::args().skip(1).filter(|arg| measures && !arg.starts_with('-'));
+    let words = std::env::args()
+        .skip(1)
+        .filter(|arg| measures && !arg.starts_with('-'));
     let (numbers, words): (Vec<_>, Vec<_>) = words.partition(|word| word.parse::<usize>().is_ok());
     let program = words.first();
     let asked = numbers.first().and_then(|rounds| rounds.parse().ok());

@@ -57,7 +57,11 @@ fn a_program_as_a_test_ends_alike_in_any_order() {
         assert_eq!(run.ended, ended, "{input:?}");
     }
     for (input, ended) in INPUTS {
-        assert_eq!(fresh.run(input.as_bytes()).unwrap().ended, ended, "{input:?}");
+        assert_eq!(
+            fresh.run(input.as_bytes()).unwrap().ended,
+            ended,
+            "{input:?}"
+        );
     }
     drop((shared, fresh));
     assert_eq!(running(&program.path), 0);
@@ -67,7 +71,14 @@ fn a_program_as_a_test_ends_alike_in_any_order() {
 fn the_crash_of_a_process_that_a_test_starts_is_not_its_end() {
     let program = compile("verdict", &[]);
     let mut shared = begin(&program, Freshness::Shared);
-    for (input, status) in [("x", 0), ("px", 0), ("p", 1), ("cx", 0), ("px", 0), ("u", 125)] {
+    for (input, status) in [
+        ("x", 0),
+        ("px", 0),
+        ("p", 1),
+        ("cx", 0),
+        ("px", 0),
+        ("u", 125),
+    ] {
         let run = shared.run(input.as_bytes()).unwrap();
         assert_eq!(run.ended, Ended::Exit(status), "{input:?}");
     }

@@ -409,9 +409,7 @@ impl InputChannel {
     /// takes.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
-            InputChannel::Single(input) => {
-                input.write(inputs.first().copied().unwrap_or_default())
-            }
+            InputChannel::Single(input) => input.write(inputs.first().copied().unwrap_or_default()),
             InputChannel::Batch(many) => many.write(inputs),
             InputChannel::Runner(runner) => runner.write(inputs),
         }

@@ -37,10 +37,7 @@ pub fn start_test(
     Ok(Box::new(start_command(target, prepared)?))
 }
 
-fn start_command(
-    target: &Target,
-    prepared: PreparedTarget,
-) -> Result<ServerExecutor, ExecError> {
+fn start_command(target: &Target, prepared: PreparedTarget) -> Result<ServerExecutor, ExecError> {
     ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)
 }
 

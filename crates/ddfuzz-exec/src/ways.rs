@@ -304,11 +304,7 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
 
 /// Starts the target by `inject`, as part of the method `way`; fails if ddfuzz's library cannot be
 /// preloaded into it.
-fn start_injecting(
-    target: &Target,
-    way: Way,
-    inject: Inject,
-) -> Result<ServerExecutor, ExecError> {
+fn start_injecting(target: &Target, way: Way, inject: Inject) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, way)?;
     prepared.see_through_script(target);
     match not_injectable(&prepared) {
