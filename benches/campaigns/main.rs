@@ -1,9 +1,10 @@
 //! Campaigns: ddfuzz beside LibAFL, AFL++ and libFuzzer.
 //!
-//! `cargo bench --bench campaigns [-- OPTIONS]`; `-- --help` shows the options. Five tables:
+//! `cargo bench --bench campaigns [-- OPTIONS]`; `-- --help` shows the options. Six tables:
 //! *finding* (in which run a planted bug happens first), *speed* (runs per second of CPU time),
-//! *share* (what inline minimization costs), *workers* (what a second worker brings) and *loops*
-//! (what a loop without end costs). Each says what is promised, what was measured, and whether it
+//! *share* (what inline minimization costs), *workers* (what a second worker brings), *loops*
+//! (what a loop without end costs) and *guidance* (what campaigns on unmodified programs reach with
+//! coverage and without). Each says what is promised, what was measured, and whether it
 //! is kept; none of them fails.
 //!
 //! `cargo test` only sees whether a campaign of ddfuzz is counted and its end noticed.
@@ -14,6 +15,7 @@ mod builds;
 mod cost;
 mod counted;
 mod finding;
+mod guidance;
 mod loops;
 mod options;
 mod planted;
@@ -81,12 +83,15 @@ fn run(options: &Options, with_peers: bool) -> Result<(), String> {
         with_peers && PEERED.iter().any(|table| options.wants(table)) && options.chooses_libafl();
     let builds = Builds::new(folder.path(), peers(with_peers));
     type Table = fn(&Options, &Builds, &Path) -> Result<(), String>;
-    let tables: [(&str, Table); 5] = [
+    let tables: [(&str, Table); 6] = [
         ("finding", finding::table),
         ("speed", speed::table),
         ("share", shares::share),
         ("workers", shares::workers),
         ("loops", loops::table),
+        ("guidance", |options, _, folder| {
+            guidance::table(options, folder)
+        }),
     ];
     for (name, table) in tables {
         if !options.wants(name) {

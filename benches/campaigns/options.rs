@@ -5,18 +5,18 @@ pub const HELP: &str = "\
 Measures campaigns: ddfuzz beside LibAFL, AFL++ and libFuzzer.
 
 Usage: cargo bench --bench campaigns [-- [finding] [speed] [share] [workers] [loops]
-                                         [OPTIONS]]
+                                         [guidance] [OPTIONS]]
 
-Without a table's name all five are measured, which takes hours.
+Without a table's name all six are measured, which takes hours.
 
   --quick          a smoke run of some minutes: less of everything; options behind it add to it
   --tools NAME,…   only these tools (ddfuzz, ddfuzz-structure, ddfuzz-fork, ddfuzz-persistent,
                    libafl, libafl-fork, libafl-persistent, afl-fuzz, afl-fuzz-fork, afl-fuzz-c,
                    libfuzzer, libfuzzer-value, libfuzzer-fork)
-  --bugs NAME,…    finding: only these bugs
-  --seeds N        finding: campaigns for each bug and tool [default: 10]
+  --bugs NAME,…    finding: only these bugs; guidance: only these programs
+  --seeds N        finding, guidance: campaigns for each bug or program, and tool [default: 10]
   --runs N         finding: budget of a campaign, in runs [default: 1000000]
-  --cpu SECONDS    finding, loops: budget of a campaign, in CPU time [default: 60]
+  --cpu SECONDS    finding, loops, guidance: budget of a campaign, in CPU time [default: 60]
   --rounds N       others: how many rounds a median is of [default: 5]
   --scale N        speed: runs of a campaign; a hundredth of it where each run has a process of
                    its own, a tenth of it for other fork servers [default: 2000000]
@@ -31,7 +31,7 @@ pub struct Options {
     pub tables: Vec<String>,
     /// The tools by name; all, if empty.
     pub tools: Vec<String>,
-    /// The bugs by name; all, if empty.
+    /// The bugs, and the programs of `guidance`, by name; all, if empty.
     pub bugs: Vec<String>,
     /// Campaigns for each bug and tool.
     pub seeds: u64,
@@ -57,7 +57,7 @@ pub enum Asked {
     Help,
 }
 
-const TABLES: [&str; 5] = ["finding", "speed", "share", "workers", "loops"];
+const TABLES: [&str; 6] = ["finding", "speed", "share", "workers", "loops", "guidance"];
 
 impl Options {
     /// For the record.
@@ -155,7 +155,7 @@ impl Options {
         self.tools.is_empty() || self.tools.iter().any(is_one)
     }
 
-    /// Whether this bug is looked for.
+    /// Whether this bug is looked for, or this program measured.
     pub fn chooses_bug(&self, bug: &str) -> bool {
         self.bugs.is_empty() || self.bugs.iter().any(|name| name == bug)
     }

@@ -1,12 +1,12 @@
 //! What a run costs by each way of execution, beside floors that are measured in the same run.
 //!
-//! `cargo bench --bench ways [-- PROGRAM]`: a tiny program and the bundled `ul` by default, or
-//! PROGRAM, on 1000 printable bytes. Prints wall and CPU time of a run, the ratio to the first
+//! `cargo bench --bench ways [-- PROGRAM] [ROUNDS]`: a tiny program (`-- tiny`: only this) and the
+//! bundled `ul` by default, or PROGRAM, on 1000 printable bytes; 11 rounds by default. Prints wall and CPU time of a run, the ratio to the first
 //! line, and what is promised beside what was measured. CPU time is that of all processes of a
 //! subject, from its start to its end, less what starting and ending cost.
 //!
-//! `cargo bench --bench ways -- filters`: some twenty filters of the system, forked at `main` and at
-//! the first call whose result may differ between runs.
+//! `cargo bench --bench ways -- filters`: some twenty filters of the system, beside `posix_spawn`,
+//! a bare fork loop and `afl-fuzz -n`.
 //!
 //! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
 //! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also
@@ -43,10 +43,14 @@ pub struct Plan {
 fn main() {
     // Cargo says so when it is to measure; else any other word is a filter for tests.
     let measures = std::env::args().any(|arg| arg == "--bench");
-    let program = std::env::args().nth(1);
-    let program = program.filter(|arg| measures && !arg.starts_with('-'));
+    let words = std::env::args()
+        .skip(1)
+        .filter(|arg| measures && !arg.starts_with('-'));
+    let (numbers, words): (Vec<_>, Vec<_>) = words.partition(|word| word.parse::<usize>().is_ok());
+    let program = words.first();
+    let asked = numbers.first().and_then(|rounds| rounds.parse().ok());
     let (runs, rounds, filters) = if measures {
-        (1000, 11, usize::MAX)
+        (1000, asked.unwrap_or(11), usize::MAX)
     } else {
         (20, 1, 4)
     };
@@ -57,12 +61,13 @@ fn main() {
     };
     let programs = Programs::new();
     println!("{runs} runs a round, medians of {rounds} rounds");
-    let sheets = match &program {
+    let sheets = match program {
         Some(word) if word == "filters" => return filters::compare(&programs, &plan),
         Some(word) if word == "afl" => vec![
             sheets::afl_plain(&programs),
             sheets::afl_persistent(&programs),
         ],
+        Some(word) if word == "tiny" => vec![sheets::tiny(&programs)],
         Some(path) => vec![sheets::other(&programs, Path::new(path))],
         None => vec![
             sheets::tiny(&programs),

@@ -45,13 +45,10 @@ impl Programs {
         self.compile("spawn-floor", &["-O2"], &[floor("spawn.c")])
     }
 
-    /// The library, of the tests, with which runs are forked at `main`.
-    pub fn at_main(&self) -> PathBuf {
-        self.compile(
-            "at_main.so",
-            &["-O2", "-shared", "-fPIC"],
-            &[Path::new(HERE).join("tests/exec/programs/at_main.c")],
-        )
+    /// The library that forks a program in front of its `main` for each run.
+    pub fn fork_main(&self) -> PathBuf {
+        let flags = ["-O2", "-shared", "-fPIC"];
+        self.compile("fork_main.so", &flags, &[floor("fork_main.c")])
     }
 
     /// The fork floor of the tiny program.

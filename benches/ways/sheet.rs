@@ -8,10 +8,11 @@ use crate::difference::{BOTH, Of, median};
 use crate::promise::{Goal, compare, not_measured};
 use crate::subjects::Subject;
 
-/// `subject` makes at least `target` times as many runs as `floor` does in the same time.
+/// `subject` makes at least `target` times as many runs as `floor` does in the same time; without a
+/// floor, a run takes at most `target` microseconds of CPU time.
 pub struct Promise {
     subject: &'static str,
-    floor: &'static str,
+    floor: Option<&'static str>,
     target: f64,
 }
 
@@ -20,7 +21,16 @@ impl Promise {
     pub fn times(subject: &'static str, floor: &'static str, target: f64) -> Promise {
         Promise {
             subject,
-            floor,
+            floor: Some(floor),
+            target,
+        }
+    }
+
+    /// At most `target` microseconds of CPU time for a run.
+    pub fn micros(subject: &'static str, target: f64) -> Promise {
+        Promise {
+            subject,
+            floor: None,
             target,
         }
     }
@@ -122,7 +132,14 @@ impl Sheet {
             let found = self.subjects.iter().find(|(who, _)| who.name() == name);
             found.map(|(_, costs)| costs)
         };
-        let (subject, floor, target) = (promise.subject, promise.floor, promise.target);
+        let (subject, target) = (promise.subject, promise.target);
+        let Some(floor) = promise.floor else {
+            let measured = self.cpu_micros(subject);
+            let figure = format!("{}: {subject}, CPU time of a run", self.title);
+            let verdict = compare(&figure, measured, "µs", Goal::AtMost(target));
+            println!("| {subject}, µs | CPU | {measured:.1} | {verdict} |");
+            return;
+        };
         let (Some(ours), Some(theirs)) = (costs(subject), costs(floor)) else {
             let figure = format!("{}: {subject} to {floor}", self.title);
             let verdict = not_measured(&figure, &self.notes.join("; "));

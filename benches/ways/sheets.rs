@@ -6,7 +6,7 @@ use ddfuzz::exec::{Freshness, Program, Target, Way};
 
 use crate::programs::Programs;
 use crate::sheet::{Promise, Sheet};
-use crate::subjects::{Subject, afl_fuzz::AflFuzz, floor, way::ByWay};
+use crate::subjects::{Subject, afl_fuzz::AflFuzz, floor, test::InterestingnessTest, way::ByWay};
 
 /// The least that a program can do: the cost of a way is nearly all there is.
 pub fn tiny(programs: &Programs) -> Sheet {
@@ -14,7 +14,11 @@ pub fn tiny(programs: &Programs) -> Sheet {
     let mut sheet = Sheet::new("a tiny program, which reads its input and ends");
     sheet.add(floor::spawn(programs, &path));
     sheet.add(floor::fork(programs.tiny_fork_floor()));
-    add_ways(&mut sheet, &Target::new(Program::Path(path)));
+    add_ways(&mut sheet, &Target::new(Program::Path(path.clone())));
+    let anew = "interestingness test, executed anew";
+    sheet.add(InterestingnessTest::new(anew, &path, Freshness::Fresh));
+    sheet.add(InterestingnessTest::new(TEST, &path, Freshness::Shared));
+    sheet.promise(Promise::micros(TEST, 40.0));
     sheet.promise(Promise::times("inject", "floor: posix_spawn", 4.0));
     sheet.promise(Promise::times("inject", "floor: fork", 0.8));
     sheet.promise(Promise::times(SNAPSHOTS, "floor: fork", 8.0));
@@ -55,6 +59,8 @@ pub fn other(programs: &Programs, path: &Path) -> Sheet {
     sheet
 }
 
+/// The subject of an interestingness test as a search runs it.
+const TEST: &str = "interestingness test";
 /// The subject of many inputs a request.
 const SNAPSHOTS: &str = "snapshot, 64 at once";
 

@@ -37,6 +37,40 @@ fn a_text_is_minimized_proved_and_verified_by_a_test() {
     desk.is_left_clean();
 }
 
+/// The questions of a search and their outcomes, without the runs that prove its result.
+fn questions(log: &[u8]) -> Vec<(Value, Value)> {
+    let lines = std::str::from_utf8(log).unwrap().lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let asked = lines.filter(|line| line["kind"] == "test" && line["phase"].is_null());
+    asked
+        .map(|line| (line["hash"].clone(), line["outcome"].clone()))
+        .collect()
+}
+
+#[test]
+fn a_program_as_a_test_answers_as_the_script_that_calls_it() {
+    let desk = Desk::new();
+    let program = desk.compile("tests/exec/programs/verdict.c", "check");
+    desk.script("check.sh", &format!("exec {} \"$@\"", program.display()));
+    let text = "cow and ax off - hm now\n".repeat(8);
+    desk.write("in.txt", &text);
+    let [program, script] = ["./check", "./check.sh"].map(|test| {
+        let words = format!("min in.txt --force --json --grammar text --test {test} -o out");
+        let record = desk.call(&words).exits(0).json();
+        desk.call("log verify out.log.jsonl").exits(0);
+        (record, desk.read("out"), desk.read("out.log.jsonl"))
+    });
+    assert_eq!(program.1, script.1);
+    assert_eq!(program.0["claim"], "1-minimal");
+    assert_eq!(script.0["claim"], "1-minimal");
+    let (asked, expected) = (questions(&program.2), questions(&script.2));
+    assert!(expected.len() > 10, "{}", expected.len());
+    assert_eq!(asked, expected);
+    let shared = |log: &[u8]| String::from_utf8_lossy(log).contains(r#""process":"shared""#);
+    assert!(shared(&program.2) && !shared(&script.2));
+    desk.is_left_clean();
+}
+
 #[test]
 fn the_grammar_is_that_of_the_files_ending_unless_the_user_chooses_another() {
     let desk = Desk::new();

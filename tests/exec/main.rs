@@ -17,6 +17,7 @@ mod forkserver_greeting;
 mod forkserver_hostile;
 mod fresh_coverage;
 mod hostile;
+mod interestingness;
 mod keys;
 mod killed;
 mod kinds;

@@ -27,6 +27,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("sandbox", include_str!("programs/sandbox.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
     ("terminal", include_str!("programs/terminal.c")),
+    ("verdict", include_str!("programs/verdict.c")),
 ];
 
 /// A compiled program in a directory of its own, that everybody may reach.

@@ -1,4 +1,4 @@
-//! `afl-fuzz` itself, on a program that is compiled for it.
+//! `afl-fuzz` itself, on a program that is compiled for it, or with `-n` on any program.
 //!
 //! Its runs are those of a campaign that starts from the input of all subjects: it mutates that
 //! input, looks at the coverage of each run and keeps what is new. So its cost is not that of the
@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::prctl;
 use nix::sys::wait::wait;
@@ -32,6 +32,9 @@ const SEED: &str = "1";
 /// A campaign, started anew for each round.
 pub struct AflFuzz {
     program: PathBuf,
+    args: Vec<OsString>,
+    /// Whether the program is not compiled for it (`-n`).
+    is_plain: bool,
 }
 
 /// What one campaign did.
@@ -44,8 +47,19 @@ struct Campaign {
 impl AflFuzz {
     /// Fails, and says why, if there is no `afl-fuzz` or it does not run `program`.
     pub fn new(program: &Path) -> Result<AflFuzz, String> {
+        AflFuzz::checked(program, &[], false)
+    }
+
+    /// A campaign without coverage on `program`, with arguments; fails as [`AflFuzz::new`] does.
+    pub fn plain(program: &Path, args: &[&str]) -> Result<AflFuzz, String> {
+        AflFuzz::checked(program, args, true)
+    }
+
+    fn checked(program: &Path, args: &[&str], is_plain: bool) -> Result<AflFuzz, String> {
         let subject = AflFuzz {
             program: program.to_owned(),
+            args: args.iter().map(Into::into).collect(),
+            is_plain,
         };
         subject.campaign(1)?;
         Ok(subject)
@@ -57,9 +71,10 @@ impl AflFuzz {
         let [seeds, out] = ["seeds", "out"].map(|name| directory.path().join(name));
         let written = fs::create_dir(&seeds).and_then(|()| fs::write(seeds.join("seed"), input()));
         written.map_err(|error| format!("writing its seed: {error}"))?;
-        let before = cpu();
+        let (before, began) = (cpu(), Instant::now());
+        let asked = runs;
         let runs = OsString::from(runs.to_string());
-        run(&[
+        let mut args = vec![
             OsStr::new("-s"),
             OsStr::new(SEED),
             OsStr::new("-E"),
@@ -68,10 +83,20 @@ impl AflFuzz {
             seeds.as_os_str(),
             OsStr::new("-o"),
             out.as_os_str(),
-            OsStr::new("--"),
-            self.program.as_os_str(),
-        ])?;
+        ];
+        args.extend(self.is_plain.then_some(OsStr::new("-n")));
+        args.extend([OsStr::new("--"), self.program.as_os_str()]);
+        args.extend(self.args.iter().map(OsString::as_os_str));
+        run(&args)?;
         let cpu = cpu() - before;
+        if self.is_plain {
+            // It writes no figures then; up to eight runs more than asked for were counted.
+            return Ok(Campaign {
+                runs: f64::from(asked),
+                wall: began.elapsed(),
+                cpu,
+            });
+        }
         let path = out.join("default/fuzzer_stats");
         let stats = fs::read_to_string(path).map_err(|error| format!("its figures: {error}"))?;
         let (runs, rate) = (
@@ -86,7 +111,10 @@ impl AflFuzz {
 
 impl Subject for AflFuzz {
     fn name(&self) -> &str {
-        "afl-fuzz"
+        match self.is_plain {
+            true => "afl-fuzz -n",
+            false => "afl-fuzz",
+        }
     }
 
     /// Start and end, which a short campaign has as well, are taken away from both costs: here

@@ -14,11 +14,15 @@ use crate::cost::Cost;
 use crate::difference::difference;
 use crate::programs::{Programs, environment, input};
 
-/// A program that is called with a number of runs, and prints how many seconds they took.
+/// A program that is told a number of runs, and prints how many seconds they took.
 pub struct Floor {
     name: &'static str,
     program: PathBuf,
     args: Vec<OsString>,
+    /// The library that makes the runs; without one the program makes them, and its first argument
+    /// is their number.
+    preload: Option<PathBuf>,
+    input: Vec<u8>,
 }
 
 /// `posix_spawn` and `waitpid` of `program`.
@@ -27,6 +31,8 @@ pub fn spawn(programs: &Programs, program: &Path) -> Floor {
         name: "floor: posix_spawn",
         program: programs.spawn_floor(),
         args: vec![program.into()],
+        preload: None,
+        input: input(),
     }
 }
 
@@ -43,23 +49,50 @@ pub fn fork(program: PathBuf) -> Floor {
         name: "floor: fork",
         program,
         args: Vec::new(),
+        preload: None,
+        input: input(),
+    }
+}
+
+/// A fork of `program` as it is in front of its `main`, with arguments, on the first `length` bytes
+/// of the input, and `waitpid`.
+pub fn fork_at_main(
+    programs: &Programs,
+    name: &'static str,
+    program: &Path,
+    args: &[&str],
+    length: usize,
+) -> Floor {
+    let mut input = input();
+    input.truncate(length);
+    Floor {
+        name,
+        program: program.to_owned(),
+        args: args.iter().map(Into::into).collect(),
+        preload: Some(programs.fork_main()),
+        input,
     }
 }
 
 impl Floor {
     fn series(&self, runs: u32) -> Duration {
-        let mut child = Command::new(&self.program)
-            .arg(runs.to_string())
+        let mut command = Command::new(&self.program);
+        command.env_clear().envs(environment());
+        match &self.preload {
+            Some(library) => command
+                .env("LD_PRELOAD", library)
+                .env("FLOOR_RUNS", runs.to_string()),
+            None => command.arg(runs.to_string()),
+        };
+        let mut child = command
             .args(&self.args)
-            .env_clear()
-            .envs(environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the floor was compiled a moment ago");
         let mut stdin = child.stdin.take().expect("it was asked for");
         stdin
-            .write_all(&input())
+            .write_all(&self.input)
             .expect("the floor reads its input");
         drop(stdin);
         let output = child.wait_with_output().expect("it is our child");

@@ -3,6 +3,7 @@
 
 pub mod afl_fuzz;
 pub mod floor;
+pub mod test;
 pub mod way;
 
 use crate::cost::Cost;

@@ -19,10 +19,14 @@ pub struct ByWay {
     freshness: Freshness,
     at_once: usize,
     input: Vec<u8>,
+    /// Runs before those that are measured.
+    warm_up: usize,
 }
 
 /// Runs before those that are measured: of `snapshot`, the ones that are made twice and compared.
 const WARM_UP: usize = 500;
+/// Of slow programs, one run in so many is made.
+pub const SLOW_PART: u32 = 10;
 
 impl ByWay {
     /// Fails if `target` cannot be run by `way`.
@@ -43,7 +47,14 @@ impl ByWay {
             freshness,
             at_once: 1,
             input: input(),
+            warm_up: if way == Way::Snapshot { WARM_UP } else { 0 },
         })
+    }
+
+    /// The same with fewer runs before those that are measured, for slow programs.
+    pub fn for_slow(mut self) -> ByWay {
+        self.warm_up /= SLOW_PART as usize;
+        self
     }
 
     /// The same with so many inputs a request, of so many bytes.
@@ -71,9 +82,7 @@ impl ByWay {
     fn series(&self, runs: u32) -> Duration {
         let started = start(&self.target, Some(self.way), self.freshness);
         let mut executor = started.expect("it has started before").executor;
-        if self.way == Way::Snapshot {
-            self.run(executor.as_mut(), WARM_UP);
-        }
+        self.run(executor.as_mut(), self.warm_up);
         let began = Instant::now();
         if self.way != Way::Forkserver {
             self.run(executor.as_mut(), runs as usize);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::{ffi::CStr, io};
 
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
-use crate::{sample_text, scratch, two_files, ways};
+use crate::{sample_text, scratch, two_files};
 
 /// Mode of named input files: readable by everybody, because the target may run as another user.
 const INPUT_FILE_MODE: u32 = 0o644;
@@ -22,7 +22,7 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
 /// Passes inputs to a target that takes one at a time, on stdin or in named files. The files are
 /// rewritten for each run, not replaced, so that a fork server can hold them open.
 pub(crate) struct Input {
-    /// The memory file on stdin, opened for writing; `None` if the input is in named files and
+    /// The memory file on stdin, opened for writing; `None` if the input is in named files only and
     /// stdin is empty.
     writer: Option<File>,
     /// The memory file on stdin, opened read-only: writing to stdin fails in the target.
@@ -34,6 +34,8 @@ pub(crate) struct Input {
 enum NamedFiles {
     None,
     One(NamedFile),
+    /// The input, which is also on stdin, for an interestingness test.
+    InAddition(NamedFile),
     /// The input split into two files ([`two_files`]).
     Two([NamedFile; 2]),
     /// The input is typed at a terminal; a file, if any, holds the sample text.
@@ -63,6 +65,15 @@ impl Input {
         Input::in_files(NamedFiles::Two(files))
     }
 
+    /// Makes the input channel of an interestingness test: stdin, and in addition a new file at
+    /// `path`.
+    pub(crate) fn of_test(path: &Path) -> io::Result<Input> {
+        Ok(Input {
+            files: NamedFiles::InAddition(NamedFile::create(path)?),
+            ..Input::on_stdin()?
+        })
+    }
+
     /// Makes the files of a target whose input is typed at a terminal: an empty stdin, and at
     /// `path`, if given, the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
@@ -83,9 +94,12 @@ impl Input {
     /// Writes `bytes` to where the target's next run reads its input: to the memory file on stdin
     /// or to the named files. At a terminal, restores the sample text instead.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if matches!(self.files, NamedFiles::InAddition(_)) {
+            self.refresh_length()?; // tests may run as root
+        }
         match &mut self.files {
             NamedFiles::None => {}
-            NamedFiles::One(file) => file.write(bytes)?,
+            NamedFiles::One(file) | NamedFiles::InAddition(file) => file.write(bytes)?,
             NamedFiles::Two([first, second]) => {
                 let (up_to, behind) = two_files(bytes);
                 first.write(up_to)?;
@@ -108,6 +122,10 @@ impl Input {
         *self = match &mut self.files {
             NamedFiles::None => Input::on_stdin()?,
             NamedFiles::One(file) => Input::in_files(NamedFiles::One(file.recreate()?))?,
+            NamedFiles::InAddition(file) => Input {
+                files: NamedFiles::InAddition(file.recreate()?),
+                ..Input::on_stdin()?
+            },
             NamedFiles::Two([first, second]) => {
                 Input::in_files(NamedFiles::Two([first.recreate()?, second.recreate()?]))?
             }
@@ -128,23 +146,18 @@ impl Input {
         Ok(())
     }
 
-    /// Duplicates the file into which a whole input is written, opened for writing; `None` if the
-    /// input is in several files or in none.
-    fn writer(&self) -> io::Result<Option<File>> {
-        let writer = match &self.files {
+    /// Returns the file into which a whole input is written; `None` if the input is in several
+    /// files or in none.
+    fn writer(&self) -> Option<&File> {
+        match &self.files {
             NamedFiles::None => self.writer.as_ref(),
             NamedFiles::One(file) => Some(&file.writer),
-            NamedFiles::Two(_) | NamedFiles::AtTerminal(_) => None,
-        };
-        writer.map(File::try_clone).transpose()
+            NamedFiles::InAddition(_) | NamedFiles::Two(_) | NamedFiles::AtTerminal(_) => None,
+        }
     }
 
-    fn has_writer(&self) -> bool {
-        !matches!(self.files, NamedFiles::Two(_) | NamedFiles::AtTerminal(_))
-            && (self.writer.is_some() || matches!(self.files, NamedFiles::One(_)))
-    }
-
-    /// Whether the file of [`writer`](Input::writer) is still where the target reads its input.
+    /// Whether the file of [`writer`](Input::writer), if there is one, is still where the target
+    /// reads its input.
     fn is_in_place(&self) -> bool {
         match &self.files {
             NamedFiles::One(file) => is_at(&file.writer, &file.path),
@@ -168,7 +181,7 @@ impl Input {
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
             NamedFiles::None | NamedFiles::AtTerminal(_) => &[],
-            NamedFiles::One(file) => std::slice::from_ref(file),
+            NamedFiles::One(file) | NamedFiles::InAddition(file) => std::slice::from_ref(file),
             NamedFiles::Two(files) => files,
         };
         let files = named.iter().map(|file| &file.writer);
@@ -342,7 +355,8 @@ impl RunnerInput {
     /// Returns the file into which the runner copies inputs (`None` if there is not exactly one),
     /// and the memory file with the inputs of a request.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
-        Ok((self.input.writer()?, self.batch.reader.try_clone()?))
+        let writer = self.input.writer().map(File::try_clone).transpose()?;
+        Ok((writer, self.batch.reader.try_clone()?))
     }
 
     pub(crate) fn places(&self) -> &[(u64, u64)] {
@@ -354,7 +368,7 @@ impl RunnerInput {
         if !self.input.is_in_place() {
             self.input.write(first)?; // makes the file again
         }
-        let has_writer = self.input.has_writer();
+        let has_writer = self.input.writer().is_some();
         self.in_place = self.writes_itself || !has_writer || first.len() > MOST_WRITTEN;
         self.count = 1;
         if self.in_place {
@@ -385,11 +399,7 @@ impl RunnerInput {
 
 /// How inputs reach a target behind a fork server: one per request, or many.
 pub(crate) enum InputChannel {
-    Single {
-        input: Input,
-        /// Path of the input file for an interestingness test; `None` for other targets.
-        test_file: Option<PathBuf>,
-    },
+    Single(Input),
     Batch(InputBatch),
     Runner(RunnerInput),
 }
@@ -399,14 +409,7 @@ impl InputChannel {
     /// takes.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
-            InputChannel::Single { input, test_file } => {
-                let bytes = inputs.first().copied().unwrap_or_default();
-                if let Some(path) = test_file {
-                    ways::write_test_input(path, bytes)?;
-                    input.refresh_length()?;
-                }
-                input.write(bytes)
-            }
+            InputChannel::Single(input) => input.write(inputs.first().copied().unwrap_or_default()),
             InputChannel::Batch(many) => many.write(inputs),
             InputChannel::Runner(runner) => runner.write(inputs),
         }
@@ -415,7 +418,7 @@ impl InputChannel {
     /// Replaces all input files by new ones: processes of earlier runs may hold the old files open.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         match self {
-            InputChannel::Single { input, .. } => input.renew()?,
+            InputChannel::Single(input) => input.renew()?,
             InputChannel::Batch(many) => *many = InputBatch::create()?,
             InputChannel::Runner(runner) => runner.input.renew()?,
         }
@@ -424,9 +427,20 @@ impl InputChannel {
 
     pub(crate) fn file(&self) -> &File {
         match self {
-            InputChannel::Single { input, .. } => input.stdin(),
+            InputChannel::Single(input) => input.stdin(),
             InputChannel::Batch(many) => &many.reader,
             InputChannel::Runner(runner) => runner.input.stdin(),
+        }
+    }
+
+    /// Whether a runner writes inputs, and the target has replaced the file into which it does;
+    /// `before`: the [`identities`](InputChannel::identities) when the runner was started.
+    pub(crate) fn is_replaced(&self, before: &[(u64, u64)]) -> bool {
+        match self {
+            InputChannel::Runner(runner) => {
+                runner.input.writer().is_some() && runner.input.identities() != before
+            }
+            InputChannel::Single(_) | InputChannel::Batch(_) => false,
         }
     }
 
@@ -434,7 +448,7 @@ impl InputChannel {
     /// inputs.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         match self {
-            InputChannel::Single { input, .. } => input.identities(),
+            InputChannel::Single(input) => input.identities(),
             InputChannel::Runner(runner) => runner.input.identities(),
             InputChannel::Batch(_) => Vec::new(),
         }
@@ -443,7 +457,7 @@ impl InputChannel {
     /// Returns the number of bytes that the last run read from stdin; `None` where unknown.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
-            InputChannel::Single { input, .. } => input.read_so_far(),
+            InputChannel::Single(input) => input.read_so_far(),
             InputChannel::Batch(_) => None,
             InputChannel::Runner(runner) => runner.read_so_far(),
         }

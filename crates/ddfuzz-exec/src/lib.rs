@@ -44,6 +44,7 @@ mod snapshot_executor;
 mod supervisor;
 mod target;
 mod terminal;
+mod test_executor;
 mod trace_server;
 mod traceable;
 pub mod tracing;
@@ -70,8 +71,7 @@ pub use run::{CrashMessages, Ended, RUST_PANIC, RerunReason, Run};
 pub use sandbox::Sandbox;
 pub use target::{Channel, Limits, Program, SEPARATOR, Target, TargetRecord, Terminal, two_files};
 pub use terminal::sample_text;
+pub use test_executor::start_test;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
-pub use ways::{
-    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_test,
-};
+pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_shell};

@@ -89,19 +89,18 @@ impl PreparedTarget {
     }
 
     /// Prepares an interestingness test, which runs as the current user without a sandbox, with the
-    /// file `name` in its directory as last argument. Returns also the path of that file.
-    pub(crate) fn for_test(
-        target: &Target,
-        name: &OsStr,
-    ) -> Result<(PreparedTarget, PathBuf), ExecError> {
+    /// file `name` in its directory as last argument.
+    pub(crate) fn for_test(target: &Target, name: &OsStr) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
         let facts = elf::facts(&program);
         let mut prepared =
             PreparedTarget::make(&CommandLine::of(target), private, program, facts, None)?;
         let file = prepared.scratch.path().join(name);
-        prepared.argv.push(file.clone().into_os_string());
-        Ok((prepared, file))
+        let input = Input::of_test(&file);
+        prepared.input = input.map_err(ExecError::system("creating the input of a test"))?;
+        prepared.argv.push(file.into_os_string());
+        Ok(prepared)
     }
 
     /// Prepares a shell command, which runs as the current user, or in a sandbox as sandboxed
@@ -205,6 +204,12 @@ impl PreparedTarget {
             "creating a directory for the sanitizer reports of {}",
             self.program.display()
         )))
+    }
+
+    /// Whether the program may start processes, according to its ELF file; a script may start any
+    /// program.
+    pub(crate) fn may_fork(&self) -> bool {
+        self.facts.as_ref().is_none_or(|facts| facts.may_fork)
     }
 
     /// Whether the program can end by a Rust panic, according to its ELF file.

@@ -5,7 +5,7 @@ mod runner;
 
 use ddfuzz_delta::Comparison;
 use nix::errno::Errno;
-use std::{collections::HashSet, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashSet, io, sync::Arc, time::Duration};
 
 use crate::blocks::BlockCoverage;
 use crate::descendants::Untraced;
@@ -71,20 +71,8 @@ impl ServerExecutor {
         role: Role,
         inject: Option<Inject>,
     ) -> Result<ServerExecutor, ExecError> {
-        ServerExecutor::for_test(target, prepared, None, way, role, inject)
-    }
-
-    /// Makes the executor of an interestingness test and starts its fork server; inputs are also
-    /// written to the file `test_file` in its directory.
-    pub(crate) fn for_test(
-        target: &Target,
-        prepared: PreparedTarget,
-        test_file: Option<PathBuf>,
-        way: Way,
-        role: Role,
-        inject: Option<Inject>,
-    ) -> Result<ServerExecutor, ExecError> {
         let mut launch = prepared.launch(target, role, inject);
+        let may_fork = prepared.may_fork();
         let (mut copies, mut capture) = (None, None);
         let (layout, input_channel) = match inject {
             Some(Inject::Loop(entry)) => {
@@ -102,11 +90,7 @@ impl ServerExecutor {
                 let layout = PageLayout::Loop { counters: 0 };
                 (layout, InputChannel::Runner(inputs))
             }
-            _ => {
-                let input = prepared.input;
-                let channel = InputChannel::Single { input, test_file };
-                (PageLayout::Single, channel)
-            }
+            _ => (PageLayout::Single, InputChannel::Single(prepared.input)),
         };
         let console = Console::of(target, launch.identity);
         let mut executor = ServerExecutor {
@@ -114,8 +98,7 @@ impl ServerExecutor {
             runs: 0,
             way,
             layout,
-            // A script may start any program.
-            may_fork: prepared.facts.is_none_or(|facts| facts.may_fork),
+            may_fork,
             forked: false,
             limits: target.limits,
             launch,
@@ -290,7 +273,7 @@ impl Retriable for ServerExecutor {
 
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure> {
         let mut limits = self.request_limits();
-        if self.has_runner() && self.launch.inputs != self.input_channel.identities() {
+        if self.input_channel.is_replaced(&self.launch.inputs) {
             self.server = None; // the runner would write into a file that is gone
         }
         self.server().map_err(Failure::Start)?;
@@ -313,7 +296,7 @@ impl Retriable for ServerExecutor {
             limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
         }
         let answer = match &self.input_channel {
-            InputChannel::Single { .. } => server.run(input.len(), &limits),
+            InputChannel::Single(_) => server.run(input.len(), &limits),
             InputChannel::Batch(many) => {
                 self.detector.begin();
                 server.run_all(&many.places, flags, &limits, &mut self.detector)

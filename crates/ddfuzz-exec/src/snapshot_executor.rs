@@ -9,13 +9,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::descendants::Untraced;
+use crate::launch::Inject;
 use crate::output_capture::Written;
 use crate::program_trust::{EndReason, ProgramTrust};
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
 use crate::{
     CoverageReporting, CoveredCode, Ended, ExecError, Executor, Freshness, NotCovered, Run,
-    RunCoverage, Target, TimeLimit, Way, ways,
+    RunCoverage, TimeLimit, Way,
 };
 
 /// Number of runs from one check to the next.
@@ -24,6 +25,10 @@ const CHECK_EVERY: u64 = 1000;
 /// run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
+/// Starts a server of one program that makes runs as the argument says: by forks
+/// ([`Inject::Defer`]), or by a runner ([`Inject::Restore`]).
+pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecError> + Send>;
+
 /// Runs a target in a process that puts back what each run has changed.
 pub(crate) struct SnapshotExecutor {
     /// Server whose process (the runner) makes many runs and puts back what each has changed.
@@ -31,7 +36,7 @@ pub(crate) struct SnapshotExecutor {
     /// Server that forks for each run, once the runner is no longer used; `None` until it is
     /// started.
     forking: Option<ServerExecutor>,
-    target: Target,
+    start_server: StartServer,
     /// What all executors of the program have learned about its runs in one process.
     trust: ProgramTrust,
     /// Whether this executor no longer uses the runner.
@@ -64,17 +69,38 @@ pub(crate) struct SnapshotExecutor {
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor of `target` over a server: one with a runner, unless `trust`, the record
-    /// of the program, says that none is used.
-    pub(crate) fn new(
-        runner: ServerExecutor,
-        target: &Target,
+    /// Makes the executor over a server that `start_server` starts: one with a runner, unless
+    /// `trust`, the record of the program, says that none is used. Returns also how runs are made,
+    /// in a few words for users.
+    pub(crate) fn start(
         trust: ProgramTrust,
+        start_server: StartServer,
+    ) -> Result<(SnapshotExecutor, String), ExecError> {
+        let (server, how) = match trust.end() {
+            Some(end) => {
+                let forking = start_server(Inject::Defer)?;
+                let how = format!("forked {}: {}", forking.fork_point(), end.text());
+                (forking, how)
+            }
+            None => {
+                let runner = start_server(Inject::Restore)?;
+                let from = runner.fork_point();
+                let how = format!("with many runs in one process, each from the point {from}");
+                (runner, how)
+            }
+        };
+        Ok((SnapshotExecutor::new(server, trust, start_server), how))
+    }
+
+    fn new(
+        runner: ServerExecutor,
+        trust: ProgramTrust,
+        start_server: StartServer,
     ) -> SnapshotExecutor {
         SnapshotExecutor {
             runner,
             forking: None,
-            target: target.clone(),
+            start_server,
             is_ended: false,
             trust,
             compared: 0,
@@ -99,7 +125,7 @@ impl SnapshotExecutor {
         match &mut self.forking {
             Some(forking) => Ok(forking),
             empty => {
-                let mut forking = ways::start_forking(&self.target, Way::Snapshot)?;
+                let mut forking = (self.start_server)(Inject::Defer)?;
                 if let Some(time) = self.time {
                     forking.limit_time(time);
                 }

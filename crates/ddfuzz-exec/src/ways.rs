@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, Permissions};
-use std::{ffi::OsStr, io, io::Write, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs::File, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::launch::{Inject, Role};
 use crate::{
@@ -194,24 +193,13 @@ fn by_main(
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {
-            let trust = trust_of(target);
-            let (server, how) = match trust.end() {
-                Some(end) => {
-                    let forking = start_forking(target, Way::Snapshot)?;
-                    let how = format!("forked {}: {}", forking.fork_point(), end.text());
-                    (forking, how)
-                }
-                None => {
-                    let runner = start_restored(target)?;
-                    let from = runner.fork_point();
-                    let how = format!("with many runs in one process, each from the point {from}");
-                    (runner, how)
-                }
-            };
-            (Box::new(SnapshotExecutor::new(server, target, trust)), how)
+            let owned = target.clone();
+            let start = move |inject| start_injecting(&owned, Way::Snapshot, inject);
+            let (executor, how) = SnapshotExecutor::start(trust_of(target), Box::new(start))?;
+            (Box::new(executor), how)
         }
         Freshness::Fresh => {
-            let forking = start_forking(target, Way::Snapshot)?;
+            let forking = start_injecting(target, Way::Snapshot, Inject::Defer)?;
             let how = format!("forked {}", forking.fork_point());
             (Box::new(forking), how)
         }
@@ -223,7 +211,7 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
 }
 
 /// Returns what runs have shown about the target's program; of a script, about the script.
-fn trust_of(target: &Target) -> ProgramTrust {
+pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     match &target.program {
         Program::Path(name) => find_program(name)
             .map(|path| ProgramTrust::of(&path))
@@ -307,34 +295,21 @@ fn start_command(target: &Target) -> Result<ServerExecutor, ExecError> {
 /// take as its own, and on systems that cannot watch the program's calls, each run forks just
 /// before `main`.
 fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
-    start_forking(target, Way::Inject)
-}
-
-/// Starts the target by the method `inject`, as part of the method `way`.
-pub(crate) fn start_forking(target: &Target, way: Way) -> Result<ServerExecutor, ExecError> {
     let inject = match target.channel {
         Channel::Terminal(_) => Inject::Fork,
         _ => Inject::Defer,
     };
-    let prepared = prepare_injection(target, way)?;
-    ServerExecutor::start(target, prepared, way, Role::Program, Some(inject))
+    start_injecting(target, Way::Inject, inject)
 }
 
-/// Starts the target by the method `snapshot`: where `inject` forks a run, one process runs many
-/// inputs and puts back what each run has changed (docs/decisions/0163).
-fn start_restored(target: &Target) -> Result<ServerExecutor, ExecError> {
-    let prepared = prepare_injection(target, Way::Snapshot)?;
-    let inject = Some(Inject::Restore);
-    ServerExecutor::start(target, prepared, Way::Snapshot, Role::Program, inject)
-}
-
-/// Prepares a target into which ddfuzz's library is preloaded; fails if that is not possible.
-fn prepare_injection(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
+/// Starts the target by `inject`, as part of the method `way`; fails if ddfuzz's library cannot be
+/// preloaded into it.
+fn start_injecting(target: &Target, way: Way, inject: Inject) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, way)?;
     prepared.see_through_script(target);
     match not_injectable(&prepared) {
         Some(why) => Err(ExecError::unfit(way, &prepared.program, why)),
-        None => Ok(prepared),
+        None => ServerExecutor::start(target, prepared, way, Role::Program, Some(inject)),
     }
 }
 
@@ -398,27 +373,6 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
     }
 }
 
-/// Mode of the input file of an interestingness test, independent of the umask.
-const TEST_INPUT_MODE: u32 = 0o644;
-
-/// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
-/// and as the file `name` in its empty working directory (docs/src/calls.md). The arguments and
-/// directory of `target` are not used. The test runs as the current user. Fails when the program is
-/// missing or has no execute permission. If the kernel cannot execute it, the first run fails with
-/// [`ExecError::NotExecutable`].
-pub fn start_test(target: &Target, name: &OsStr) -> Result<Box<dyn Executor>, ExecError> {
-    let (prepared, file) = PreparedTarget::for_test(target, name)?;
-    let test = ServerExecutor::for_test(
-        target,
-        prepared,
-        Some(file),
-        Way::Command,
-        Role::Serve,
-        None,
-    )?;
-    Ok(Box::new(test))
-}
-
 /// Starts a shell command that runs again and again in the directory `target.cwd`, with the input
 /// on stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may also
 /// write in that directory, which must stay the same directory. `output`: the file for its stdout
@@ -428,12 +382,6 @@ pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, E
     let prepared = PreparedTarget::for_shell(target, output)?;
     let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;
     Ok(Box::new(shell))
-}
-
-pub(crate) fn write_test_input(path: &Path, input: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.set_permissions(Permissions::from_mode(TEST_INPUT_MODE))?;
-    file.write_all(input)
 }
 
 /// The environment variable of libfuzzer-sys that names the file for the debug text of an input.

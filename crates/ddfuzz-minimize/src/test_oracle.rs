@@ -2,14 +2,16 @@
 //! change.
 
 use ddfuzz_delta::Outcome;
-use ddfuzz_exec::{Ended, Executor, Target, TimeLimit, start_test};
+use ddfuzz_exec::{Ended, Executor, Freshness, Target, TimeLimit, start_test};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::{Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, log::ContentHash};
+use crate::{
+    Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, log::ContentHash,
+};
 
 /// Exit status by which an interestingness test says that it cannot decide (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
@@ -20,16 +22,18 @@ const CANNOT_TELL: i32 = 125;
 /// - UNRESOLVED: the test exited with 125, or exceeded a limit.
 /// - PASS: the test exited with another status, or by a signal.
 ///
-/// Each run has a process of its own, and a working directory that contains only the candidate. The
-/// file of the test must not change while the oracle exists, because outcomes of two versions must
-/// not be mixed.
+/// Each run has a working directory that contains only the candidate. The search runs a test that
+/// starts no other processes by forks, or many times in one process that puts back what each run has
+/// changed; proofs and confirmations execute it anew. The file of the test must not change while the
+/// oracle exists, because outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
     /// The program of the test and its limits.
     target: Target,
     name: OsString,
     executor: Box<dyn Executor>,
-    /// Executor with longer time limits for proofs, started at its first use.
+    /// Executor that executes the test anew for each run, with longer time limits, for proofs;
+    /// started at its first use.
     patient: Option<Box<dyn Executor>>,
     last: Option<Ended>,
     /// Whether the user set the time limit, so that it is not learned.
@@ -43,7 +47,7 @@ impl TestOracle {
     /// # Errors
     /// If the test cannot be started.
     pub fn new(script: Script, target: Target, name: OsString) -> Result<TestOracle, OracleError> {
-        let executor = start_test(&target, &name)?;
+        let executor = start_test(&target, &name, Freshness::Shared)?;
         Ok(TestOracle {
             script,
             target,
@@ -75,17 +79,29 @@ impl TestOracle {
                 let mut target = self.target.clone();
                 let time = TimeLimit::from(target.limits).times(PROOF_TIME_FACTOR);
                 target.limits = time.within(target.limits);
-                none.insert(start_test(&target, &self.name)?)
+                none.insert(start_test(&target, &self.name, Freshness::Fresh)?)
             }
         };
+        let freshness = executor.freshness();
         let run = executor.run(candidate);
         // The outcome does not count if the test changed during the run.
         self.check_unchanged()?;
         let run = run?;
         self.last = Some(run.ended);
+        let cost = begin.elapsed();
+        // A process that makes many runs does not report the CPU time of each.
+        let cpu = match run.cpu {
+            Duration::ZERO => cost,
+            cpu => cpu,
+        };
+        let process = match freshness {
+            Freshness::Shared => Process::Shared,
+            Freshness::Fresh => Process::Own,
+        };
         Ok(Answer {
-            cost: begin.elapsed(),
-            cpu: Some(run.cpu),
+            cost,
+            cpu: Some(cpu),
+            process,
             ..judge(run.ended)
         })
     }

@@ -116,7 +116,6 @@ pub const MORE_FILTERS: &[(&str, &[&str])] = &[
     ("gunzip", &["-c"]),
     ("hd", &[]),
     ("jq", &["-c", "."]),
-    ("last", &["-f", "/dev/stdin"]),
     ("ld", &["-o", "out", "/dev/stdin"]),
     ("less", &[]),
     ("lexgrog", &["/dev/stdin"]),

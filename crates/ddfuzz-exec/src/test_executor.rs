@@ -1,0 +1,122 @@
+//! The executor of interestingness tests: programs of the user that decide, by their exit status,
+//! whether an input is kept.
+//!
+//! A test is started anew for each run, unless it is a program that starts no other processes: the
+//! search then runs it by `snapshot` or, where that does not work, by `inject`. In a tree of
+//! processes a crash of any of them is the crash of a target, but the end of a test is that of its
+//! first process alone.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::descendants::Untraced;
+use crate::launch::{Inject, Role};
+use crate::prepared_target::PreparedTarget;
+use crate::server_executor::ServerExecutor;
+use crate::snapshot_executor::SnapshotExecutor;
+use crate::{ExecError, Executor, Freshness, Run, Target, TimeLimit, Way, ways};
+
+/// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
+/// and as the file `name` in its empty working directory (docs/src/interestingness.md). The
+/// arguments and directory of `target` are not used. The test runs as the current user. With
+/// [`Freshness::Fresh`] each run executes the program anew. Fails when the program is missing or has
+/// no execute permission. If the kernel cannot execute it, the first run fails with
+/// [`ExecError::NotExecutable`].
+pub fn start_test(
+    target: &Target,
+    name: &OsStr,
+    freshness: Freshness,
+) -> Result<Box<dyn Executor>, ExecError> {
+    let prepared = PreparedTarget::for_test(target, name)?;
+    if freshness == Freshness::Shared
+        && !prepared.may_fork()
+        && ways::not_injectable(&prepared).is_none()
+        && let Some(faster) = TestExecutor::start(target, name)?
+    {
+        return Ok(Box::new(faster));
+    }
+    Ok(Box::new(start_command(target, prepared)?))
+}
+
+fn start_command(target: &Target, prepared: PreparedTarget) -> Result<ServerExecutor, ExecError> {
+    ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)
+}
+
+/// Starts a test into which ddfuzz's library is preloaded.
+fn start_injecting(
+    target: &Target,
+    name: &OsStr,
+    way: Way,
+    inject: Inject,
+) -> Result<ServerExecutor, ExecError> {
+    let prepared = PreparedTarget::for_test(target, name)?;
+    ServerExecutor::start(target, prepared, way, Role::Program, Some(inject))
+}
+
+/// Runs a test in processes that are forked, or that make many runs, until a run starts another
+/// process. That run is made again, and it and all later ones execute the test anew.
+struct TestExecutor {
+    bare: Box<dyn Untraced>,
+    /// Executes the test anew for each run, once a run has started processes.
+    command: Option<ServerExecutor>,
+    target: Target,
+    name: OsString,
+}
+
+impl TestExecutor {
+    /// Starts the test by `snapshot`, or else by `inject`; `None` if neither works.
+    fn start(target: &Target, name: &OsStr) -> Result<Option<TestExecutor>, ExecError> {
+        let (owned, own_name) = (target.clone(), name.to_owned());
+        let start = move |inject| start_injecting(&owned, &own_name, Way::Snapshot, inject);
+        let bare: Box<dyn Untraced> =
+            match SnapshotExecutor::start(ways::trust_of(target), Box::new(start)) {
+                Ok((executor, _)) => Box::new(executor),
+                Err(ExecError::WayUnfit { .. }) => {
+                    match start_injecting(target, name, Way::Inject, Inject::Defer) {
+                        Ok(executor) => Box::new(executor),
+                        Err(ExecError::WayUnfit { .. }) => return Ok(None),
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            };
+        Ok(Some(TestExecutor {
+            bare,
+            command: None,
+            target: target.clone(),
+            name: name.to_owned(),
+        }))
+    }
+}
+
+impl Executor for TestExecutor {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        if let Some(command) = &mut self.command {
+            return command.run(input);
+        }
+        let run = self.bare.run(input)?;
+        if !self.bare.forked() {
+            return Ok(run);
+        }
+        let prepared = PreparedTarget::for_test(&self.target, &self.name)?;
+        let command = start_command(&self.target, prepared)?;
+        self.command.insert(command).run(input)
+    }
+
+    fn way(&self) -> Way {
+        self.bare.way()
+    }
+
+    fn freshness(&self) -> Freshness {
+        // Also once each run executes the test anew: when that begins depends on which worker runs
+        // which input, and records of runs must not.
+        self.bare.freshness()
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.target.limits = time.within(self.target.limits);
+        self.bare.limit_time(time);
+        if let Some(command) = &mut self.command {
+            command.limit_time(time);
+        }
+    }
+}
