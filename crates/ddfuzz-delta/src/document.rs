@@ -159,6 +159,8 @@ pub enum SyntaxClass {
     Expression,
     /// Something that is executed.
     Statement,
+    /// Something that introduces names, such as a function.
+    Declaration,
     /// Any other node.
     Other,
 }

@@ -110,6 +110,8 @@ fn class_of(kind: &str) -> SyntaxClass {
         SyntaxClass::Expression
     } else if kind.ends_with("statement") {
         SyntaxClass::Statement
+    } else if kind.ends_with("declaration") || kind.ends_with("definition") {
+        SyntaxClass::Declaration
     } else {
         SyntaxClass::Other
     }

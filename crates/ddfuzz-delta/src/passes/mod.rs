@@ -36,6 +36,7 @@ mod gap_model;
 mod list;
 mod markup;
 mod mutations;
+mod names;
 mod normalize;
 mod plain;
 mod protocol;
@@ -46,6 +47,7 @@ mod structure;
 mod syntax;
 mod tree;
 mod units;
+mod uses;
 mod words;
 
 pub use field::Checksum;

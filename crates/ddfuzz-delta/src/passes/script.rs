@@ -98,6 +98,8 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which a text is reduced by lines first.
 const MANY_LINES: usize = 8;
+/// Of the lines of a text, one part of this many at its end is deleted to see whether brackets matter.
+const END: usize = 8;
 /// Size, in bytes, above which `0` is written over bytes only after unneeded bytes were deleted, if
 /// no byte at the front is needed.
 const MEDIUM: usize = 4096;
@@ -146,7 +148,8 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     };
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
-    let by_lines = by_words && delete_whole_lines(&mut work).await;
+    let by_lines =
+        by_words && (delete_whole_lines(&mut work).await || delete_after_cut(&mut work).await);
     let fewest = if by_lines { 1 } else { FEWEST_PAIRS };
     // A binary frame may contain a text.
     let structured = contained
@@ -219,6 +222,22 @@ async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     }
     let mut units = Lines::of(work);
     let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS);
+    list.reduce().await;
+    true
+}
+
+/// Deletes lines of a text of many lines that fails without its end, so that its brackets need not
+/// match. Returns whether it does.
+async fn delete_after_cut(work: &mut CurrentBest) -> bool {
+    let mut units = Lines::of(work);
+    let lines = units.len();
+    if lines <= MANY_LINES {
+        return false;
+    }
+    let mut list = ListSearch::new(work, &mut units);
+    if list.delete(lines - lines / END..lines).await.is_none() {
+        return false;
+    }
     list.reduce().await;
     true
 }

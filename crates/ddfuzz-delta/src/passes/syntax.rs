@@ -8,9 +8,10 @@ use std::sync::Arc;
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
+use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::ranges::{moved_range, union};
 use crate::passes::units::{Positions, Units};
-use crate::passes::words::rename;
+use crate::passes::uses::delete_uses;
 use crate::{Edit, Outcome, Replacement};
 
 /// Number of syntax errors above which a text is left to other passes, if it also has more than one
@@ -55,6 +56,8 @@ const FRUITLESS_AT_FIRST: usize = 4;
 const DEPTH: usize = 2;
 /// Maximum number of nodes of each level below a node that are tried in its place.
 const MOST_BELOW: usize = 16;
+/// Number of different literals of a text above which several are shortened at once.
+const MANY_LITERALS: usize = 8;
 /// Of this many candidates with more syntax errors than the current best, one is run all the same,
 /// to check the prediction.
 const VERIFIED: usize = 16;
@@ -146,7 +149,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
             delete_blanks(work).await;
         }
         reduce_nodes(work, grammar, &trial).await;
-        rename(work, &|text| identifiers(text, grammar)).await;
+        let names = |text: &[u8]| identifiers(text, grammar);
+        rename(work, &names, &mut KeptNames::new()).await;
     }
     work.predict_by(None);
     work.len() < trial.size && !trial.has_failed(work)
@@ -172,6 +176,10 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
         if raised > before || patience < usize::MAX {
             let tree = tree_of(work, grammar);
             delete_siblings(work, tree, trial, 0).await;
+            if delete_uses(work, grammar).await {
+                let tree = tree_of(work, grammar);
+                delete_siblings(work, tree, trial, 0).await;
+            }
             shorten(work, grammar, &mut needed).await;
         }
         let is_done = work.reductions() == before && patience == usize::MAX;
@@ -228,7 +236,7 @@ fn parse(text: &[u8], grammar: &Arc<dyn Grammar>) -> Option<SyntaxTree> {
     Some(tree)
 }
 
-fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> SyntaxTree {
+pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> SyntaxTree {
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
@@ -369,7 +377,7 @@ fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
 }
 
 /// Returns the indices of the children of a node.
-fn children(nodes: &[SyntaxNode], parent: usize) -> impl Iterator<Item = usize> {
+pub(super) fn children(nodes: &[SyntaxNode], parent: usize) -> impl Iterator<Item = usize> {
     let end = nodes[parent].last;
     let first = Some(parent + 1).filter(|first| *first < end);
     std::iter::successors(first, move |child| {
@@ -523,10 +531,13 @@ fn is_quoted(text: &[u8]) -> bool {
 
 /// Replaces nodes by the shortest text of their kind, and literals by the least ones.
 async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mut NeededLiterals) {
+    shorten_literals(work, grammar, needed).await;
     let mut largest = usize::MAX;
     'anew: loop {
         let tree = tree_of(work, grammar);
         let text = work.text();
+        let patience = patience_of(&text);
+        let mut fruitless = 0;
         let mut shortest: HashMap<u16, &[u8]> = HashMap::new();
         for node in &tree.nodes {
             let own = &text[node.place.clone()];
@@ -541,9 +552,10 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                 continue;
             }
             let own = &text[node.place.clone()];
-            if needed.contains(own) {
+            if needed.contains(own) || fruitless >= patience {
                 continue;
             }
+            let asked = work.asked();
             let literals: &[&[u8]] = match node.class {
                 SyntaxClass::Number if own.starts_with(b"-") => &[b"0", b"-0"],
                 SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
@@ -565,11 +577,48 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                     continue 'anew;
                 }
             }
+            fruitless += work.asked() - asked;
             if node.class == SyntaxClass::Text {
                 needed.insert(own.to_vec());
             }
         }
         return;
+    }
+}
+
+/// Replaces literals by the least ones, at all of their places at once, if there are many.
+async fn shorten_literals(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    needed: &mut NeededLiterals,
+) {
+    let find = |text: &[u8]| {
+        let nodes = parse(text, grammar).unwrap_or_default().nodes.into_iter();
+        let literals = nodes.filter(|node| match node.class {
+            SyntaxClass::Number => true,
+            SyntaxClass::Text => is_quoted(&text[node.place.clone()]),
+            _ => false,
+        });
+        literals.map(|node| node.place).collect()
+    };
+    let least = |word: &[u8]| match word {
+        _ if needed.contains(word) => None,
+        [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
+        _ => Some(b"0".to_vec()),
+    };
+    let mut literals = Rewritten::by(work, LEAST, &find, &least);
+    if literals.len() > MANY_LITERALS {
+        let mut list = ListSearch::new(work, &mut literals).stop_after(FRUITLESS);
+        list.reduce().await;
+    }
+}
+
+/// Returns the number of consecutive needed nodes or blanks of a text after which the rest is left for
+/// later, when the text is smaller.
+fn patience_of(text: &[u8]) -> usize {
+    match text.len() {
+        0..=ROUGH => usize::MAX,
+        _ => FRUITLESS,
     }
 }
 
@@ -588,7 +637,9 @@ async fn delete_blanks(work: &mut CurrentBest) {
         let runs = blanks(&work.text(), kept).into_iter();
         let runs = runs.map(|run| vec![run]).collect();
         let mut runs = Positions::new(BLANKS, runs);
-        ListSearch::new(work, &mut runs).reduce().await;
+        let patience = patience_of(&work.text());
+        let mut list = ListSearch::new(work, &mut runs).stop_after(patience);
+        list.reduce().await;
     }
 }
 

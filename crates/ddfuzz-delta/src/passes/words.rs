@@ -1,18 +1,19 @@
 //! The passes over the words of a text: words and signs are deleted, alone and in runs, and names
 //! become short, at all places at once.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
+use crate::passes::names::{KeptNames, Rewritten, merge, rename};
+use crate::passes::ranges::union;
 use crate::passes::units::Positions;
-use crate::{Edit, Outcome, Replacement};
+use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes words and signs, alone and in runs.
 const WORDS: &str = "words";
-/// Name, in logs, of the pass that shortens names.
-const NAMES: &str = "names";
+/// Name, in logs, of the pass that writes the least literals over others.
+const LEAST: &str = "least";
 
 /// Minimum number of words of two letters or more in a text whose words are deleted.
 const FEWEST_WORDS: usize = 8;
@@ -21,15 +22,34 @@ const MOST_TOKENS: usize = 512;
 /// Maximum number of neighboring words and signs that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;
 /// Maximum number of rounds over words and clauses.
-const ROUNDS: usize = 2;
+const ROUNDS: usize = 3;
 /// Number of consecutive needed clauses after which the deletion of clauses ends.
-const FRUITLESS: usize = 192;
+const FRUITLESS: usize = 64;
+
+/// Number of consecutive needed words after which the deletion of single words ends.
+const NEEDED: usize = 32;
+/// Maximum number of pairs of brackets whose contents are tried in place of the clause around them.
+const FEW_PAIRS: usize = 16;
+/// Number of consecutive literals that must stay, after which no others are shortened.
+const FEW: usize = 4;
 
 /// A word, number, string or sign of a text, with the blanks after it.
 pub(super) struct Token {
     pub place: Range<usize>,
     /// The first byte of a sign; `a` for words and `0` for numbers and strings.
     pub class: u8,
+}
+
+impl Token {
+    /// Returns the bytes of the token without the blanks after it.
+    fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        text[self.place.clone()].trim_ascii_end()
+    }
+
+    /// Returns the class of the token, the same for all that can be an operand.
+    fn role(&self) -> u8 {
+        if self.class == b'0' { b'a' } else { self.class }
+    }
 }
 
 /// Reduces a text of unknown grammar: deletes words and signs, then clauses, and shortens names. A text
@@ -42,55 +62,227 @@ pub(super) async fn words(work: &mut CurrentBest) {
     if long.count() < FEWEST_WORDS || tokens.len() > MOST_TOKENS {
         return;
     }
+    shorten(work).await;
+    let mut kept = KeptNames::new();
     for _ in 0..ROUNDS {
         delete_words(work).await;
-        if !delete_clauses(work).await {
+        let deleted = delete_clauses(work).await;
+        let hoisted = hoist_clauses(work).await;
+        rename(work, &names, &mut kept).await;
+        if !merge(work, &letters).await && !deleted && !hoisted {
             break;
         }
     }
-    rename(work, &|text| {
-        let tokens = self::tokens(text).into_iter();
-        let names = tokens.filter(|token| token.class == b'a');
-        names.map(|name| word_at(text, name.place.start)).collect()
-    })
-    .await;
+    delete_long_words(work).await;
+}
+
+/// Writes `0` over numbers, empty strings over strings, and one letter over as many names as can be
+/// one.
+async fn shorten(work: &mut CurrentBest) {
+    let mut literals = Rewritten::by(work, LEAST, &literals, &|literal| match literal {
+        [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
+        _ => Some(b"0".to_vec()),
+    });
+    let mut list = ListSearch::new(work, &mut literals).stop_after(FEW);
+    list.reduce().await;
+    merge(work, &names).await;
+}
+
+/// Returns the places of the words of a text.
+fn names(text: &[u8]) -> Vec<Range<usize>> {
+    let tokens = tokens(text).into_iter();
+    let names = tokens.filter(|token| token.class == b'a');
+    names.map(|name| word_at(text, name.place.start)).collect()
+}
+
+/// Returns the places of the numbers and strings of a text.
+fn literals(text: &[u8]) -> Vec<Range<usize>> {
+    let tokens = tokens(text).into_iter();
+    let literals = tokens.filter(|token| token.class == b'0');
+    let literals =
+        literals.map(|token| token.place.start..token.place.start + token.of(text).len());
+    literals.collect()
+}
+
+/// Returns the places of the words of one letter of a text.
+fn letters(text: &[u8]) -> Vec<Range<usize>> {
+    let names = names(text).into_iter();
+    names.filter(|place| place.len() == 1).collect()
 }
 
 async fn delete_words(work: &mut CurrentBest) {
     let all = tokens(&work.text()).into_iter();
     let mut all = Positions::new(WORDS, all.map(|token| vec![token.place]).collect());
-    ListSearch::new(work, &mut all).reduce().await;
+    let mut list = ListSearch::new(work, &mut all).stop_after(NEEDED);
+    list.reduce().await;
+}
+
+/// Deletes the words of two letters or more that have lost the names around them.
+async fn delete_long_words(work: &mut CurrentBest) {
+    let all = tokens(&work.text()).into_iter();
+    let long = all.filter(|token| token.class == b'a' && token.place.len() > 1);
+    let long = long.map(|token| vec![token.place]);
+    let mut long = Positions::new(WORDS, long.collect());
+    ListSearch::new(work, &mut long).reduce().await;
 }
 
 /// Deletes runs of words and signs that are followed by a word or sign of the class of their first
-/// one, or by the end of the text: without them, what follows stands in their place. Returns whether
-/// any was deleted.
+/// one, or by the end of the text: without them, what follows stands in their place. A run that was
+/// deleted is deleted at all other places, too. Returns whether any was deleted.
 async fn delete_clauses(work: &mut CurrentBest) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);
     loop {
-        let all = tokens(&work.text());
+        let text = work.text();
+        let all = tokens(&text);
+        let levels = Levels::of(&all);
         let Some(first) = all.get(at).filter(|_| fruitless < FRUITLESS) else {
             return work.reductions() > before;
         };
-        let mut deleted = false;
+        let mut deleted = None;
         // Single ones were tried.
         for end in (at + 2..=all.len()).take(LONGEST_CLAUSE) {
-            if all.get(end).is_some_and(|next| next.class != first.class) {
+            let next = all.get(end);
+            if next.is_some_and(|next| next.role() != first.role()) || !levels.are_whole(at, end) {
                 continue;
             }
             let place = first.place.start..all[end - 1].place.end;
-            deleted = work.cut(WORDS, place).await == Outcome::Fail;
-            if deleted {
+            if work.cut(WORDS, place).await == Outcome::Fail {
+                deleted = Some(end);
                 break;
             }
             fruitless += 1;
         }
-        if deleted {
-            fruitless = 0;
+        let Some(end) = deleted else {
+            at += 1;
+            continue;
+        };
+        fruitless = 0;
+        let run: Vec<&[u8]> = all[at..end].iter().map(|token| token.of(&text)).collect();
+        delete_runs(work, &run).await;
+    }
+}
+
+/// Deletes a run of words and signs at all of its places, in one test.
+async fn delete_runs(work: &mut CurrentBest, run: &[&[u8]]) {
+    let text = work.text();
+    let all = tokens(&text);
+    let (mut at, mut places) = (0, Vec::new());
+    while at + run.len() <= all.len() {
+        let here = &all[at..at + run.len()];
+        if here
+            .iter()
+            .map(|token| token.of(&text))
+            .eq(run.iter().copied())
+        {
+            places.push(here[0].place.start..here[run.len() - 1].place.end);
+            at += run.len();
         } else {
             at += 1;
         }
+    }
+    if !places.is_empty() {
+        work.test(WORDS, Edit::Cut(union(places))).await;
+    }
+}
+
+/// Replaces clauses by what stands in brackets inside of them, up to [`FEW_PAIRS`] times; returns
+/// whether any was.
+async fn hoist_clauses(work: &mut CurrentBest) -> bool {
+    let before = work.reductions();
+    let (mut at, mut tried) = (0, 0);
+    while tried < FEW_PAIRS {
+        let all = tokens(&work.text());
+        let levels = Levels::of(&all);
+        let Some(open) = (at..all.len()).find(|index| levels.closing(*index).is_some()) else {
+            break;
+        };
+        at = open + 1;
+        let close = levels.closing(open).unwrap_or(open);
+        let begin = levels.clause_start(&all, open);
+        let end = levels.clause_end(&all, close);
+        if close == open + 1 || (begin == open && end == close + 1) {
+            continue;
+        }
+        let cuts = vec![
+            all[begin].place.start..all[open].place.end,
+            all[close].place.start..all[end - 1].place.end,
+        ];
+        tried += 1;
+        if work.test(WORDS, Edit::Cut(cuts)).await == Outcome::Fail {
+            at = begin;
+        }
+    }
+    work.reductions() > before
+}
+
+/// How deep in brackets the words and signs of a text stand.
+struct Levels {
+    /// For each word or sign, the number of brackets around it; then that of the end of the text.
+    depths: Vec<usize>,
+    /// True if all brackets of the text match.
+    match_all: bool,
+}
+
+impl Levels {
+    fn of(tokens: &[Token]) -> Levels {
+        let (mut open, mut match_all) = (Vec::new(), true);
+        let mut depths = Vec::with_capacity(tokens.len() + 1);
+        for token in tokens {
+            let opening = match token.class {
+                b')' => b'(',
+                b']' => b'[',
+                b'}' => b'{',
+                _ => 0,
+            };
+            if opening != 0 {
+                match_all &= open.pop() == Some(opening);
+            }
+            depths.push(open.len());
+            if b"([{".contains(&token.class) {
+                open.push(token.class);
+            }
+        }
+        match_all &= open.is_empty();
+        depths.push(open.len());
+        Levels { depths, match_all }
+    }
+
+    /// Checks whether each bracket of a run of words and signs has its counterpart in the run, unless
+    /// those of the text have none.
+    fn are_whole(&self, from: usize, to: usize) -> bool {
+        let level = self.depths[from];
+        let inside = &self.depths[from..to];
+        !self.match_all || self.depths[to] == level && inside.iter().all(|depth| *depth >= level)
+    }
+
+    /// Returns the index of the bracket that closes the one at `open`; `None` if it is no opening
+    /// bracket, or not all brackets match.
+    fn closing(&self, open: usize) -> Option<usize> {
+        let level = self.depths[open];
+        if !self.match_all || self.depths[open + 1] <= level {
+            return None;
+        }
+        (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
+    }
+
+    /// Returns the index of the first word or sign of the clause that contains the one at `index`:
+    /// after a separator or the bracket around it.
+    fn clause_start(&self, tokens: &[Token], index: usize) -> usize {
+        let level = self.depths[index];
+        let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
+        (0..index).rev().find(ends).map_or(0, |end| end + 1)
+    }
+
+    /// Returns the index after the last word or sign of the clause that contains the one at `index`.
+    fn clause_end(&self, tokens: &[Token], index: usize) -> usize {
+        let level = self.depths[index];
+        let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
+        (index + 1..tokens.len()).find(ends).unwrap_or(tokens.len())
+    }
+
+    fn separates(&self, tokens: &[Token], index: usize, level: usize) -> bool {
+        self.depths[index] == level && b",;".contains(&tokens[index].class)
     }
 }
 
@@ -136,36 +328,4 @@ fn string_end(text: &[u8], at: usize) -> usize {
     let mut inside = inside.enumerate();
     let close = inside.find(|(_, byte)| **byte == text[at]);
     close.map_or(at + 1, |(size, _)| at + size + 2)
-}
-
-/// Gives one-letter names to the names whose places `names` finds in a text, at all places of a name
-/// at once.
-pub(super) async fn rename(
-    work: &mut CurrentBest,
-    names: &(dyn Fn(&[u8]) -> Vec<Range<usize>> + Sync),
-) {
-    let text = work.text();
-    let mut used: BTreeSet<Vec<u8>> = names(&text)
-        .into_iter()
-        .map(|place| text[place].to_vec())
-        .collect();
-    let long = used.iter().filter(|name| name.len() > 1);
-    let long: Vec<Vec<u8>> = long.cloned().collect();
-    for old in long {
-        let mut letters = (b'a'..=b'z').chain(b'A'..=b'Z').map(|letter| vec![letter]);
-        let Some(new) = letters.find(|letter| !used.contains(letter)) else {
-            return;
-        };
-        let text = work.text();
-        let places = names(&text).into_iter();
-        let places = places.filter(|place| text[place.clone()] == *old);
-        let edits = places.map(|at| Replacement {
-            at,
-            with: new.clone(),
-        });
-        let edits: Vec<Replacement> = edits.collect();
-        if !edits.is_empty() && work.test(NAMES, Edit::Set(edits)).await == Outcome::Fail {
-            used.insert(new);
-        }
-    }
 }

@@ -1,0 +1,158 @@
+//! The passes that write other words over words: names become one name, or one letter each, and
+//! literals become the least ones, at all places at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::units::Units;
+use crate::{Edit, Outcome, Replacement};
+
+/// Name, in logs, of the pass that merges and shortens names.
+const NAMES: &str = "names";
+
+/// Number of consecutive names that must stay, after which no others are merged.
+const FRUITLESS: usize = 8;
+
+/// Number of places of a word from which on it is written over others.
+const FREQUENT: usize = 8;
+
+/// A function that finds the places of words, such as names, in a text.
+pub(super) type Find<'a> = dyn Fn(&[u8]) -> Vec<Range<usize>> + Sync + 'a;
+
+/// Names that were tried as letters without success. They are not tried so again.
+pub(super) type KeptNames = BTreeSet<Vec<u8>>;
+
+/// Words of a text as units of a list search: to delete a unit is to write another word over it, at
+/// all of its places.
+pub(super) struct Rewritten<'a> {
+    rule: &'static str,
+    find: &'a Find<'a>,
+    /// Each word with the one that is written over it, which is not longer.
+    words: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Rewritten<'_> {
+    /// Lists the different words that `find` finds in the current best text and for which `least`
+    /// has another word, in the order of their first places.
+    pub fn by<'a>(
+        work: &mut CurrentBest,
+        rule: &'static str,
+        find: &'a Find<'a>,
+        least: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Rewritten<'a> {
+        let text = work.text();
+        let mut words: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut seen: BTreeSet<&[u8]> = BTreeSet::new();
+        for place in find(&text) {
+            let word = &text[place];
+            let new = least(word).filter(|new| new.len() <= word.len() && *new != word);
+            if let Some(new) = new.filter(|_| seen.insert(word)) {
+                words.push((word.to_vec(), new));
+            }
+        }
+        Rewritten { rule, find, words }
+    }
+}
+
+impl Units for Rewritten<'_> {
+    fn rule(&self) -> &'static str {
+        self.rule
+    }
+
+    fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let text = work.text();
+        let written = |place: Range<usize>| {
+            let mut words = cuts.iter().flat_map(|cut| &self.words[cut.clone()]);
+            let word = words.find(|(old, _)| *old == text[place.clone()])?;
+            Some(Replacement {
+                at: place,
+                with: word.1.clone(),
+            })
+        };
+        let edits = (self.find)(&text).into_iter().filter_map(written);
+        let edits: Vec<Replacement> = edits.collect();
+        (!edits.is_empty()).then_some(Edit::Set(edits))
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        for cut in cuts.iter().rev() {
+            self.words.drain(cut.clone());
+        }
+        vec![0; cuts.len()]
+    }
+}
+
+/// Gives one new letter to as many of the names that `names` finds in a text as can be one name, and
+/// writes the most frequent one of the others over the rest, if it is repeated often. Returns whether
+/// two or more names are one.
+pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
+    let text = work.text();
+    let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
+    let Some(new) = letters().find(|letter| !used.contains(&letter[..])) else {
+        return false;
+    };
+    let mut all = Rewritten::by(work, NAMES, names, &|_| Some(new.clone()));
+    let before = all.len();
+    if before < 2 {
+        return false;
+    }
+    let mut list = ListSearch::new(work, &mut all).stop_after(FRUITLESS);
+    list.reduce().await;
+    let text = work.text();
+    let mut count: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for place in names(&text) {
+        *count.entry(&text[place]).or_default() += 1;
+    }
+    let others = all.words.iter().map(|(word, _)| &word[..]);
+    let frequent = others.max_by_key(|word| count.get(word));
+    if let Some(frequent) = frequent.filter(|word| count.get(word) >= Some(&FREQUENT)) {
+        let is_other = |word: &[u8]| *word != new && word.len() >= frequent.len();
+        let least = |word: &[u8]| is_other(word).then(|| frequent.to_vec());
+        let mut others = Rewritten::by(work, NAMES, names, &least);
+        let mut list = ListSearch::new(work, &mut others).stop_after(FRUITLESS);
+        list.reduce().await;
+    }
+    all.len() + 2 <= before
+}
+
+/// Gives one-letter names to the names whose places `names` finds in a text, at all places of a name
+/// at once.
+pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
+    let text = work.text();
+    let mut used: BTreeSet<Vec<u8>> = names(&text)
+        .into_iter()
+        .map(|place| text[place].to_vec())
+        .collect();
+    let long = used
+        .iter()
+        .filter(|name| name.len() > 1 && !kept.contains(*name));
+    let long: Vec<Vec<u8>> = long.cloned().collect();
+    for old in long {
+        let Some(new) = letters().find(|letter| !used.contains(letter)) else {
+            return;
+        };
+        let text = work.text();
+        let places = names(&text).into_iter();
+        let places = places.filter(|place| text[place.clone()] == *old);
+        let edits = places.map(|at| Replacement {
+            at,
+            with: new.clone(),
+        });
+        let edits: Vec<Replacement> = edits.collect();
+        if work.test(NAMES, Edit::Set(edits)).await == Outcome::Fail {
+            used.insert(new);
+        } else {
+            kept.insert(old);
+        }
+    }
+}
+
+fn letters() -> impl Iterator<Item = Vec<u8>> {
+    (b'a'..=b'z').chain(b'A'..=b'Z').map(|letter| vec![letter])
+}

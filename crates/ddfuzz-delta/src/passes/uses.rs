@@ -1,0 +1,296 @@
+//! The pass over the names of a program: deletes a name with all of its uses, what is left alone
+//! when something else is deleted, and the declaration of a name that another one can stand for.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::ranges::union;
+use crate::passes::syntax::{children, tree_of};
+use crate::{Edit, Outcome, Replacement};
+
+/// Name, in logs, of the pass that deletes names with their uses.
+const USES: &str = "uses";
+
+/// Maximum size, in bytes, of texts whose names are deleted with their uses.
+const LARGEST: usize = 1 << 13;
+/// Number of consecutive tests without success after which the pass ends.
+const FRUITLESS: usize = 12;
+/// Maximum number of times that what was left alone is looked for in one edit.
+const ROUNDS: usize = 8;
+
+/// Deletes names with their uses, the largest edits first; returns whether any was deleted.
+pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
+    let before = work.reductions();
+    let mut largest = usize::MAX;
+    'anew: while work.len() <= LARGEST {
+        let (text, tree) = (work.text(), tree_of(work, grammar));
+        let names = Names::of(&text, &tree);
+        let end = work.asked() + FRUITLESS;
+        for (gain, edit) in names.edits() {
+            if work.asked() >= end {
+                break 'anew;
+            }
+            if gain <= largest && work.test(USES, edit).await == Outcome::Fail {
+                largest = gain;
+                continue 'anew;
+            }
+        }
+        break;
+    }
+    work.reductions() > before
+}
+
+/// The names of a text, each with the nodes of the syntax tree where it stands.
+struct Names<'a> {
+    text: &'a [u8],
+    tree: &'a SyntaxTree,
+    /// The names that stand at two places or more, in the order of their first places.
+    uses: Vec<Vec<usize>>,
+    /// For each node that is such a name, its index in `uses`.
+    name_of: HashMap<usize, usize>,
+}
+
+impl<'a> Names<'a> {
+    fn of(text: &'a [u8], tree: &'a SyntaxTree) -> Names<'a> {
+        let mut index: HashMap<&[u8], usize> = HashMap::new();
+        let mut uses: Vec<Vec<usize>> = Vec::new();
+        for (node, SyntaxNode { place, class, .. }) in tree.nodes.iter().enumerate() {
+            if *class == SyntaxClass::Identifier && !place.is_empty() {
+                let fresh = uses.len();
+                let name = *index.entry(&text[place.clone()]).or_insert(fresh);
+                if name == fresh {
+                    uses.push(Vec::new());
+                }
+                uses[name].push(node);
+            }
+        }
+        uses.retain(|nodes| nodes.len() > 1);
+        let each = uses.iter().enumerate();
+        let name_of = each.flat_map(|(name, nodes)| nodes.iter().map(move |node| (*node, name)));
+        Names {
+            text,
+            tree,
+            name_of: name_of.collect(),
+            uses,
+        }
+    }
+
+    /// Returns the edits that are worth a test, each with the number of bytes that it deletes, the
+    /// largest first.
+    fn edits(&self) -> Vec<(usize, Edit)> {
+        let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
+        for uses in &self.uses {
+            let items: Vec<usize> = uses.iter().filter_map(|node| self.item(*node)).collect();
+            cuts.push(self.with_left_alone(items.clone()));
+            let statements = items.iter().filter_map(|item| self.statement(*item));
+            cuts.push(self.with_left_alone(statements.collect()));
+        }
+        let mut edits = self.replacements();
+        for node in 0..self.tree.nodes.len() {
+            if !self.is_item(node) || !self.leaves_alone(node) {
+                continue;
+            }
+            let places = self.with_left_alone(vec![node]);
+            match self.is_needed(node) {
+                true => edits.extend(self.emptied(node, &places)),
+                false => cuts.push(places),
+            }
+        }
+        let whole = self.text.len();
+        let gain = |cuts: &[Range<usize>]| cuts.iter().map(Range::len).sum::<usize>();
+        cuts.retain(|cuts| (1..whole).contains(&gain(cuts)));
+        edits.extend(cuts.into_iter().map(|cuts| (gain(&cuts), Edit::Cut(cuts))));
+        edits.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+        edits.dedup();
+        edits
+    }
+
+    /// Returns the edits that write a name over another one of the same kind, whose first use, mostly
+    /// its declaration, goes.
+    fn replacements(&self) -> Vec<(usize, Edit)> {
+        let mut last: HashMap<(u16, u16), usize> = HashMap::new();
+        let mut edits = Vec::new();
+        for uses in &self.uses {
+            let Some(item) = self.item(uses[0]) else {
+                continue;
+            };
+            let around = self.tree.nodes[uses[0]].parent.unwrap_or_default();
+            let kinds = (self.tree.nodes[around].kind, self.tree.nodes[item].kind);
+            let Some(other) = last.insert(kinds, uses[0]) else {
+                continue;
+            };
+            let with = &self.text[self.tree.nodes[other].place.clone()];
+            let gone = self.place(item);
+            let others = uses.iter().map(|node| self.tree.nodes[*node].place.clone());
+            let others = others.filter(|place| place.start >= gone.end);
+            let mut written: Vec<Replacement> = others
+                .map(|at| Replacement {
+                    at,
+                    with: with.to_vec(),
+                })
+                .collect();
+            let longer = with
+                .len()
+                .saturating_sub(written.first().map_or(0, |one| one.at.len()));
+            let grown = longer * written.len();
+            if written.is_empty() || grown >= gone.len() {
+                continue;
+            }
+            let gain = gone.len() - grown;
+            written.insert(
+                0,
+                Replacement {
+                    at: gone,
+                    with: Vec::new(),
+                },
+            );
+            edits.push((gain, Edit::Set(written)));
+        }
+        edits
+    }
+
+    /// Checks whether a statement stands where there must be one, such as the body of a loop without
+    /// braces.
+    fn is_needed(&self, node: usize) -> bool {
+        let nodes = &self.tree.nodes;
+        let parent = nodes[node].parent.unwrap_or_default();
+        let is_body = parent > 0 && nodes[parent].class == SyntaxClass::Statement;
+        is_body && self.text.get(nodes[parent].place.start) != Some(&b'{')
+    }
+
+    /// Returns the edit that deletes `places` but leaves an empty statement in place of a node, with
+    /// the number of bytes that it deletes.
+    fn emptied(&self, node: usize, places: &[Range<usize>]) -> Option<(usize, Edit)> {
+        let own = self.tree.nodes[node].place.start;
+        let written = places.iter().map(|at| Replacement {
+            with: if at.contains(&own) {
+                b";".to_vec()
+            } else {
+                Vec::new()
+            },
+            at: at.clone(),
+        });
+        let gain: usize = places.iter().map(Range::len).sum();
+        (gain > 1).then(|| (gain - 1, Edit::Set(written.collect())))
+    }
+
+    /// Returns the smallest item of a list, declaration or statement that contains a node; `None` if
+    /// nothing but the whole text does.
+    fn item(&self, node: usize) -> Option<usize> {
+        let mut at = node;
+        loop {
+            let parent = self.tree.nodes[at].parent?;
+            if parent == 0 || self.is_item(at) {
+                return Some(at);
+            }
+            at = parent;
+        }
+    }
+
+    /// Returns the smallest declaration or statement that contains a node and is no item of a list.
+    fn statement(&self, node: usize) -> Option<usize> {
+        let mut at = node;
+        loop {
+            let parent = self.tree.nodes[at].parent?;
+            if parent == 0 || is_statement(&self.tree.nodes[at]) && self.comma(at).is_none() {
+                return Some(at);
+            }
+            at = parent;
+        }
+    }
+
+    fn is_item(&self, node: usize) -> bool {
+        is_statement(&self.tree.nodes[node]) || self.comma(node).is_some()
+    }
+
+    /// Returns the place of the comma after a node, else of the one before it.
+    fn comma(&self, node: usize) -> Option<Range<usize>> {
+        let nodes = &self.tree.nodes;
+        let parent = nodes[node].parent?;
+        let is_comma = |at: &usize| self.text[nodes[*at].place.clone()] == *b",";
+        let after = Some(nodes[node].last).filter(|next| *next < nodes[parent].last);
+        let before = || {
+            children(nodes, parent)
+                .take_while(|child| *child < node)
+                .last()
+        };
+        let found = after.filter(is_comma).or_else(|| before().filter(is_comma));
+        found.map(|comma| nodes[comma].place.clone())
+    }
+
+    /// Returns the place of a node with its comma.
+    fn place(&self, node: usize) -> Range<usize> {
+        let place = &self.tree.nodes[node].place;
+        match self.comma(node) {
+            Some(comma) => place.start.min(comma.start)..place.end.max(comma.end),
+            None => place.clone(),
+        }
+    }
+
+    /// Checks whether a name stands at one place only without a node, but at two or more with it.
+    fn leaves_alone(&self, node: usize) -> bool {
+        let mut inside: HashMap<usize, usize> = HashMap::new();
+        for at in node..self.tree.nodes[node].last {
+            if let Some(name) = self.name_of.get(&at) {
+                *inside.entry(*name).or_default() += 1;
+            }
+        }
+        let is_alone = |(name, count): (&usize, &usize)| self.uses[*name].len() == count + 1;
+        inside.iter().any(is_alone)
+    }
+
+    /// Returns the places to delete for some nodes: with the names that would be left at one place
+    /// only, and with what contains lists of which nothing is left.
+    fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> = Vec::new();
+        for _ in 0..ROUNDS {
+            self.add_empty_lists(&mut gone);
+            places = union(gone.iter().map(|node| self.place(*node)).collect());
+            let is_gone = |node: &usize| {
+                let start = self.tree.nodes[*node].place.start;
+                places.iter().any(|place| place.contains(&start))
+            };
+            let alone = self.uses.iter().filter_map(|uses| {
+                let mut left = uses.iter().filter(|node| !is_gone(node));
+                let one = *left.next()?;
+                left.next().is_none().then_some(one)
+            });
+            let alone: Vec<usize> = alone.filter_map(|node| self.item(node)).collect();
+            if alone.is_empty() {
+                break;
+            }
+            gone.extend(alone);
+        }
+        places
+    }
+
+    /// Adds what contains the lists of which all items are among the nodes `gone`.
+    fn add_empty_lists(&self, gone: &mut Vec<usize>) {
+        let mut all: HashSet<usize> = gone.iter().copied().collect();
+        let mut lists: HashSet<usize> = HashSet::new();
+        let mut at = 0;
+        while let Some(node) = gone.get(at).copied() {
+            at += 1;
+            let list = self.tree.nodes[node].parent;
+            let Some(list) = list.filter(|list| lists.insert(*list)) else {
+                continue;
+            };
+            let mut items =
+                children(&self.tree.nodes, list).filter(|one| self.comma(*one).is_some());
+            let first = items.next();
+            if first.is_some_and(|one| all.contains(&one)) && items.all(|one| all.contains(&one)) {
+                gone.extend(self.item(list).filter(|around| all.insert(*around)));
+            }
+        }
+    }
+}
+
+fn is_statement(node: &SyntaxNode) -> bool {
+    matches!(
+        node.class,
+        SyntaxClass::Statement | SyntaxClass::Declaration
+    )
+}
