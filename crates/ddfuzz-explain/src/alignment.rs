@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Range;
 
-use crate::engine::Point;
+use crate::engine::run::{MOST_HITS, MOST_POINTS};
+use crate::engine::{Point, Side};
 
 /// A point that both runs go through: one statement with one stack, reached equally often, or more
 /// often in one run if that executed more before it.
@@ -32,6 +33,36 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
         failing: right,
     });
     matched.collect()
+}
+
+/// Returns the last point that both runs share before a point of one of them, if the runs go on at
+/// different statements after it; `None` where both runs have the point, or where that is not known
+/// because a trace was cut.
+pub fn parting(
+    matched: &[Matched],
+    [passing, failing]: [&[Point]; 2],
+    side: Side,
+    index: usize,
+) -> Option<Matched> {
+    let own = |it: &Matched| match side {
+        Side::Passing => it.passing,
+        Side::Failing => it.failing,
+    };
+    let before = matched.partition_point(|it| own(it) < index);
+    if matched.get(before).is_some_and(|it| own(it) == index) {
+        return None;
+    }
+    let last = matched[..before].last()?;
+    let next = [
+        passing.get(last.passing + 1)?,
+        failing.get(last.failing + 1)?,
+    ];
+    let is_cut = |points: &[Point], pc: u64| {
+        points.len() >= MOST_POINTS || (points.iter()).any(|it| it.pc == pc && it.nth >= MOST_HITS)
+    };
+    let parts = (next[0].pc, next[0].stack) != (next[1].pc, next[1].stack);
+    let is_known = !is_cut(passing, next[1].pc) && !is_cut(failing, next[0].pc);
+    (parts && is_known).then_some(*last)
 }
 
 /// Indices of the elements that two sequences have in common, in the order of both. Elements are
@@ -144,6 +175,27 @@ mod tests {
             [(0, 0), (1, 2), (2, 3), (4, 4)]
         );
         assert!(matched(&run(&[1]), &[]).is_empty());
+    }
+
+    #[test]
+    fn runs_part_before_what_only_one_executes() {
+        let parted = |passing: &[u64], failing: &[u64], side, index| {
+            let (passing, failing) = (run(passing), run(failing));
+            let matched = matched(&passing, &failing);
+            parting(&matched, [&passing, &failing], side, index).map(|it| it.in_passing.pc)
+        };
+        let (passing, failing) = ([1, 2, 3, 9], [1, 2, 7, 8, 9]);
+        assert_eq!(parted(&passing, &failing, Side::Failing, 3), Some(2));
+        assert_eq!(parted(&passing, &failing, Side::Passing, 2), Some(2));
+        // Both execute it; nothing is shared before it; the failing run ends there.
+        assert_eq!(parted(&passing, &failing, Side::Failing, 4), None);
+        assert_eq!(parted(&[5, 1], &[6, 1], Side::Failing, 0), None);
+        assert_eq!(parted(&[1, 2], &[1], Side::Passing, 1), None);
+        // Later arrivals at 7 are not recorded.
+        let often = [[1].as_slice(), &[7; MOST_HITS as usize], &[2, 3, 9]].concat();
+        let last = often.len() + 1;
+        let other = [&often[..often.len() - 2], &[7, 4, 9]].concat();
+        assert_eq!(parted(&often, &other, Side::Failing, last - 2), None);
     }
 
     #[test]

@@ -54,7 +54,17 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
         .take_while(|link| is_buffer(link))
         .count();
     if printed < chain.len() {
-        chain.truncate(chain.len() - printed);
+        // The statement that wrote it may be new.
+        let rest = chain.len() - printed;
+        let is_said = |link: &(usize, LinkRecord)| {
+            let writers = chain[..rest].iter().map(|(_, link)| &link.writer);
+            !matches!(
+                link.1.writer,
+                Some(WriterRecord::Statement(_) | WriterRecord::Missed(_))
+            ) || writers.into_iter().any(|it| *it == link.1.writer)
+        };
+        let is_new = chain.get(rest).is_some_and(|link| !is_said(link));
+        chain.truncate(rest + usize::from(is_new));
     }
 }
 

@@ -17,6 +17,14 @@ pub struct Explanation {
     pub input: InputRecord,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
+    /// The statement after which the runs went different ways, so that only the failing one came to
+    /// where it failed; null where both did, or where that is not known.
+    pub parted: Option<FrameRecord>,
+    /// The heap block behind whose end the failing run has written; null where none is known.
+    pub overflow: Option<OverflowRecord>,
+    /// A call of `free` without which the failing run ends well, and up to three of the calls that led
+    /// to it, innermost first; empty where none is known.
+    pub freed_early: Vec<FrameRecord>,
     /// The points in time of both runs.
     pub points: PointsRecord,
     /// The points at which states were compared, in the order of time.
@@ -129,6 +137,12 @@ pub struct LinkRecord {
     pub confidence: Confidence,
     /// Who wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
+    /// The statement of a called function that computed the value, which the writer got as its result;
+    /// null where that was not found.
+    pub returned: Option<FrameRecord>,
+    /// The statement after which the runs went different ways, so that only one of them executed the
+    /// writer; null where both did, or where that is not known.
+    pub parted: Option<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
 }
@@ -171,6 +185,20 @@ impl Serialize for WriterRecord {
             WriterRecord::Kernel => serializer.serialize_str("kernel"),
         }
     }
+}
+
+/// A heap block behind whose end the failing run has written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OverflowRecord {
+    /// Number of bytes that were asked for.
+    pub bytes: u64,
+    /// The call by which the block was allocated, and up to three of those that led to it, innermost
+    /// first.
+    pub allocated: Vec<FrameRecord>,
+    /// The statement that wrote behind the block, over a word of the allocator.
+    pub writer: FrameRecord,
+    /// Whether the failing run does not fail in the same way when that word keeps its value.
+    pub is_averted: bool,
 }
 
 /// A point in time.

@@ -1,7 +1,7 @@
 //! An explanation as text, at most twelve lines.
 
 use crate::chain::Confidence;
-use crate::report::{Explanation, LinkRecord, WriterRecord};
+use crate::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
 
 /// Largest number of links that the text shows.
 const SHOWN: usize = 6;
@@ -28,6 +28,8 @@ pub fn text(it: &Explanation) -> String {
                 let names = it.only_failing[..shown].join(", ");
                 lines.push(format!("Only the failing run enters: {names}"));
             }
+            lines.extend(overflow(it));
+            lines.extend(freed_early(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
             lines.push(format!("What would help: {}.", refusal.hint));
         }
@@ -35,6 +37,8 @@ pub fn text(it: &Explanation) -> String {
         None => {
             lines.extend(slice(it));
             lines.extend(chain(it));
+            lines.extend(overflow(it));
+            lines.extend(freed_early(it));
             lines.extend(certainty(it));
             lines.push(
                 "Not known: why the program should behave otherwise. The cause shown makes the \
@@ -234,6 +238,10 @@ fn chain(it: &Explanation) -> Vec<String> {
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
             None => String::new(),
         };
+        if let Some(from) = &link.returned {
+            note += &format!(", returned by {} {}", from.function, shown_place(from));
+        }
+        note += &parting(&link.parted, link.line);
         if link.confidence != Confidence::Confirmed {
             note = format!("{note}  [{}]", link.confidence.word());
         }
@@ -247,8 +255,60 @@ fn chain(it: &Explanation) -> Vec<String> {
     let what = crash.source.clone().unwrap_or_else(|| crash.ended.clone());
     let is_crash = crash.class.is_some();
     let end = if is_crash { "crash" } else { "failure" };
-    rows.push((it.chain.len() + 1, [function, at, what, end.to_owned()]));
+    let end = format!("{end}{}", parting(&it.parted, crash.line));
+    rows.push((it.chain.len() + 1, [function, at, what, end]));
     aligned(&rows)
+}
+
+/// Says where the runs went different ways; empty where that is not known, or the line itself.
+fn parting(parted: &Option<FrameRecord>, line: Option<u64>) -> String {
+    match parted {
+        Some(place) if place.line != line => format!(", as the runs part {}", shown_place(place)),
+        _ => String::new(),
+    }
+}
+
+/// Names the file and line of a place, or its function.
+fn shown_place(place: &FrameRecord) -> String {
+    match (&place.file, place.line) {
+        (Some(file), Some(line)) => format!("at {}:{line}", base(file)),
+        _ => format!("in {}", place.function),
+    }
+}
+
+/// Says which heap block was too short.
+fn overflow(it: &Explanation) -> Option<String> {
+    let found = it.overflow.as_ref()?;
+    let undone = match found.is_averted {
+        true => ": with this undone, the run does not fail so",
+        false => "",
+    };
+    Some(format!(
+        "{} {} writes behind the heap block of {} bytes that is allocated by {}{undone}.",
+        found.writer.function,
+        shown_place(&found.writer),
+        found.bytes,
+        calls(&found.allocated),
+    ))
+}
+
+/// Says which block was freed too early, or is read before it is set.
+fn freed_early(it: &Explanation) -> Option<String> {
+    (!it.freed_early.is_empty()).then(|| {
+        format!(
+            "Without the free by {}, the run ends well: what it frees is used later, or its memory is \
+             used again before it is set.",
+            calls(&it.freed_early)
+        )
+    })
+}
+
+/// Names calls, innermost first.
+fn calls(places: &[FrameRecord]) -> String {
+    let named = places
+        .iter()
+        .map(|it| format!("{} {}", it.function, shown_place(it)));
+    named.collect::<Vec<_>>().join(" < ")
 }
 
 /// Returns the links that the text shows, in order: of a long chain the first one, that at which to

@@ -1,8 +1,10 @@
 //! Who wrote what a link is about: in the failing run, or in the passing one alone.
 
+use crate::alignment::parting;
 use crate::chain::Link;
 use crate::delta::{Change, Delta};
 use crate::engine::register_writer::Held;
+use crate::engine::returned::Written;
 use crate::engine::writer::{By, Watched, Writer};
 use crate::engine::{EngineError, Point, Side, Unsupported};
 use crate::experiments::Runs;
@@ -58,6 +60,116 @@ impl Runs {
             Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
             other => other,
         }
+    }
+
+    /// The statement after which the runs went different ways, so that only one of them executed the
+    /// one that wrote a link's variable; `None` where both did, or where that is not known.
+    pub fn parted(&self, link: &Link, writer: &Writer) -> Option<u64> {
+        self.parting(writer.side, self.executed(link, writer)?)
+    }
+
+    /// The instruction of a called function that computed the value that a statement of the failing
+    /// run wrote; `None` where it was none, or that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn returned(
+        &mut self,
+        link: &Link,
+        delta: &Delta,
+        writer: &Writer,
+    ) -> Result<Option<u64>, EngineError> {
+        if writer.side != Side::Failing || writer.by != By::Program {
+            return Ok(None);
+        }
+        let index = self.executed(link, writer);
+        let both = self.matched.iter().find(|it| Some(it.failing) == index);
+        let passing = self.passing_bytes(link, delta);
+        let (Some(both), Some(passing)) = (both, passing) else {
+            return Ok(None);
+        };
+        let written = Written {
+            place: delta.failing_place,
+            passing,
+        };
+        let points = [both.in_passing, both.in_failing];
+        match self.engine.returned(points, &written) {
+            Err(EngineError::Unsupported(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// The value of a link's variable in the passing run, if it is a number or a text.
+    fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
+        let states = self.states.get(&link.cause.point)?;
+        let Change::Value {
+            passing,
+            start,
+            end,
+            ..
+        } = delta.change
+        else {
+            return None;
+        };
+        let bytes = &states.passing.objects.get(passing)?.bytes;
+        Some(bytes.get(start as usize..end as usize)?.to_vec())
+    }
+
+    /// Index of the point at which a writer's statement was executed last before a link's point, in
+    /// the writer's run.
+    fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
+        let start = self.engine.statement_at(writer.pc)?;
+        let ends = |at: usize| match writer.side {
+            Side::Passing => self.matched[at].passing,
+            Side::Failing => self.matched[at].failing,
+        };
+        let points = match writer.side {
+            Side::Passing => &self.passing.points,
+            Side::Failing => &self.failing.points,
+        };
+        let end = ends(link.cause.point);
+        (points[..=end].iter()).rposition(|point| point.pc == start)
+    }
+
+    /// The statement after which the runs went different ways, so that only the failing one came to
+    /// where it failed.
+    pub fn failure_parted(&self) -> Option<u64> {
+        self.parting(Side::Failing, self.failing.points.len().checked_sub(1)?)
+    }
+
+    fn parting(&self, side: Side, index: usize) -> Option<u64> {
+        let points = [&*self.passing.points, &*self.failing.points];
+        let last = parting(&self.matched, points, side, index)?;
+        let next = self.passing.points[last.passing + 1];
+        let other = self.failing.points[last.failing + 1];
+        // A condition may be decided after a call in it has returned, where no statement begins.
+        let around = match (self.is_entry(next.pc), self.is_entry(other.pc)) {
+            (true, false) => other,
+            (false, true) => next,
+            (false, false) if next.stack == other.stack => next,
+            _ => return Some(last.in_failing.pc),
+        };
+        if last.in_failing.stack == around.stack {
+            return Some(last.in_failing.pc);
+        }
+        let function = self.engine.function(around.pc);
+        let before = self
+            .matched
+            .partition_point(|it| it.failing <= last.failing);
+        let own = self.matched[..before].iter().rev();
+        let mut own = own.filter(|it| it.in_failing.stack == around.stack);
+        let decided = own.next().map(|it| it.in_failing.pc);
+        decided.filter(|pc| self.engine.function(*pc) == function)
+    }
+
+    /// Whether an address is that of the first statement of its function.
+    fn is_entry(&self, pc: u64) -> bool {
+        let code = pc.wrapping_sub(self.engine.bias);
+        let function = self.engine.info.function(code);
+        let start = function.map_or(pc, |it| it.ranges[0].start.wrapping_add(self.engine.bias));
+        let statements = &self.engine.statements;
+        let first = statements.partition_point(|it| *it < start);
+        statements.get(first) == Some(&pc)
     }
 
     /// The points of the failing and of the passing run behind which a link's variable was written,

@@ -50,6 +50,50 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
+/// A heap block, and the word behind it in which the allocator keeps the next size, overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    /// First address of the block.
+    pub block: u64,
+    /// Address of the word.
+    pub word: u64,
+}
+
+/// Returns the first block behind which the allocator's word is no size any more; `None` where all
+/// are intact, or the heap is not that of glibc's allocator.
+pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
+    let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
+    let length = (mapping.end - mapping.start).min(LARGEST);
+    let heap = Heap {
+        start: mapping.start,
+        image: memory.bytes(mapping.start, length as usize),
+    };
+    if heap.size(mapping.start)? != TCACHE {
+        return None;
+    }
+    let (mut block, mut at) = (None, mapping.start);
+    while at + HEADER < mapping.start + length {
+        let Some(size) = heap
+            .size(at)
+            .filter(|_| heap.word(at + 8).is_some_and(is_size))
+        else {
+            return block.map(|block| Damaged {
+                block,
+                word: at + 8,
+            });
+        };
+        block = Some(at + HEADER);
+        at += size;
+    }
+    None
+}
+
+/// Whether a word may be the size of a chunk of the main heap, with its lowest bit.
+pub fn is_size(word: u64) -> bool {
+    let size = word & !1;
+    (32..LARGEST).contains(&size) && size.is_multiple_of(16)
+}
+
 /// Returns the block that has a mapping to itself; `None` where the mapping is no such block.
 fn large_block(
     start: u64,
@@ -206,6 +250,21 @@ impl Heap {
                     }
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_multiples_of_16_with_a_flag() {
+        for size in [0x20, 0x21, 0x291, 0x20d51] {
+            assert!(is_size(size), "{size:#x}");
+        }
+        for other in [0, 1, 0x10, 0x22, 0x28, 0x6161_6161, 0x7fff_0000_0021] {
+            assert!(!is_size(other), "{other:#x}");
         }
     }
 }

@@ -4,9 +4,12 @@
 //! All calls must come from one thread, which traces nothing else and has no children. When it
 //! ends, the kernel kills whatever it still traces.
 
+pub mod freed;
 pub mod heap;
+pub mod overflow;
 pub mod process;
 pub mod register_writer;
+pub mod returned;
 pub mod run;
 pub mod slices;
 pub mod state;
@@ -247,6 +250,17 @@ impl Engine {
     /// Returns the name of the function at an address in the process; `None` where none is known.
     pub fn function(&self, pc: u64) -> Option<&str> {
         self.info.name_at(pc.wrapping_sub(self.bias))
+    }
+
+    /// Returns the start of the statement to which an address in the process belongs; `None` outside
+    /// of the statements of its function.
+    pub(crate) fn statement_at(&self, pc: u64) -> Option<u64> {
+        let before = self.statements.partition_point(|it| *it <= pc);
+        let start = *self.statements[..before].last()?;
+        let function = self.info.function(pc.wrapping_sub(self.bias))?;
+        let is_inside =
+            |range: &std::ops::Range<u64>| range.contains(&start.wrapping_sub(self.bias));
+        function.ranges.iter().any(is_inside).then_some(start)
     }
 
     /// Replaces the input of a run.

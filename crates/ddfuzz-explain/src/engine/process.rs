@@ -492,7 +492,7 @@ impl Process {
     ///
     /// # Errors
     /// When the processor has no register left, or the address is not aligned.
-    pub fn watch(&mut self, slot: usize, address: u64, size: u64) -> io::Result<()> {
+    pub fn watch(&self, slot: usize, address: u64, size: u64) -> io::Result<()> {
         let length = match size {
             1 => 0,
             2 => 1,

@@ -17,11 +17,11 @@ use crate::unfold::Area;
 
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
-const MOST_HITS: u64 = 400;
+pub const MOST_HITS: u64 = 400;
 /// Wall time of a run that stops often, as a multiple of the target's limit.
 const STOPS: u32 = 20;
 /// Largest number of points of a trace.
-const MOST_POINTS: usize = 100_000;
+pub const MOST_POINTS: usize = 100_000;
 
 /// A run that is under way. Dropping it kills the process.
 pub struct Run {
@@ -118,6 +118,29 @@ impl Engine {
             stack: ShadowStack::default(),
             hits: HashMap::new(),
         })
+    }
+
+    /// Starts a run and stops it at the program's first instruction, when its libraries are loaded;
+    /// `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the program cannot be started or traced, or the time is over.
+    pub(crate) fn at_entry(&mut self, side: Side) -> Result<Option<Run>, EngineError> {
+        let Some(entry) = symbol_in(&self.program, "_start") else {
+            return Ok(None);
+        };
+        let entry = entry.wrapping_add(self.bias);
+        let mut run = self.start(side)?;
+        run.process.set_breakpoint(entry)?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(_) => break,
+                Next::Ended(_) => return Ok(None),
+                Next::Other(_) => {}
+            }
+        }
+        run.process.remove_breakpoints()?;
+        Ok(Some(run))
     }
 
     /// Learns where the program is loaded: without address randomization it is the same in all

@@ -56,7 +56,18 @@ impl Criterion {
     /// Judges a run: FAIL if it fails as the failing run does, PASS if it ends as the passing run
     /// does, else UNRESOLVED.
     pub fn judge(&self, ending: &Ending, passing: &Ending) -> Outcome {
-        let fails = match self {
+        if self.fails(ending) {
+            return Outcome::Fail;
+        }
+        match ending.ended == passing.ended && ending.output == passing.output {
+            true => Outcome::Pass,
+            false => Outcome::Unresolved,
+        }
+    }
+
+    /// Whether a run fails as the failing run does.
+    pub fn fails(&self, ending: &Ending) -> bool {
+        match self {
             Criterion::Crash(key) => ending
                 .crash
                 .as_ref()
@@ -69,13 +80,6 @@ impl Criterion {
                 ending.ended == Ended::Exit(*status) && is_same
             }
             Criterion::Wrong(regex) => regex.is_match(&ending.output),
-        };
-        if fails {
-            return Outcome::Fail;
-        }
-        match ending.ended == passing.ended && ending.output == passing.output {
-            true => Outcome::Pass,
-            false => Outcome::Unresolved,
         }
     }
 

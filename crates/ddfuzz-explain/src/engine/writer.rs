@@ -184,7 +184,7 @@ impl Engine {
 
     /// Describes the write that has just been made: the innermost frame in the program's own code,
     /// and what it had called.
-    fn describe(
+    pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
         side: Side,

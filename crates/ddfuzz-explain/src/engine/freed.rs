@@ -1,0 +1,130 @@
+//! Heap blocks that are freed too early: runs in which calls of `free` do nothing.
+
+use ddfuzz_triage::memory::{Maps, Memory};
+
+use super::run::{Next, Pace, Run};
+use super::{Ending, Engine, EngineError, Side, symbol_in};
+
+/// Largest number of calls of `free` among which one is searched for.
+const MOST_CALLS: u64 = 20_000;
+/// Largest number of successive calls of `free` that are needed together.
+const TOGETHER: u64 = 4;
+/// The instruction that returns from a function.
+const RETURN: u8 = 0xc3;
+
+/// How a run has ended in which some calls of `free` did nothing.
+struct Skipped {
+    ending: Ending,
+    /// Number of all calls.
+    calls: u64,
+    /// Calls in the program's own code that led to the last one that did nothing, innermost first.
+    from: Vec<u64>,
+}
+
+impl Engine {
+    /// Finds the call of `free`, or the few successive ones, without which the failing run ends as
+    /// `averts` says: the calls in the program's own code that led to the last of them, innermost
+    /// first. `None` where there are none.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn freed_early(
+        &mut self,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Option<Vec<u64>>, EngineError> {
+        let Some((mut run, free)) = self.before_free()? else {
+            return Ok(None);
+        };
+        run.process.write(free, &[RETURN])?;
+        let ending = loop {
+            self.check_time()?;
+            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
+                break ending;
+            }
+        };
+        drop(run);
+        if !averts(&ending) {
+            return Ok(None);
+        }
+        let Some(all) = self.without_frees(0..0)? else {
+            return Ok(None);
+        };
+        // Without the calls before `failing` it fails, without those before `averted` it does not.
+        let (mut failing, mut averted) = (0, all.calls);
+        while averted - failing > 1 {
+            let middle = failing + (averted - failing) / 2;
+            match self.without_frees(0..middle)? {
+                Some(it) if averts(&it.ending) => averted = middle,
+                _ => failing = middle,
+            }
+        }
+        if averted == 0 {
+            return Ok(None);
+        }
+        // What is freed with its parts takes several calls.
+        for count in (1..=TOGETHER).filter(|count| *count <= averted) {
+            let few = self.without_frees(averted - count..averted)?;
+            if let Some(few) = few.filter(|it| averts(&it.ending)) {
+                return Ok(Some(few.from).filter(|calls| !calls.is_empty()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts the failing run and stops it at the program's first instruction; returns the address of
+    /// the C library's `free` as well. `None` where the program uses no such library.
+    fn before_free(&mut self) -> Result<Option<(Run, u64)>, EngineError> {
+        let Some(run) = self.at_entry(Side::Failing)? else {
+            return Ok(None);
+        };
+        let maps = Maps::of(run.process.pid);
+        let libc = maps.iter().find(|it| it.base_name().starts_with("libc."));
+        let free = libc.and_then(|it| {
+            symbol_in(&it.file_path(), "free").map(|free| it.start - it.offset + free)
+        });
+        Ok(free.map(|free| (run, free)))
+    }
+
+    /// Makes the failing run, in which the calls of `free` in a range, by their number, do nothing;
+    /// `None` where there are too many calls.
+    fn without_frees(
+        &mut self,
+        skipped: std::ops::Range<u64>,
+    ) -> Result<Option<Skipped>, EngineError> {
+        let Some((mut run, free)) = self.before_free()? else {
+            return Ok(None);
+        };
+        run.process.set_breakpoint(free)?;
+        let (mut calls, mut from) = (0, Vec::new());
+        while calls <= MOST_CALLS {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => {
+                    let ending = *ending;
+                    return Ok(Some(Skipped {
+                        ending,
+                        calls,
+                        from,
+                    }));
+                }
+                Next::Breakpoint(mut registers) => {
+                    calls += 1;
+                    if !skipped.contains(&(calls - 1)) {
+                        run.process.step_over(registers.rip)?;
+                        continue;
+                    }
+                    if calls == skipped.end {
+                        let frames = self.frames(&mut run.process)?;
+                        from = self.own_calls(&frames);
+                    }
+                    if let Some(back) = run.process.word(registers.rsp) {
+                        (registers.rip, registers.rsp) = (back, registers.rsp + 8);
+                        run.process.set_registers(registers)?;
+                    }
+                }
+                Next::Other(_) => {}
+            }
+        }
+        Ok(None)
+    }
+}

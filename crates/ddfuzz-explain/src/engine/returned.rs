@@ -1,0 +1,257 @@
+//! Where a value that a statement got from a call was computed: in the function that returned it, by
+//! single steps through the statement and the functions that it calls.
+
+use ddfuzz_triage::memory::Memory;
+use libc::user_regs_struct;
+
+use super::process::{Stop, by_number};
+use super::run::{Next, Pace, Run};
+use super::{Engine, EngineError, Point, Side, Unsupported};
+use crate::graph::Place;
+
+/// Largest number of single steps through a statement, or through a function.
+const MOST_STEPS: usize = 8000;
+/// Largest number of functions through which a returned value is followed.
+const DEPTH: usize = 4;
+/// Largest number of calls in one function whose results are replaced.
+const TRIED: usize = 4;
+
+/// A value of a variable in both runs, after the statement that has written it.
+pub struct Written {
+    /// Where it is in the failing run.
+    pub place: Place,
+    /// What the passing run has there.
+    pub passing: Vec<u8>,
+}
+
+/// A call that a statement has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    /// Where it led.
+    target: u64,
+    /// The register in which it returned its result.
+    result: u64,
+}
+
+/// What one step in a frame has done.
+enum Step {
+    /// It has executed an instruction.
+    Instruction,
+    /// It has called a function, which has not begun: the address to which it returns.
+    Called(u64),
+    /// The frame is gone.
+    Left,
+}
+
+impl Engine {
+    /// Finds the instruction of a called function that computed the value that a statement wrote. The
+    /// statement is given by its points in the passing and the failing run. `None` where no call
+    /// returned what made the difference: with its result replaced by that of the passing run, the
+    /// failing run must write the value of the passing one.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn returned(
+        &mut self,
+        points: [Point; 2],
+        written: &Written,
+    ) -> Result<Option<u64>, EngineError> {
+        let [passing, failing] = points;
+        let mut path = Vec::new();
+        'deeper: while path.len() < DEPTH {
+            let (_, of_passing) = self.through(Side::Passing, passing, &path, None)?;
+            let (_, of_failing) = self.through(Side::Failing, failing, &path, None)?;
+            let pairs = of_passing.iter().zip(&of_failing).enumerate();
+            let differing = pairs.filter(|(_, (one, other))| {
+                one.target == other.target && one.result != other.result
+            });
+            let differing: Vec<(usize, u64)> = differing
+                .map(|(index, (one, _))| (index, one.result))
+                .collect();
+            for (index, result) in differing.into_iter().rev().take(TRIED) {
+                path.push(index);
+                let (mut run, _) = self.through(Side::Failing, failing, &path, Some(result))?;
+                if is_written(&mut run, written)? {
+                    continue 'deeper;
+                }
+                path.pop();
+            }
+            break;
+        }
+        while !path.is_empty() {
+            let found = self.computed(failing, &path)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            path.pop();
+        }
+        Ok(None)
+    }
+
+    /// Runs to a statement and steps through it. `path` leads from call to call, by their numbers in
+    /// each function: the result of its last call may be replaced; the calls that are returned are
+    /// those of the function to which it leads. The run stands behind the statement.
+    fn through(
+        &mut self,
+        side: Side,
+        point: Point,
+        path: &[usize],
+        replaced: Option<u64>,
+    ) -> Result<(Run, Vec<Call>), EngineError> {
+        let mut run = self.start(side)?;
+        self.run_to(&mut run, point)?;
+        let mut calls = Vec::new();
+        self.walk(&mut run, path, replaced, true, &mut calls)?;
+        Ok((run, calls))
+    }
+
+    /// Steps through a frame to its end, or through one statement of it, as
+    /// [`through`](Engine::through) says.
+    fn walk(
+        &mut self,
+        run: &mut Run,
+        path: &[usize],
+        replaced: Option<u64>,
+        is_statement: bool,
+        calls: &mut Vec<Call>,
+    ) -> Result<(), EngineError> {
+        let mut seen = 0;
+        for _ in 0..MOST_STEPS {
+            match self.step_in_frame(run)? {
+                Step::Left => return Ok(()),
+                Step::Instruction => {}
+                Step::Called(back) => {
+                    let target = run.process.registers()?.rip;
+                    let is_on_path = path.first() == Some(&seen);
+                    seen += 1;
+                    if is_on_path && (path.len() > 1 || replaced.is_none()) {
+                        self.walk(run, &path[1..], replaced, false, calls)?;
+                    } else {
+                        let registers = self.finish(run, back)?;
+                        if path.is_empty() {
+                            let result = registers.rax;
+                            calls.push(Call { target, result });
+                        }
+                        if let Some(rax) = replaced.filter(|_| is_on_path) {
+                            run.process
+                                .set_registers(user_regs_struct { rax, ..registers })?;
+                        }
+                    }
+                }
+            }
+            let at = run.process.registers()?.rip;
+            if is_statement && self.statements.binary_search(&at).is_ok() {
+                return Ok(());
+            }
+        }
+        Err(EngineError::Unsupported(Unsupported::Unsteady))
+    }
+
+    /// Executes one instruction of the innermost frame.
+    fn step_in_frame(&mut self, run: &mut Run) -> Result<Step, EngineError> {
+        self.check_time()?;
+        let before = run.process.registers()?;
+        match run.process.step()? {
+            Stop::Trap => {}
+            _ => return Err(EngineError::Unsupported(Unsupported::Unsteady)),
+        }
+        let after = run.process.registers()?;
+        let top = |run: &mut Run, at: u64| run.process.word(at);
+        if after.rsp == before.rsp.wrapping_sub(8)
+            && let Some(back) = top(run, after.rsp)
+            && (before.rip + 2..=before.rip + 7).contains(&back)
+            && after.rip != back
+        {
+            return Ok(Step::Called(back));
+        }
+        let has_returned =
+            after.rsp == before.rsp.wrapping_add(8) && top(run, before.rsp) == Some(after.rip);
+        Ok(if has_returned {
+            Step::Left
+        } else {
+            Step::Instruction
+        })
+    }
+
+    /// Runs from the first instruction of a called function to its return.
+    fn finish(&mut self, run: &mut Run, back: u64) -> Result<user_regs_struct, EngineError> {
+        let stack = run.process.registers()?.rsp;
+        run.process.set_breakpoint(back)?;
+        loop {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if registers.rsp > stack => {
+                    run.process.remove_breakpoint(back)?;
+                    return Ok(registers);
+                }
+                Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
+                Next::Other(_) => {}
+                Next::Ended(_) => return Err(EngineError::Unsupported(Unsupported::Unsteady)),
+            }
+        }
+    }
+
+    /// Finds the last instruction that changed the result of a call of the failing run, in the
+    /// function that was called; `None` where that is none of the program's own.
+    fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, point)?;
+        for call in path {
+            self.enter(&mut run, *call)?;
+        }
+        let entry = run.process.registers()?.rip;
+        match self.info.function(entry.wrapping_sub(self.bias)) {
+            Some(_) => self.last_result(&mut run),
+            None => Ok(None),
+        }
+    }
+
+    /// Steps to the call of this number, and into the function that is called.
+    fn enter(&mut self, run: &mut Run, call: usize) -> Result<(), EngineError> {
+        let mut seen = 0;
+        for _ in 0..MOST_STEPS {
+            match self.step_in_frame(run)? {
+                Step::Called(_) if seen == call => return Ok(()),
+                Step::Called(back) => {
+                    self.finish(run, back)?;
+                    seen += 1;
+                }
+                Step::Instruction => {}
+                Step::Left => break,
+            }
+        }
+        Err(EngineError::Unsupported(Unsupported::Unsteady))
+    }
+
+    /// Steps through a function, and returns the last instruction that changed its result.
+    fn last_result(&mut self, run: &mut Run) -> Result<Option<u64>, EngineError> {
+        let mut result = run.process.registers()?.rax;
+        let mut last = None;
+        for _ in 0..MOST_STEPS {
+            let at = run.process.registers()?.rip;
+            match self.step_in_frame(run)? {
+                Step::Left => return Ok(last),
+                Step::Called(back) => drop(self.finish(run, back)?),
+                Step::Instruction => {}
+            }
+            let now = run.process.registers()?.rax;
+            if now != result {
+                (result, last) = (now, Some(at));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a run has the passing run's value where the failing run has written another one.
+fn is_written(run: &mut Run, written: &Written) -> Result<bool, EngineError> {
+    let bytes = match written.place {
+        Place::Memory(address) => run.process.bytes(address, written.passing.len()),
+        Place::Register(number @ 0..=16) => by_number(&run.process.registers()?)
+            [usize::from(number)]
+        .to_le_bytes()
+        .to_vec(),
+        Place::Register(_) => return Ok(false),
+    };
+    Ok(!written.passing.is_empty() && bytes.starts_with(&written.passing))
+}

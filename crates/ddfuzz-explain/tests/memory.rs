@@ -1,0 +1,97 @@
+//! What explanations say beside the chain: heap blocks that are too short or are freed too early,
+//! where runs part, and functions that return a wrong value.
+
+mod explained;
+
+use ddfuzz_explain::report::{FrameRecord, LinkRecord};
+use ddfuzz_explain::{Explanation, Pattern, explain, story};
+use explained::{explained, program, request, target};
+
+const FLAGS: &[&str] = &["-g", "-Og"];
+
+fn explained_memory(failing: &str, passing: &str) -> Explanation {
+    let passing = Some(passing.as_bytes());
+    explained(&program("memory.c", FLAGS), failing.as_bytes(), passing)
+}
+
+/// Function and text of the line of a place in the test program.
+fn told(place: &FrameRecord) -> (String, String) {
+    let text = include_str!("programs/memory.c");
+    let line = place.line.unwrap() as usize;
+    let line = text.lines().nth(line - 1).unwrap().trim().to_owned();
+    (place.function.clone(), line)
+}
+
+fn pair(function: &str, line: &str) -> (String, String) {
+    (function.to_owned(), line.to_owned())
+}
+
+#[test]
+fn a_heap_block_that_is_too_short_is_named_with_who_wrote_behind_it() {
+    let long = "abcdefghijklmnopqrstuvwxyz0123456789";
+    let lines = |first| format!("p one\np {first}{long}\np two\nl\n");
+    let it = explained_memory(&lines('L'), &lines('l'));
+    let found = it.overflow.as_ref().unwrap();
+    assert_eq!(found.bytes, 24);
+    assert_eq!(told(&found.writer), pair("copied", "strcpy(copy, text);"));
+    let calls: Vec<_> = found.allocated.iter().map(told).collect();
+    let malloc = "char *copy = malloc(is_long ? 24 : length + 1);";
+    assert_eq!(calls[0], pair("copied", malloc));
+    assert_eq!(calls[1].0, "put");
+    assert!(found.is_averted);
+    assert!(it.freed_early.is_empty());
+    let text = story::text(&it);
+    assert!(
+        text.contains("writes behind the heap block of 24 bytes"),
+        "{text}"
+    );
+    // A crash without damage to the heap has no such block.
+    let other = explained_memory("l\n", "p a\nl\n");
+    assert_eq!((other.overflow, other.freed_early), (None, Vec::new()));
+}
+
+#[test]
+fn a_block_that_is_freed_too_early_is_named_by_the_call() {
+    let it = explained_memory("p one\nd\nl\n", "p one\np a\nl\n");
+    let calls: Vec<_> = it.freed_early.iter().map(told).collect();
+    assert_eq!(calls[0].0, "drop");
+    assert!(calls[0].1.starts_with("free(old"), "{calls:?}");
+    assert_eq!(calls[1], pair("main", "drop();"));
+    assert!(it.overflow.is_none());
+    let text = story::text(&it);
+    assert!(text.contains("Without the free by drop"), "{text}");
+}
+
+fn wrong(failing: &str, passing: &str, pattern: &str) -> Explanation {
+    let target = target(&program("memory.c", FLAGS), &[]);
+    let mut request = request(target, failing.as_bytes(), Some(passing.as_bytes()));
+    request.wrong = Some(Pattern::new(pattern).unwrap());
+    explain(&request).unwrap()
+}
+
+fn link<'a>(it: &'a Explanation, variable: &str) -> &'a LinkRecord {
+    let found = it.chain.iter().find(|link| link.variable == variable);
+    found.unwrap_or_else(|| panic!("{:?}", it.chain))
+}
+
+#[test]
+fn a_returned_value_is_followed_to_where_it_was_computed() {
+    let it = wrong("x 1b\n", "x 14\n", "value 28");
+    let value = link(&it, "value");
+    let returned = told(value.returned.as_ref().unwrap());
+    assert_eq!(returned, pair("digit", "return c - 'a' + 11;"));
+    // What no call has returned.
+    assert!(link(&it, "c").returned.is_none());
+}
+
+#[test]
+fn the_condition_at_which_runs_part_is_named() {
+    let it = wrong("x d0\n", "x 10\n", "large");
+    let printed = it.chain.last().unwrap();
+    let parted = printed.parted.as_ref().or(it.parted.as_ref()).unwrap();
+    assert_eq!(told(parted), pair("main", "if (value > 200)"));
+    let crash = explained_memory("l\n", "x 10\n");
+    let parted = told(crash.parted.as_ref().unwrap());
+    assert_eq!(parted.0, "main");
+    assert!(parted.1.contains("line[0] == "), "{parted:?}");
+}
