@@ -9,12 +9,15 @@ use crate::report::{LinkRecord, WriterRecord};
 /// Name of the type of registers and words that no variable describes.
 const RAW: &str = "machine word";
 
+/// Whether a link's variable is in a buffer of the C library.
+pub fn is_in_buffer(link: &LinkRecord) -> bool {
+    link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
+}
+
 /// Removes links that say little: buffers of the C library if the program's own variables are in
 /// the chain, registers without a statement, and repetitions.
 pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
-    let is_buffer = |(_, link): &(usize, LinkRecord)| {
-        link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
-    };
+    let is_buffer = |(_, link): &(usize, LinkRecord)| is_in_buffer(link);
     let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
     let buffers = chain
         .iter()

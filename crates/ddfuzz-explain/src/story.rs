@@ -1,6 +1,7 @@
 //! An explanation as text, at most twelve lines.
 
 use crate::chain::Confidence;
+use crate::links::is_in_buffer;
 use crate::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
 
 /// Largest number of links that the text shows.
@@ -168,7 +169,7 @@ pub fn base(file: &str) -> &str {
 }
 
 /// Returns the index of the link at which to look first: the last one that a statement of the
-/// program wrote. What a variable becomes later follows from what it was.
+/// program wrote, but for what is printed. What a variable becomes later follows from what it was.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -181,7 +182,7 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
             link.writer,
             Some(WriterRecord::Statement(_) | WriterRecord::Missed(_))
         );
-        is_own && !is_later
+        is_own && !is_later && !is_in_buffer(link)
     };
     let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
     let sure = own.iter().rfind(|index| is_sure(&chain[**index]));
@@ -238,10 +239,7 @@ fn chain(it: &Explanation) -> Vec<String> {
             Some(WriterRecord::Kernel) => "written by the kernel".to_owned(),
             None => String::new(),
         };
-        if let Some(from) = &link.returned {
-            note += &format!(", returned by {} {}", from.function, shown_place(from));
-        }
-        note += &parting(&link.parted, link.line);
+        note += &origin(link);
         if link.confidence != Confidence::Confirmed {
             note = format!("{note}  [{}]", link.confidence.word());
         }
@@ -258,6 +256,16 @@ fn chain(it: &Explanation) -> Vec<String> {
     let end = format!("{end}{}", parting(&it.parted, crash.line));
     rows.push((it.chain.len() + 1, [function, at, what, end]));
     aligned(&rows)
+}
+
+/// Says which function returned a link's value, and where the runs went different ways before it was
+/// written; empty where neither is known.
+pub fn origin(link: &LinkRecord) -> String {
+    let returned = link
+        .returned
+        .as_ref()
+        .map(|from| format!(", returned by {} {}", from.function, shown_place(from)));
+    returned.unwrap_or_default() + &parting(&link.parted, link.line)
 }
 
 /// Says where the runs went different ways; empty where that is not known, or the line itself.
@@ -364,11 +372,10 @@ fn slice(it: &Explanation) -> Option<String> {
 fn certainty(it: &Explanation) -> Vec<String> {
     let seconds = it.wall_ms as f64 / 1000.0;
     let spent = format!("{} tests, {seconds:.1} s.", it.tests);
-    let sure = it
-        .chain
-        .iter()
-        .rev()
-        .find(|link| link.confidence > Confidence::NotConfirmed);
+    let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
+    let sure = (it.chain.iter().rev())
+        .find(|link| sure(link) && !is_in_buffer(link))
+        .or_else(|| it.chain.iter().rev().find(sure));
     let verb = if it.crash.class.is_some() {
         "crashes"
     } else {

@@ -95,7 +95,7 @@ fn table(it: &Explanation) -> String {
             escaped(&link.type_name),
             escaped(&link.failing),
             escaped(&link.passing),
-            escaped(&writer(link)),
+            escaped(&(writer(link) + &story::origin(link))),
             escaped(&at),
             link.confidence.word(),
         );
@@ -138,6 +138,28 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
+/// The places that an explanation names beside the writers of its links, with what they are.
+fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
+    let mut found = Vec::new();
+    for (index, link) in it.chain.iter().enumerate() {
+        let returned = link.returned.iter();
+        found.extend(returned.map(|place| (place, format!("{}: returned here", index + 1))));
+        let parted = link.parted.iter();
+        found.extend(parted.map(|place| (place, format!("{}: the runs part", index + 1))));
+    }
+    let parted = it.parted.iter();
+    let end = it.chain.len() + 1;
+    found.extend(parted.map(|place| (place, format!("{end}: the runs part"))));
+    if let Some(block) = &it.overflow {
+        let allocated = block.allocated.first().into_iter();
+        found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));
+        found.push((&block.writer, "written behind its end".to_owned()));
+    }
+    let freed = it.freed_early.first().into_iter();
+    found.extend(freed.map(|place| (place, "without this free, the run ends well".to_owned())));
+    found
+}
+
 /// Number of source lines that are shown before and after a line that is part of the chain or the
 /// place of the crash.
 const AROUND: u64 = 3;
@@ -154,6 +176,12 @@ fn sources(it: &Explanation) -> String {
     if let (Some(file), Some(line)) = (&it.crash.file, it.crash.line) {
         let notes = marked.entry(file).or_default().entry(line).or_default();
         let _ = write!(notes, "  {}: {}", it.chain.len() + 1, it.crash.ended);
+    }
+    for (place, note) in beside(it) {
+        if let (Some(file), Some(line)) = (&place.file, place.line) {
+            let notes = marked.entry(file).or_default().entry(line).or_default();
+            let _ = write!(notes, "  {note}");
+        }
     }
     let mut text = String::new();
     for (file, lines) in marked {
