@@ -448,7 +448,7 @@ impl<'a> Explaining<'a> {
         }
         let averts = |it: &Ending| match criterion {
             Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
-            Criterion::Exit(..) => matches!(it.ended, Ended::Exit(_)) && it.ended != failing.ended,
+            Criterion::Exit(..) => it.ended == Ended::Exit(0),
             Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
         };
         let calls = match engine.freed_early(averts) {
