@@ -100,11 +100,12 @@ impl Runs {
         &mut self,
         link: &Link,
         delta: &Delta,
-        writer: &Writer,
+        writer: Option<&Writer>,
     ) -> Result<Option<u64>, EngineError> {
-        if writer.side != Side::Failing || writer.by != By::Program {
+        let is_own = |it: &&Writer| it.side == Side::Failing && it.by == By::Program;
+        let Some(writer) = writer.filter(is_own) else {
             return Ok(None);
-        }
+        };
         let index = self.executed(link, writer);
         let both = self.matched.iter().find(|it| Some(it.failing) == index);
         let passing = self.passing_bytes(link, delta);
