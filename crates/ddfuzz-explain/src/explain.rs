@@ -13,7 +13,7 @@ use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::heap_facts::{freed_early, overflow};
+use crate::heap_facts::add_heap_facts;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
@@ -233,10 +233,7 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
-        self.result.overflow = overflow(&mut engine, &criterion)?;
-        if self.result.overflow.is_none() {
-            self.result.freed_early = freed_early(&mut engine, &criterion, &failing)?;
-        }
+        add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;

@@ -4,13 +4,28 @@ use ddfuzz_exec::Ended;
 
 use crate::engine::{Criterion, Ending, Engine, EngineError};
 use crate::places::frame_record;
-use crate::report::{FrameRecord, OverflowRecord};
+use crate::report::{Explanation, FrameRecord, OverflowRecord};
 
-/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
+/// Adds to a result the heap block behind whose end the failing run has written; where there is none,
+/// the call of `free` without which it does not fail.
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn overflow(
+pub fn add_heap_facts(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Ending,
+) -> Result<(), EngineError> {
+    result.overflow = overflow(engine, criterion)?;
+    if result.overflow.is_none() {
+        result.freed_early = freed_early(engine, criterion, failing)?;
+    }
+    Ok(())
+}
+
+/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
+fn overflow(
     engine: &mut Engine,
     criterion: &Criterion,
 ) -> Result<Option<OverflowRecord>, EngineError> {
@@ -31,10 +46,7 @@ pub fn overflow(
 
 /// Finds the call of `free` without which the failing run does not fail, with the calls that led to
 /// it; empty where there is none.
-///
-/// # Errors
-/// When the runs cannot be made.
-pub fn freed_early(
+fn freed_early(
     engine: &mut Engine,
     criterion: &Criterion,
     failing: &Ending,
