@@ -13,6 +13,7 @@ use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
+use crate::heap_facts::add_heap_facts;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
@@ -232,8 +233,12 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
+<<<<<<< HEAD
         self.overflow(&mut engine, &criterion)?;
         self.freed_early(&mut engine, &criterion, &failing)?;
+=======
+        add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
+>>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         let trace = engine.trace(Side::Failing)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
@@ -583,8 +588,12 @@ impl<'a> Explaining<'a> {
                 "look at files, the time, and what the kernel knows of the process",
             ));
         }
+<<<<<<< HEAD
         let parted = runs.failure_parted();
         self.result.parted = parted.map(|pc| frame_record(&runs.engine, pc));
+=======
+        self.result.parted = (runs.failure_parted()).map(|pc| frame_record(&runs.engine, pc));
+>>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         let mut records = Vec::new();
         for (index, link) in links.iter().enumerate() {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
@@ -704,12 +713,18 @@ impl<'a> Explaining<'a> {
             found => found?,
         };
         let parted = (writer.as_ref()).and_then(|writer| runs.parted(link, writer));
+<<<<<<< HEAD
         let returned = match &writer {
             None => None,
             Some(writer) => match runs.returned(link, &delta, writer) {
                 Err(_) if runs.engine.check_time().is_err() => None,
                 found => found?,
             },
+=======
+        let returned = match runs.returned(link, &delta, writer.as_ref()) {
+            Err(_) if runs.engine.check_time().is_err() => None,
+            found => found?,
+>>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         };
         let at = runs.matched[link.cause.point];
         let point = point_record(&runs.engine, &at);

@@ -18,6 +18,7 @@ pub mod engine;
 mod experiments;
 mod explain;
 pub mod graph;
+mod heap_facts;
 mod links;
 pub mod matching;
 mod passing;

@@ -156,7 +156,7 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.push((&block.writer, "written behind its end".to_owned()));
     }
     let freed = it.freed_early.first().into_iter();
-    found.extend(freed.map(|place| (place, "without this free, the run ends well".to_owned())));
+    found.extend(freed.map(|place| (place, "without this free, the run does not fail".to_owned())));
     found
 }
 

@@ -1,0 +1,74 @@
+//! What experiments on the failing run alone show of its heap, for the result.
+
+use ddfuzz_exec::Ended;
+
+use crate::engine::{Criterion, Ending, Engine, EngineError};
+use crate::places::frame_record;
+use crate::report::{Explanation, FrameRecord, OverflowRecord};
+
+/// Adds to a result the heap block behind whose end the failing run has written; where there is none,
+/// the call of `free` without which it does not fail.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn add_heap_facts(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Ending,
+) -> Result<(), EngineError> {
+    result.overflow = overflow(engine, criterion)?;
+    if result.overflow.is_none() {
+        result.freed_early = freed_early(engine, criterion, failing)?;
+    }
+    Ok(())
+}
+
+/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
+fn overflow(
+    engine: &mut Engine,
+    criterion: &Criterion,
+) -> Result<Option<OverflowRecord>, EngineError> {
+    if !matches!(criterion, Criterion::Crash(_)) {
+        return Ok(None);
+    }
+    let found = match engine.overflow(|ending| criterion.fails(ending)) {
+        Err(EngineError::Unsupported(_)) => None,
+        other => other?,
+    };
+    Ok(found.map(|it| OverflowRecord {
+        bytes: it.block.size,
+        allocated: frames(engine, &it.block.calls),
+        writer: frame_record(engine, it.writer.pc),
+        is_averted: it.is_averted,
+    }))
+}
+
+/// Finds the call of `free` without which the failing run does not fail, with the calls that led to
+/// it; empty where there is none.
+fn freed_early(
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Ending,
+) -> Result<Vec<FrameRecord>, EngineError> {
+    if engine.info.is_empty() {
+        return Ok(Vec::new());
+    }
+    let averts = |it: &Ending| match criterion {
+        Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
+        Criterion::Exit(..) => it.ended == Ended::Exit(0),
+        Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
+    };
+    let calls = match engine.freed_early(averts) {
+        Err(EngineError::Unsupported(_)) => None,
+        other => other?,
+    };
+    Ok(frames(engine, &calls.unwrap_or_default()))
+}
+
+fn frames(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> {
+    calls
+        .iter()
+        .map(|call| frame_record(engine, *call))
+        .collect()
+}
