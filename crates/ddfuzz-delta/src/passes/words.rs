@@ -26,7 +26,7 @@ const ROUNDS: usize = 3;
 /// Number of consecutive needed clauses after which the deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
 /// Number of consecutive needed clauses after which the deletion of clauses ends in later rounds.
-const FRUITLESS_LATER: usize = 64;
+const FRUITLESS_LATER: usize = 48;
 
 /// Number of consecutive needed words after which the deletion of single words ends.
 const NEEDED: usize = 32;

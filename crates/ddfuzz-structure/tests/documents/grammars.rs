@@ -211,15 +211,20 @@ fn names(text: &[u8]) -> Vec<&[u8]> {
     words.filter(|word| !keywords.contains(word)).collect()
 }
 
-/// Checks whether brackets match, no name stands at one place only, and a value is assigned where it
-/// should be compared.
+/// Checks whether a function is there in which brackets match, no name stands at one place only, and a
+/// value is assigned where it should be compared.
 fn draws_one_warning(text: &[u8]) -> bool {
     let names = names(text);
-    let is_alone = |name: &&[u8]| names.iter().filter(|other| *other == name).count() == 1;
+    let is_alone =
+        |name: &&[u8]| *name != b"f" && names.iter().filter(|other| *other == name).count() == 1;
+    let is_function = text.starts_with(b"int f(int m)");
     let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
     let inked: Vec<u8> = text.iter().filter(|byte| **byte != b' ').copied().collect();
     let is_whole = count(b'(') == count(b')') && count(b'{') == count(b'}');
-    is_whole && !names.iter().any(is_alone) && inked.windows(4).any(|bytes| bytes == b"m=1)")
+    is_function
+        && is_whole
+        && !names.iter().any(is_alone)
+        && inked.windows(4).any(|bytes| bytes == b"m=1)")
 }
 
 #[test]
@@ -231,7 +236,7 @@ fn names_go_with_their_uses() {
     let reduced = reduce_by(Box::new(search), program, &draws_one_warning, true);
     let text = String::from_utf8_lossy(&reduced.text);
     let left: HashSet<&[u8]> = names(&reduced.text).into_iter().collect();
-    assert!(left.len() <= 2, "{text}");
+    assert_eq!(left.len(), 2, "{text}");
     assert!(reduced.text.len() <= 24, "{text}");
     assert!(reduced.tests <= 120, "{} tests: {text}", reduced.tests);
 }
