@@ -540,15 +540,7 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
         let text = work.text();
         let patience = patience_of(&text);
         let mut fruitless = 0;
-        let mut shortest: HashMap<u16, usize> = HashMap::new();
-        for (index, node) in tree.nodes.iter().enumerate() {
-            let own = &text[node.place.clone()];
-            let least = shortest.entry(node.kind).or_insert(index);
-            let other = &text[tree.nodes[*least].place.clone()];
-            if (own.len(), own) < (other.len(), other) && !own.is_empty() {
-                *least = index;
-            }
-        }
+        let shortest = shortest_of_kinds(&tree, &text);
         for index in by_size(&tree) {
             let node = &tree.nodes[index];
             if node.place.len() >= largest || node.class == SyntaxClass::Punctuation {
@@ -594,6 +586,20 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
         }
         return;
     }
+}
+
+/// Returns, for each kind of nodes, the index of the node with the shortest text that is not empty.
+fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
+    let mut shortest: HashMap<u16, usize> = HashMap::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        let own = &text[node.place.clone()];
+        let least = shortest.entry(node.kind).or_insert(index);
+        let other = &text[tree.nodes[*least].place.clone()];
+        if (own.len(), own) < (other.len(), other) && !own.is_empty() {
+            *least = index;
+        }
+    }
+    shortest
 }
 
 /// Replaces literals by the least ones, at all of their places at once, if there are many.
