@@ -622,6 +622,10 @@ async fn shorten_literals(
         [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
         _ => Some(b"0".to_vec()),
     };
+    // Each edit parses the text.
+    if work.len() > PREDICTED {
+        return;
+    }
     let mut literals = Rewritten::by(work, LEAST, &find, &least);
     if literals.len() > MANY_LITERALS {
         let mut list = ListSearch::new(work, &mut literals).stop_after(FRUITLESS);
