@@ -12,10 +12,10 @@
 //! | `parts`, `repack`, `payload` | parts and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
-//! | `nodes`, `raise`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; blanks; identifiers |
+//! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; identifiers with their uses; blanks |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
 //! | `lines` | lines |
-//! | `words`, `names` | words and signs of a text without a grammar, alone and in runs; names |
+//! | `least`, `names`, `words` | in a text without a grammar: literals; names, several of which become one; words and signs, alone and in runs |
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
 //! | `mutations` | in binary texts, after the proof: deletes bytes and changes others |

@@ -451,7 +451,9 @@ async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usi
         for index in by_size(&tree) {
             let node = &tree.nodes[index];
             let size = node.place.len();
-            if size > largest || size < 2 || node.class == SyntaxClass::Punctuation {
+            let is_atom = node.class == SyntaxClass::Punctuation
+                || node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]);
+            if size > largest || size < 2 || is_atom {
                 continue;
             }
             raised = raise_inside(work, &tree, index).await;
@@ -538,14 +540,7 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
         let text = work.text();
         let patience = patience_of(&text);
         let mut fruitless = 0;
-        let mut shortest: HashMap<u16, &[u8]> = HashMap::new();
-        for node in &tree.nodes {
-            let own = &text[node.place.clone()];
-            let least = shortest.entry(node.kind).or_insert(own);
-            if (own.len(), own) < (least.len(), *least) && !own.is_empty() {
-                *least = own;
-            }
-        }
+        let shortest = shortest_of_kinds(&tree, &text);
         for index in by_size(&tree) {
             let node = &tree.nodes[index];
             if node.place.len() >= largest || node.class == SyntaxClass::Punctuation {
@@ -557,14 +552,21 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
             }
             let asked = work.asked();
             let literals: &[&[u8]] = match node.class {
-                SyntaxClass::Number if own.starts_with(b"-") => &[b"0", b"-0"],
+                // Without its sign, if that is not needed, a number is tried later.
+                SyntaxClass::Number if own.starts_with(b"-") => &[b"-0"],
                 SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
                 SyntaxClass::Text if own.starts_with(b"'") => &[b"''"],
                 SyntaxClass::Text => &[b"\"\""],
                 SyntaxClass::Statement => &[b";"],
                 _ => &[],
             };
-            let least = shortest.get(&node.kind).copied().unwrap_or_default();
+            // A quoted text that cannot be empty is hardly ever any other one, and nodes inside of the
+            // node are raised.
+            let least = shortest.get(&node.kind).copied().unwrap_or(index);
+            let least = match is_quoted(own) || (index..node.last).contains(&least) {
+                true => b"",
+                false => &text[tree.nodes[least].place.clone()],
+            };
             let mut tried = [literals, &[least]].concat();
             tried.sort_by_key(|with| with.len());
             tried.dedup();
@@ -584,6 +586,20 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
         }
         return;
     }
+}
+
+/// Returns, for each kind of nodes, the index of the node with the shortest text that is not empty.
+fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
+    let mut shortest: HashMap<u16, usize> = HashMap::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        let own = &text[node.place.clone()];
+        let least = shortest.entry(node.kind).or_insert(index);
+        let other = &text[tree.nodes[*least].place.clone()];
+        if (own.len(), own) < (other.len(), other) && !own.is_empty() {
+            *least = index;
+        }
+    }
+    shortest
 }
 
 /// Replaces literals by the least ones, at all of their places at once, if there are many.
@@ -606,6 +622,10 @@ async fn shorten_literals(
         [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
         _ => Some(b"0".to_vec()),
     };
+    // Each edit parses the text.
+    if work.len() > PREDICTED {
+        return;
+    }
     let mut literals = Rewritten::by(work, LEAST, &find, &least);
     if literals.len() > MANY_LITERALS {
         let mut list = ListSearch::new(work, &mut literals).stop_after(FRUITLESS);

@@ -23,8 +23,10 @@ const MOST_TOKENS: usize = 512;
 const LONGEST_CLAUSE: usize = 16;
 /// Maximum number of rounds over words and clauses.
 const ROUNDS: usize = 3;
-/// Number of consecutive needed clauses after which the deletion of clauses ends.
-const FRUITLESS: usize = 64;
+/// Number of consecutive needed clauses after which the deletion of clauses ends in the first round.
+const FRUITLESS: usize = 192;
+/// Number of consecutive needed clauses after which the deletion of clauses ends in later rounds.
+const FRUITLESS_LATER: usize = 48;
 
 /// Number of consecutive needed words after which the deletion of single words ends.
 const NEEDED: usize = 32;
@@ -64,9 +66,14 @@ pub(super) async fn words(work: &mut CurrentBest) {
     }
     shorten(work).await;
     let mut kept = KeptNames::new();
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         delete_words(work).await;
-        let deleted = delete_clauses(work).await;
+        let patience = if round == 0 {
+            FRUITLESS
+        } else {
+            FRUITLESS_LATER
+        };
+        let deleted = delete_clauses(work, patience).await;
         let hoisted = hoist_clauses(work).await;
         rename(work, &names, &mut kept).await;
         if !merge(work, &letters).await && !deleted && !hoisted {
@@ -128,15 +135,16 @@ async fn delete_long_words(work: &mut CurrentBest) {
 
 /// Deletes runs of words and signs that are followed by a word or sign of the class of their first
 /// one, or by the end of the text: without them, what follows stands in their place. A run that was
-/// deleted is deleted at all other places, too. Returns whether any was deleted.
-async fn delete_clauses(work: &mut CurrentBest) -> bool {
+/// deleted is deleted at all other places, too. Ends after `patience` needed runs in a row. Returns whether
+/// any was deleted.
+async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);
     loop {
         let text = work.text();
         let all = tokens(&text);
         let levels = Levels::of(&all);
-        let Some(first) = all.get(at).filter(|_| fruitless < FRUITLESS) else {
+        let Some(first) = all.get(at).filter(|_| fruitless < patience) else {
             return work.reductions() > before;
         };
         let mut deleted = None;

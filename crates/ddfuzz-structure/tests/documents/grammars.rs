@@ -1,6 +1,8 @@
 //! Texts in languages: their grammar is recognized, what fits none is a text, and hostile texts do no
 //! harm.
 
+use std::collections::HashSet;
+
 use ddfuzz_delta::{Full, Structure, SyntaxTree};
 use ddfuzz_structure::{language_of_file, structure_named, structure_of};
 
@@ -198,4 +200,81 @@ fn clauses_go_and_names_become_short_without_a_grammar() {
     let text = String::from_utf8_lossy(&reduced.text);
     assert_eq!(reduced.text.len(), size, "{text}");
     assert!(reduced.tests <= 300, "{} tests", reduced.tests);
+}
+
+/// The words of a text that are names: those that are no keywords of C.
+fn names(text: &[u8]) -> Vec<&[u8]> {
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let words = text.split(|byte| !is_letter(byte));
+    let words = words.filter(|word| word.first().is_some_and(|byte| !byte.is_ascii_digit()));
+    let keywords: [&[u8]; 6] = [b"int", b"if", b"while", b"return", b"void", b"char"];
+    words.filter(|word| !keywords.contains(word)).collect()
+}
+
+/// Checks whether a function is there in which brackets match, no name stands at one place only, and a
+/// value is assigned where it should be compared.
+fn draws_one_warning(text: &[u8]) -> bool {
+    let names = names(text);
+    let is_alone =
+        |name: &&[u8]| *name != b"f" && names.iter().filter(|other| *other == name).count() == 1;
+    let is_function = text.starts_with(b"int f(int m)");
+    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
+    let inked: Vec<u8> = text.iter().filter(|byte| **byte != b' ').copied().collect();
+    let is_whole = count(b'(') == count(b')') && count(b'{') == count(b'}');
+    is_function
+        && is_whole
+        && !names.iter().any(is_alone)
+        && inked.windows(4).any(|bytes| bytes == b"m=1)")
+}
+
+#[test]
+fn names_go_with_their_uses() {
+    let program = b"int f(int m) {\n    int one = 2, two = one, sum;\n    char *text, *rest;\n\
+        \x20   rest = text;\n    while (sum < two) { sum = sum + f(one); rest = text + two; }\n\
+        \x20   if (m = 1)\n        *rest = sum;\n    return f(m + sum);\n}\n";
+    let search = Full::structured(program, structure_named("c").expect("a known grammar"));
+    let reduced = reduce_by(Box::new(search), program, &draws_one_warning, true);
+    let text = String::from_utf8_lossy(&reduced.text);
+    let left: HashSet<&[u8]> = names(&reduced.text).into_iter().collect();
+    assert_eq!(left.len(), 2, "{text}");
+    assert!(reduced.text.len() <= 24, "{text}");
+    assert!(reduced.tests <= 220, "{} tests: {text}", reduced.tests);
+}
+
+/// Checks whether a script makes tables and joins two that it made, which may be the same.
+fn joins_known_tables(text: &[u8]) -> Option<()> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut known = HashSet::new();
+    let mut joined = None;
+    for statement in text.split(';') {
+        let words = statement.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        match words[..] {
+            [] => {}
+            ["CREATE", "TABLE", name, ..] => {
+                known.insert(name);
+            }
+            ["INSERT", "INTO", name, ..] => known.contains(name).then_some(())?,
+            ["SELECT", _, "FROM", one, "JOIN", two, ..] => {
+                (known.contains(one) && known.contains(two)).then_some(())?;
+                joined = Some(());
+            }
+            _ => return None,
+        }
+    }
+    joined
+}
+
+#[test]
+fn names_of_a_text_without_a_grammar_become_one() {
+    let script = "CREATE TABLE readers (name TEXT, born INT);\nCREATE TABLE loans (reader TEXT);\n\
+                  INSERT INTO readers VALUES ('amber', 1970);\n\
+                  SELECT name FROM readers JOIN loans ON reader = name;\n";
+    let fails = |text: &[u8]| joins_known_tables(text).is_some();
+    let search = Full::structured(script.as_bytes(), Structure::Text);
+    let reduced = reduce_by(Box::new(search), script.as_bytes(), &fails, true);
+    let text = String::from_utf8_lossy(&reduced.text);
+    let size = "CREATE TABLE a;SELECT a FROM a JOIN a".len();
+    assert_eq!(reduced.text.len(), size, "{text}");
+    assert!(reduced.tests <= 200, "{} tests", reduced.tests);
 }
