@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a tool may take to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(30);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(50);
 

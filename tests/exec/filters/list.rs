@@ -150,7 +150,6 @@ pub const MORE_FILTERS: &[(&str, &[&str])] = &[
     ("utmpdump", &["/dev/stdin"]),
     ("xxd", &[]),
     ("xxd", &["-r"]),
-    ("zdump", &["/dev/stdin"]),
     ("zstd", &["-c"]),
     ("zstd", &["-dc"]),
 ];

@@ -258,6 +258,10 @@ const AT_ONCE: usize = 64;
 /// Number of inputs of the classic generator that a worker without any passing input runs at a
 /// time.
 const GENERATED: u64 = 64;
+/// Number of generated inputs in a row without a new entry of the corpus after which a worker on an
+/// unmodified program generates no more, and greatest number of them in all.
+const BARREN: u64 = 512;
+const MOST_GENERATED: u64 = 8192;
 /// Greatest length of the generated inputs that a worker without any passing input runs, in bytes:
 /// short ones are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
@@ -290,7 +294,8 @@ where
 }
 
 /// Runs the empty input, and then 64 inputs of the classic generator at a time, until one has
-/// entered the corpus or the worker must end.
+/// entered the corpus or the worker must end; for an unmodified program, until they reach nothing
+/// new any more.
 fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -300,8 +305,10 @@ where
         seed: brief.settings.seed,
         max_len: brief.max_len.min(MAX_GENERATED_LEN),
     };
-    let mut run = 0;
+    let is_unmodified = evaluator.executor.reported_blocks.is_some();
+    let (mut run, mut fruitful) = (0, 0);
     loop {
+        let before = evaluator.state.corpus().count();
         let inputs = (run..run + GENERATED).map(|run| {
             let mut bytes = Vec::new();
             plan.input(run).write_into(&mut bytes);
@@ -309,7 +316,12 @@ where
         });
         evaluator.evaluate(&inputs.collect::<Vec<_>>(), AfterHang::Run)?;
         run += GENERATED;
-        if evaluator.runs_left()? == 0 || !evaluator.state.corpus().is_empty() {
+        let count = evaluator.state.corpus().count();
+        if count > before {
+            fruitful = run;
+        }
+        let goes_on = is_unmodified && run < MOST_GENERATED && run - fruitful < BARREN;
+        if evaluator.runs_left()? == 0 || count > 0 && !goes_on {
             return Ok(());
         }
     }
