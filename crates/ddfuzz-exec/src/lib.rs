@@ -40,6 +40,7 @@ mod scratch;
 mod server;
 mod server_executor;
 mod shared_page;
+mod shared_server;
 mod snapshot_executor;
 mod supervisor;
 mod target;
@@ -74,4 +75,6 @@ pub use terminal::sample_text;
 pub use test_executor::start_test;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
-pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_shell};
+pub use ways::{
+    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_with_tracer,
+};
