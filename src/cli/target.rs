@@ -13,12 +13,13 @@ use clap::{Args, ValueEnum};
 use super::{Failure, Output, signals, values};
 use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{
-    Channel, ExecError, Freshness, Limits, Program, Sandbox, Started, Target, Terminal, TimeLimit,
-    Way, bundled, find_program, start,
+    Channel, ExecError, Executor, Freshness, Limits, Program, Sandbox, Started, Target, Terminal,
+    TimeLimit, Way, bundled, find_program, start,
 };
 use crate::files::Base64;
 use crate::report::text::shell_word;
 use crate::store::{Campaign, Reader, Store, StoreError};
+use crate::triage::Triager;
 
 /// Heading in `--help` of the options about the target.
 const TARGET: &str = "Target";
@@ -256,6 +257,22 @@ impl TargetArgs {
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
         self.warn_of_relative(target, output);
         Ok(probe_by(target, self.way.way())?)
+    }
+
+    /// Starts the target as [`probe`](Self::probe) does, and a triager of it; both use one fork
+    /// server, where the target can be run by its entry function.
+    pub fn probe_with_triager(
+        &self,
+        target: &Target,
+        output: &Output,
+    ) -> Result<(Triager, Box<dyn Executor>), Failure> {
+        if let Some(both) = Triager::with_executor(target, self.way.way())? {
+            self.warn_of_relative(target, output);
+            return Ok(both);
+        }
+        let executor = self.probe(target, output)?.executor;
+        let triager = Triager::of_target(target, executor.way())?;
+        Ok((triager, executor))
     }
 
     /// Starts the target once, and prints with `-v` the way of execution that was chosen. If Ctrl-C

@@ -1,7 +1,7 @@
 //! The keys of a crash do not depend on the way of execution.
 
-use ddfuzz::exec::{Program, Target, Way};
-use ddfuzz::triage::{Crash, Triager, Verdict};
+use ddfuzz::exec::{Ended, Program, Target, TimeLimit, Way};
+use ddfuzz::triage::{Crash, Quick, Triager, Verdict};
 
 use crate::programs::patient;
 
@@ -44,6 +44,44 @@ fn every_bundled_bug_has_the_same_record_by_every_way() {
             assert_eq!(place(&other), place(&command), "{name} by {way}");
             assert_eq!(other.severity, command.severity, "{name} by {way}");
         }
+    }
+}
+
+#[test]
+fn a_server_that_also_makes_the_runs_of_a_search_gives_the_same_keys() {
+    for (name, input) in bugs() {
+        let target = patient(Program::Bundled(name.to_owned()));
+        let command = examine(&target, Way::Command, &input);
+        let shared = Triager::with_executor(&target, None).unwrap();
+        let (mut triager, mut executor) = shared.expect("an entry function");
+        for round in 0..3 {
+            let expected = Quick::Crash {
+                class: command.class.clone(),
+                major: command.keys.major,
+                minor: command.keys.minor,
+            };
+            let quick = triager.key(&input).unwrap();
+            assert_eq!(quick, expected, "{name}, round {round}");
+            let within = TimeLimit::from(target.limits);
+            let (quick, _) = triager.key_within(&input, within).unwrap().unwrap();
+            assert_eq!(quick, expected, "{name}, round {round}");
+            let passing = triager.key(b"").unwrap();
+            assert!(matches!(passing, Quick::Ended(Ended::Exit(_))), "{name}");
+            // Runs before a traced one end with their process.
+            assert!(executor.run(b"").unwrap().ended.is_exit(), "{name}");
+            assert!(executor.run(b"").unwrap().ended.is_exit(), "{name}");
+            assert_eq!(triager.key(&input).unwrap(), expected, "{name}");
+            assert_eq!(executor.run(&input).unwrap().ended, command.ended);
+            assert!(executor.run(b"").unwrap().ended.is_exit(), "{name}");
+            let fresh = executor.run_fresh(&input).unwrap().expect("a fresh run");
+            assert_eq!(fresh.ended, command.ended, "{name}");
+        }
+        let record = match triager.examine(&input) {
+            Ok(Verdict::Crash(crash)) => *crash,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(record.keys, command.keys, "{name}");
+        assert_eq!(record.ended, command.ended, "{name}");
     }
 }
 

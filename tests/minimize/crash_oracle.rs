@@ -295,3 +295,94 @@ fn a_whole_minimization_holds_the_crash_and_reports_the_other() {
     assert_eq!(started.load(Ordering::Relaxed), 1, "for its confirmations");
     assert!(examined.load(Ordering::Relaxed) <= 1);
 }
+
+/// A classifier whose traced runs take no longer than those of an executor.
+#[derive(Default)]
+struct Traced {
+    runs: Arc<AtomicU64>,
+    by_name: Scripted,
+}
+
+impl CrashClassifier for Traced {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        self.by_name.key(input)
+    }
+
+    fn key_within(
+        &mut self,
+        input: &[u8],
+        _time: TimeLimit,
+    ) -> Result<Option<(Quick, Duration)>, ExecError> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let quick = match ended(input) {
+            Ended::Timeout => Quick::Crash {
+                class: Class("hang".to_owned()),
+                major: key("hang"),
+                minor: key("hang"),
+            },
+            _ => self.key(input)?,
+        };
+        Ok(Some((quick, Duration::from_millis(3))))
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        self.by_name.examine(input)
+    }
+}
+
+/// An oracle whose runs under a tracer are cheap; the numbers of its traced runs and of those of
+/// its executor.
+fn traced_oracle() -> (CrashOracle, Arc<AtomicU64>, Arc<AtomicU64>) {
+    let keyer = Traced::default();
+    let traced = Arc::clone(&keyer.runs);
+    let ran = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&ran);
+    let executor = Box::new(Mock::new(move |input: &[u8]| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Run::ended(ended(input))
+    }));
+    let fresh: FreshExecutor = Box::new(|| Ok(mock()));
+    let limit = TimeLimit::from(Limits::default());
+    let oracle = CrashOracle::new(executor, fresh, Box::new(keyer), segv(), None);
+    (oracle.with_one_executor(limit, limit), traced, ran)
+}
+
+#[test]
+fn a_crash_after_a_crash_takes_one_run() {
+    let (mut oracle, traced, ran) = traced_oracle();
+    let mut counts = |input: &[u8]| {
+        let answer = oracle.ask(input, Kind::Deleting).expect("an answer");
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        (answer.outcome, count(&traced), count(&ran))
+    };
+    assert_eq!(counts(b"c1"), (Outcome::Fail, 1, 0));
+    assert_eq!(counts(b"m"), (Outcome::Fail, 2, 0));
+    assert_eq!(counts(b"o"), (Outcome::Unresolved, 3, 0));
+    assert_eq!(counts(b"p1"), (Outcome::Unresolved, 4, 0));
+    assert_eq!(counts(b"x"), (Outcome::Pass, 5, 0));
+    // The process of a run that passes is used again.
+    assert_eq!(counts(b"y"), (Outcome::Pass, 5, 1));
+    assert_eq!(counts(b"c2"), (Outcome::Fail, 5, 2));
+    assert_eq!(counts(b"c3"), (Outcome::Fail, 6, 2));
+}
+
+#[test]
+fn a_run_that_reaches_a_limit_is_not_traced_again() {
+    let (mut oracle, traced, ran) = traced_oracle();
+    for (input, runs) in [(b"t1", 1), (b"c1", 1), (b"t2", 1)] {
+        oracle.ask(input, Kind::Deleting).expect("an answer");
+        assert_eq!(traced.load(Ordering::Relaxed), runs);
+    }
+    assert_eq!(ran.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_traced_run_confirms_alone() {
+    let (mut oracle, traced, ran) = traced_oracle();
+    for (input, outcome) in [(b"c", Outcome::Fail), (b"x", Outcome::Pass)] {
+        let answer = oracle.ask_fresh(input, Kind::Deleting).expect("an answer");
+        assert_eq!((answer.outcome, answer.process.is_own()), (outcome, true));
+    }
+    assert_eq!(traced.load(Ordering::Relaxed), 2);
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+}

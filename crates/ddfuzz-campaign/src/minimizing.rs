@@ -174,9 +174,12 @@ impl Minimizing {
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
-        let started = StartedTarget {
-            executor: start(&target, Some(way), Freshness::Shared)?.executor,
-            triager: Triager::of_target(&target, way)?,
+        let started = match Triager::with_executor(&target, Some(way))? {
+            Some((triager, executor)) => StartedTarget { executor, triager },
+            None => StartedTarget {
+                executor: start(&target, Some(way), Freshness::Shared)?.executor,
+                triager: Triager::of_target(&target, way)?,
+            },
         };
         Ok(self.oracle_of(started, limits, held))
     }

@@ -206,6 +206,8 @@ static pid_t fork_looping(const struct entry_point *entry, int is_spare, fork_fu
         spare_await_turn();
     await_request(&request);
     sigaction(SIGCHLD, &on_child, NULL);
+    if (request.flags & REQUEST_TRACED)
+        loop_trace(entry, &request);
     loop_serve(entry, request);
 }
 
@@ -223,7 +225,7 @@ static void serve_loop(const struct entry_point *entry)
         int status = serve_await_end(child, &usage);
         if (!sweep_all_but(spare))
             spare = -1;
-        reply_for(status, 0);
+        reply_for(status, serve_page->child ? 0 : cpu_micros(&usage));
         serve_page->exec_errno = 0;
         child = spare > 0 && spare_begin() ? spare : -1;
         spare_dismiss();

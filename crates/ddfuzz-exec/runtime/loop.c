@@ -23,6 +23,9 @@ enum { RUNS_PER_CHILD = 20000 };
 /* Bytes of the input file that are mapped; larger inputs are read. */
 enum { MAPPED_INPUT = 4 << 20 };
 
+/* The memory that is shared with ddfuzz, and its size in bytes. */
+static uint8_t *shared;
+static size_t shared_size;
 static const uint8_t *inputs;
 static struct entry *entries;
 static struct counters counters;
@@ -41,6 +44,8 @@ void loop_prepare(const struct entry_point *entry)
         serve_hello(TROUBLE_SETUP, errno);
         _exit(0);
     }
+    shared = page;
+    shared_size = size;
     inputs = file;
     entries = (struct entry *)(page + ENTRIES);
     counters.at = entry->counters;
@@ -137,6 +142,8 @@ static uint64_t run_all(const struct entry_point *point, const struct request *r
 void loop_serve(const struct entry_point *point, struct request request)
 {
     serve_page->child = getpid();
+    if (request.flags & REQUEST_QUIET)
+        dup2(STDOUT_FILENO, STDERR_FILENO);
     for (uint64_t runs = 0;;) {
         if (request.count == 0)
             _exit(0); /* ddfuzz wants a new process; the server replies */
@@ -152,4 +159,17 @@ void loop_serve(const struct entry_point *point, struct request request)
             _exit(0);
         serve_page->started = request.seq;
     }
+}
+
+/* The page names no process that runs many inputs, so that the server replies with the CPU time. */
+void loop_trace(const struct entry_point *point, const struct request *request)
+{
+    struct entry place = entries[0];
+    serve_page->child = 0;
+    serve_await_tracer(request);
+    uint8_t *input = take_input(&place);
+    serve_become_child();
+    serve_unmap_page();
+    munmap(shared, shared_size); /* so that the target cannot overwrite it */
+    _exit(entry_call(point, input, place.length));
 }

@@ -11,4 +11,7 @@ void loop_prepare(const struct entry_point *entry);
 /* In a child: serves this request and all that follow, until the target dies or ddfuzz is gone. */
 _Noreturn void loop_serve(const struct entry_point *entry, struct request request);
 
+/* In a child that has run nothing yet: makes the one run of this request under a tracer. */
+_Noreturn void loop_trace(const struct entry_point *entry, const struct request *request);
+
 #endif

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 6u
+#define DDFUZZ_VERSION 7u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
@@ -68,11 +68,14 @@ enum request_flags {
     REQUEST_NOVEL = 4,            /* loop: keep the counters of runs that reach something new */
     REQUEST_COMPARISONS = 8,      /* loop: report comparisons */
     REQUEST_LAST = 32,            /* loop: the process ends after this request */
-    REQUEST_TRACED = 16,          /* fork server: the run waits to be traced */
+    REQUEST_TRACED = 16,          /* fork server, or a loop's process that has run nothing: the
+                                     run waits to be traced */
     REQUEST_FORKED = 64,          /* runner: a fork makes the run */
     REQUEST_IN_PLACE = 128,       /* runner: the only input is where the program reads it */
-    REQUEST_CAPTURED = 256        /* runner: the outputs lead to FD_CAPTURES; a run that the runner
+    REQUEST_CAPTURED = 256,       /* runner: the outputs lead to FD_CAPTURES; a run that the runner
                                      refuses is not made */
+    REQUEST_QUIET = 512           /* loop: in a process that begins with this request, stderr leads
+                                     where stdout does */
 };
 
 struct reply {

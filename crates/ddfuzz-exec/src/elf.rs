@@ -79,9 +79,31 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Elf<'_>> {
 /// Reads a program file, with zeros in place of its debug information, so that large files take
 /// little memory. Fails when the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_without(path, |_, is_loaded, name| {
+        !is_loaded && name.starts_with(b".debug_")
+    })
+}
+
+/// Reads a program file, with zeros in place of its debug information and of its code and data, but
+/// for the page of its entry point: headers, symbols, relocations and unwind tables remain. Fails
+/// when the file cannot be read.
+pub fn read_tables(path: &Path) -> io::Result<Vec<u8>> {
+    const CONTENT: [&[u8]; 5] = [b".text", b".rodata", b".data", b".data.rel.ro", b".lrodata"];
+    read_without(path, |kind, is_loaded, name| match is_loaded {
+        true => kind == elf::SHT_PROGBITS && CONTENT.contains(&name),
+        false => name.starts_with(b".debug_"),
+    })
+}
+
+/// Reads a program file, with zeros in place of the sections that `leaves_out` names by their type,
+/// whether they are loaded, and their name.
+fn read_without(
+    path: &Path,
+    leaves_out: impl Fn(elf::SectionType, bool, &[u8]) -> bool,
+) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let Some(left_out) = debug_information(&file, length) else {
+    let Some(left_out) = sections_left_out(&file, length, leaves_out) else {
         return std::fs::read(path);
     };
     let mut bytes = vec![0; usize::try_from(length).map_err(io::Error::other)?];
@@ -97,9 +119,17 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Finds the byte ranges of debug information in a file of `length` bytes, in ascending order;
-/// `None` if it is not a 64-bit ELF file with section headers.
-fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
+/// Size in bytes of the code at the entry point that is always read.
+const ENTRY_CODE: u64 = 4096;
+
+/// Finds the byte ranges of the sections of a file of `length` bytes that `leaves_out` names,
+/// without the code at the entry point, in ascending order; `None` if it is not a 64-bit ELF file
+/// with section headers.
+fn sections_left_out(
+    file: &File,
+    length: u64,
+    leaves_out: impl Fn(elf::SectionType, bool, &[u8]) -> bool,
+) -> Option<Vec<Range<u64>>> {
     let parts = ReadCache::new(file);
     let header = elf::FileHeader64::<Endianness>::parse(&parts).ok()?;
     let endian = header.endian().ok()?;
@@ -108,12 +138,20 @@ fn debug_information(file: &File, length: u64) -> Option<Vec<Range<u64>>> {
     for section in sections.iter() {
         let name = sections.section_name(endian, section).unwrap_or_default();
         let is_loaded = section.sh_flags(endian).contains(elf::SHF_ALLOC);
-        if is_loaded || !name.starts_with(b".debug_") {
+        if !leaves_out(section.sh_type(endian), is_loaded, name) {
             continue;
         }
         let (start, size) = section.file_range(endian)?;
         let end = start.checked_add(size).filter(|end| *end <= length)?;
-        found.push(start..end);
+        let skip = header.e_entry(endian).checked_sub(section.sh_addr(endian));
+        match skip.filter(|skip| is_loaded && *skip < size) {
+            Some(skip) => {
+                let entry = start + skip;
+                found.push(start..entry);
+                found.push(entry.saturating_add(ENTRY_CODE).min(end)..end);
+            }
+            None => found.push(start..end),
+        }
     }
     found.sort_by_key(|range| range.start);
     (!sections.is_empty()).then_some(found)

@@ -300,6 +300,11 @@ impl InputBatch {
         })
     }
 
+    /// Returns the memory file, opened read-only for the fork server.
+    pub(crate) fn reader(&self) -> &File {
+        &self.reader
+    }
+
     /// Replaces the inputs in the file by as many of `inputs` as one request to the fork server
     /// takes, at least one, and sets `places`. A first input that is larger than the mapped part of
     /// the file is written after that part.

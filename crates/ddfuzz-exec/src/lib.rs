@@ -40,6 +40,7 @@ mod scratch;
 mod server;
 mod server_executor;
 mod shared_page;
+mod shared_server;
 mod snapshot_executor;
 mod supervisor;
 mod target;
@@ -54,7 +55,7 @@ mod ways;
 pub use blocks::{CodeFunction, CoveredCode};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
-pub use elf::{facts as program_facts, is_libfuzzer, read as read_program};
+pub use elf::{facts as program_facts, is_libfuzzer, read as read_program, read_tables};
 pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
 pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
@@ -74,4 +75,6 @@ pub use terminal::sample_text;
 pub use test_executor::start_test;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
-pub use ways::{Freshness, Started, Way, debug_text, start, start_covered, start_shell};
+pub use ways::{
+    Freshness, Started, Way, debug_text, start, start_covered, start_shell, start_with_tracer,
+};

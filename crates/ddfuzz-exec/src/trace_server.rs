@@ -8,6 +8,7 @@ use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture};
 use crate::scratch::{Reports, Scratch};
 use crate::server::{RequestError, Server};
+use crate::shared_server::SearchLoop;
 use crate::{
     Ended, ExecError, Limits, RerunReason, Way, input::Input, launch::Launch, protocol::flag,
     shared_page::PageLayout, terminal::Console, traceable::Reruns,
@@ -32,6 +33,9 @@ pub(crate) struct TraceServer {
     /// How to launch a fork server that forks runs at `main`, which saves the `execve`; all its
     /// runs have the same memory addresses. `None` where forking does not work.
     pub(crate) forking: Option<Launch>,
+    /// The runs of a search that the forking server also makes, many in one process; `None` where a
+    /// search has a server of its own.
+    pub(crate) search: Option<SearchLoop>,
     /// How to launch a fork server whose runs write snapshots of themselves when they crash, and
     /// the memory for the snapshots; `None` where no library can be preloaded.
     pub(crate) copying: Option<(Launch, Arc<CrashSnapshots>)>,
@@ -65,7 +69,10 @@ impl TraceServer {
     }
 
     pub(crate) fn put_in_place(&mut self, input: &[u8], mode: ServerMode) -> Result<(), ExecError> {
-        let written = self.input.write(input);
+        let written = match &mut self.search {
+            Some(search) if mode == ServerMode::Forking => search.inputs.write(&[input]),
+            _ => self.input.write(input),
+        };
         written.map_err(ExecError::system("writing an input"))?;
         self.stderr.clear();
         if self.console.is_some() {
@@ -80,7 +87,7 @@ impl TraceServer {
         Ok(())
     }
 
-    fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
+    pub(crate) fn start_server(&mut self, mode: ServerMode) -> Result<(), ExecError> {
         let theirs = self.console.as_mut().map(Console::renew).transpose();
         let theirs = theirs.map_err(|source| self.launch.terminal_error(source))?;
         let launch = match (mode, &mut self.forking, &mut self.copying) {
@@ -89,12 +96,19 @@ impl TraceServer {
             _ => &mut self.launch,
         };
         launch.terminal = theirs;
-        let page = launch.page(PageLayout::Single)?;
+        let (layout, stdin) = match &mut self.search {
+            Some(search) if mode == ServerMode::Forking => {
+                search.begin_server();
+                (PageLayout::Loop { counters: 0 }, search.inputs.reader())
+            }
+            _ => (PageLayout::Single, self.input.stdin()),
+        };
+        let page = launch.page(layout)?;
         let stderr = match &self.capture {
             Some(capture) => capture.stderr.writer(),
             None => self.stderr.writer(),
         };
-        match Server::start(launch, self.input.stdin(), Some(stderr), page) {
+        match Server::start(launch, stdin, Some(stderr), page) {
             Ok(mut server) => {
                 let entered = self.scratch.enter(server.take_scratch());
                 entered.map_err(|source| self.launch.directory_error(source))?;
@@ -102,7 +116,9 @@ impl TraceServer {
                 self.mode = mode;
                 Ok(())
             }
-            Err(ExecError::WayUnfit { .. }) if mode == ServerMode::Forking => {
+            Err(ExecError::WayUnfit { .. })
+                if mode == ServerMode::Forking && self.search.is_none() =>
+            {
                 self.forking = None; // as if there were none
                 self.start_server(ServerMode::Executing)
             }
@@ -115,8 +131,13 @@ impl TraceServer {
         length: usize,
         random_addresses: bool,
     ) -> Result<Pid, RequestError> {
+        let is_forking = self.mode == ServerMode::Forking;
+        let length = match self.search.is_some() && is_forking {
+            true => self.put_first()?,
+            false => length,
+        };
         let server = self.server.as_mut().ok_or_else(gone)?;
-        let flags = match (self.mode == ServerMode::Forking, random_addresses) {
+        let flags = match (is_forking, random_addresses) {
             (true, _) => flag::TRACED,
             (false, true) => flag::RANDOM_ADDRESSES,
             (false, false) => 0,

@@ -9,10 +9,12 @@ use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::launch::{Inject, Launch, Role};
 use crate::output_capture::{DrainedPipe, OutputCapture, Written, tail};
 use crate::scratch::{Cleaned, Reports};
+use crate::shared_server::{SearchLoop, SharedServerExecutor};
 use crate::trace_server::{GRACE, TraceServer, gone};
 use crate::{
-    CrashMessages, Ended, ExecError, Limits, RerunReason, Run, Sanitizer, Target, TimeLimit, Way,
-    crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget, terminal::Console, ways,
+    CrashMessages, Ended, ExecError, Executor, Limits, RerunReason, Run, Sanitizer, Target,
+    TimeLimit, Way, crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget,
+    terminal::Console, ways,
 };
 
 /// How many fork servers are tried, one after the other, before starting a run fails.
@@ -53,6 +55,32 @@ impl Traceable {
         inner.set_sanitizer_options(None);
         drop(inner);
         Ok(traceable)
+    }
+
+    /// Prepares a target that is run by its entry function, and starts its fork server; also returns
+    /// an executor for a search, whose runs that same server makes, many in one process. Fails as
+    /// [`forking`](Traceable::forking) does, and if the fork server cannot be started.
+    pub fn with_search(target: &Target) -> Result<(Traceable, Box<dyn Executor>), ExecError> {
+        let traceable = Traceable::forking(target, Way::Harness)?;
+        let mut inner = traceable.lock();
+        let entry = match &inner.forking {
+            Some(Launch {
+                inject: Some(Inject::Entry(entry)),
+                ..
+            }) => *entry,
+            _ => {
+                let why = "no fork server calls its entry function";
+                return Err(ExecError::unfit(Way::Harness, &inner.program, why));
+            }
+        };
+        if let Some(forking) = &mut inner.forking {
+            forking.inject = Some(Inject::Loop(entry));
+        }
+        inner.search = Some(SearchLoop::new(target.limits)?);
+        inner.start_server(ServerMode::Forking)?;
+        drop(inner);
+        let executor = SharedServerExecutor::new(traceable.clone(), target);
+        Ok((traceable, Box::new(executor)))
     }
 
     /// Prepares `target` as [`forking`](Traceable::forking) does, and records length and hash of
@@ -108,6 +136,7 @@ impl Traceable {
             server: None,
             mode: ServerMode::Executing,
             forking: None,
+            search: None,
             copying: None,
             reruns: Reruns::new(target, way),
             program: prepared.program.clone(),
@@ -134,7 +163,7 @@ impl Traceable {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, TraceServer> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TraceServer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,6 +194,13 @@ impl Traceable {
     /// known.
     pub fn program(&self) -> PathBuf {
         self.lock().program.clone()
+    }
+
+    /// Whether a run without address-space layout randomization is forked from the loaded target,
+    /// which takes about as long as a run of a fork server.
+    pub fn forks(&self) -> bool {
+        let inner = self.lock();
+        inner.forking.is_some() && inner.console.is_none()
     }
 
     /// Whether the program can end by a Rust panic, according to its ELF file.
@@ -376,6 +412,12 @@ impl Traced {
         // Also where the program was not executed: no second reply will come.
         self.answer = Some(answer);
         refused.map_or(Ok(answer), Err)
+    }
+
+    /// Returns the CPU time that the run has used; zero if its fork server broke. The child must be
+    /// dead, or its tracer detached.
+    pub fn cpu(&mut self) -> Duration {
+        self.finish().map_or(Duration::ZERO, |(_, cpu)| cpu)
     }
 
     /// Returns the last 4 KiB that the run wrote to stderr or to its terminal.

@@ -6,7 +6,7 @@ use std::{fs::File, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::launch::{Inject, Role};
 use crate::{
-    Channel, CoverageReporting, ExecError, Executor, Program, Target,
+    Channel, CoverageReporting, ExecError, Executor, Program, Target, Traceable,
     afl::Forkserver,
     descendants::{TreeExecutor, Untraced},
     elf,
@@ -115,6 +115,27 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     };
     executor.report_coverage(CoverageReporting::Every);
     Ok(executor)
+}
+
+/// Starts a target that is run by its entry function so that one fork server makes the runs of a
+/// search and those that a tracer follows; `way` is as for [`start`]. `None` for other targets, and
+/// where no such server works. Fails as [`start`] does.
+pub fn start_with_tracer(
+    target: &Target,
+    way: Option<Way>,
+) -> Result<Option<(Traceable, Box<dyn Executor>)>, ExecError> {
+    let by_entry = match way {
+        None => matches!(part_to_run(target)?, RunPart::Entry(_)),
+        Some(way) => way == Way::Harness,
+    };
+    if !by_entry {
+        return Ok(None);
+    }
+    match Traceable::with_search(target) {
+        Ok(both) => Ok(Some(both)),
+        Err(ExecError::WayUnfit { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Starts the target by the fastest method of execution that works. The reason that is returned

@@ -89,6 +89,12 @@ pub struct CrashOracle {
     held: HeldCrash,
     crash_exit: Option<i32>,
     observing: LazyObserver,
+    /// Whether the next run of the search begins in a new process anyway, because the run before it
+    /// has crashed, or is the first.
+    begins_anew: bool,
+    /// Whether a run that was traced at once has reached a limit. The tracer then looks for the call
+    /// that hangs, which takes longer than the run, so that no further runs are traced at once.
+    has_hung: bool,
 }
 
 impl CrashOracle {
@@ -112,6 +118,8 @@ impl CrashOracle {
             held,
             crash_exit,
             observing: LazyObserver::Impossible,
+            begins_anew: true,
+            has_hung: false,
         }
     }
 
@@ -161,6 +169,59 @@ impl CrashOracle {
             }
         };
         patient.run(candidate)
+    }
+
+    /// Answers for `candidate` by one run in a fresh process under a tracer, within `time`; without
+    /// it, a crash takes two runs, the second to classify it. `None` where such runs are not cheap,
+    /// or the run does not decide: at a limit, by a signal that is no crash, or without the crash
+    /// that its end is known for.
+    fn ask_traced(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+        time: Option<TimeLimit>,
+    ) -> Result<Option<Answer>, OracleError> {
+        let by_limit = matches!(self.held.ended, Ended::Timeout | Ended::OutOfMemory);
+        let Some(time) = time.filter(|_| !by_limit && !self.has_hung) else {
+            return Ok(None);
+        };
+        let Some((quick, cpu)) = self.slips.classifier.key_within(candidate, time)? else {
+            return Ok(None);
+        };
+        let answer = match quick {
+            Quick::Crash {
+                class,
+                major,
+                minor,
+            } if cut_off_by(&class).is_none() => {
+                self.compare(class, SlipKeys { major, minor }, candidate, kind)?
+            }
+            Quick::Ended(ended @ Ended::Exit(_))
+                if !ended.is_crash(self.crash_exit) && ended != self.held.ended =>
+            {
+                Answer::of(Outcome::Pass)
+            }
+            Quick::Crash { .. } => {
+                self.has_hung = true;
+                return Ok(None);
+            }
+            Quick::Ended(_) => return Ok(None),
+        };
+        Ok(Some(Answer {
+            cpu: Some(cpu),
+            ..answer
+        }))
+    }
+
+    /// Time limit of the runs of the search; `None` if it is not known.
+    fn search_limit(&self) -> Option<TimeLimit> {
+        self.learned.or(self.limits.map(|(search, _)| search))
+    }
+
+    /// Time limit of the runs in fresh processes that confirm a result; `None` if it is not known.
+    fn fresh_limit(&self) -> Option<TimeLimit> {
+        let learned = self.learned.map(|it| it.times(PROOF_TIME_FACTOR));
+        learned.or(self.limits.map(|(_, fresh)| fresh))
     }
 
     /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If it may
@@ -241,6 +302,23 @@ impl CrashOracle {
 impl Oracle for CrashOracle {
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
+        if self.begins_anew
+            && let Some(answer) = self.ask_traced(candidate, kind, self.search_limit())?
+        {
+            let named = answer.minor.is_some() || answer.slip.is_some();
+            self.begins_anew = named;
+            // Which runs are traced depends on what the same worker ran before, and so must not show
+            // in the log: a run that passes counts as one of a shared process.
+            let process = match named {
+                true => Process::Own,
+                false => Process::Shared,
+            };
+            return Ok(Answer {
+                cost: begin.elapsed(),
+                process,
+                ..answer
+            });
+        }
         let run = self.executor.run(candidate)?;
         // A process that serves many runs does not report the CPU time of each. Without threads it
         // is at most the wall time.
@@ -251,6 +329,7 @@ impl Oracle for CrashOracle {
         let answer = self.judge(run.ended, candidate, kind)?;
         // The classifier runs the input in its own process, independently of this one.
         let named = answer.minor.is_some() || answer.slip.is_some();
+        self.begins_anew = named;
         let process = match self.executor.freshness() {
             Freshness::Shared if !named => Process::Shared,
             _ => Process::Own,
@@ -280,6 +359,13 @@ impl Oracle for CrashOracle {
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
+        if let Some(answer) = self.ask_traced(candidate, kind, self.fresh_limit())? {
+            return Ok(Answer {
+                cost: begin.elapsed(),
+                cpu: None,
+                ..answer
+            });
+        }
         let ended = self.run_fresh(candidate)?.ended;
         let answer = self.judge(ended, candidate, kind)?;
         Ok(Answer {
@@ -338,6 +424,20 @@ pub trait CrashClassifier: Send {
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
+    /// Runs `input` under a tracer, within `time`, as [`key`](CrashClassifier::key) does; returns
+    /// also the CPU time of the run. `None` where such a run takes much longer than one of an
+    /// executor.
+    ///
+    /// # Errors
+    /// If the target cannot be run under a tracer.
+    fn key_within(
+        &mut self,
+        _input: &[u8],
+        _time: TimeLimit,
+    ) -> Result<Option<(Quick, Duration)>, ExecError> {
+        Ok(None)
+    }
+
     /// Checks whether a run that ended like this may be a crash; [`key`](CrashClassifier::key) then
     /// decides by the output of a traced run. `crash_exit` is an exit status that counts as a
     /// crash.
@@ -356,6 +456,14 @@ pub trait CrashClassifier: Send {
 impl CrashClassifier for Triager {
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
         Triager::key(self, input)
+    }
+
+    fn key_within(
+        &mut self,
+        input: &[u8],
+        time: TimeLimit,
+    ) -> Result<Option<(Quick, Duration)>, ExecError> {
+        Triager::key_within(self, input, time)
     }
 
     fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {

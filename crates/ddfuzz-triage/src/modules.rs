@@ -280,13 +280,24 @@ fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     module
 }
 
+/// Returns the parsed module of the file at `path`, as a process that maps it has it: shared with
+/// all triagers of this process; empty where the file cannot be parsed, `None` where there is none.
+/// `runtime` marks a runtime module (C library …).
+pub(crate) fn parsed_file(path: &Path, runtime: bool, dropped: &[String]) -> Option<Arc<Module>> {
+    let identity = Identity {
+        runtime,
+        ..identity_of(path)?
+    };
+    Some(in_use(path, &identity, dropped))
+}
+
 /// Maximum size in bytes of an ELF file that is read as a whole, which is faster. Larger files
 /// mostly are debug information, of which only the needed parts are read.
 const READ_AT_ONCE: u64 = 128 << 20;
 
 fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
     if identity.size <= READ_AT_ONCE {
-        let image = ddfuzz_exec::read_program(path).ok()?;
+        let image = ddfuzz_exec::read_tables(path).ok()?;
         return Module::parse(image.as_slice(), identity.runtime, dropped);
     }
     let file = File::open(path).ok()?;

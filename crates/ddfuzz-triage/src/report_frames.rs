@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::Entry;
 use crate::messages::{ObjectKind, Report, ReportFrame};
 use crate::module::Module;
+use crate::modules::parsed_file;
 use crate::runtime_modules::{is_runtime_module, is_runtime_symbol};
 use crate::snapshot::{Control, End, Event, Owner, RawFrame, Snapshot, Trust};
 use ddfuzz_exec::Ended;
@@ -200,8 +201,7 @@ impl ReportFrames {
         if !path.is_absolute() || !facts.is_file() || facts.len() > LARGEST {
             return None;
         }
-        let image = std::fs::read(path).ok()?;
-        Module::parse(image.as_slice(), runtime, &self.dropped).map(Arc::new)
+        parsed_file(path, runtime, &self.dropped)
     }
 }
 

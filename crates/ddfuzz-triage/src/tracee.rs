@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nix::unistd::Pid;
 
 use crate::{Settings, Triager};
 use ddfuzz_exec::{
-    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Target, Traceable,
-    Traced, Way,
+    CrashMessages, CrashSnapshots, Ended, ExecError, Executor, Limits, RerunReason, Target,
+    TimeLimit, Traceable, Traced, Way, start_with_tracer,
 };
 
 /// A process of the target that waits to be traced, either before its `execve` or before its
@@ -31,6 +32,12 @@ pub trait Tracee {
     /// # Errors
     /// When the process is gone.
     fn release(&mut self) -> Result<(), ExecError>;
+
+    /// Returns the CPU time that the run has used, after its process has ended; zero where it is
+    /// unknown.
+    fn cpu(&mut self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Returns the last 4 KiB that the run wrote to stderr; complete only after the process has
     /// ended.
@@ -114,6 +121,15 @@ pub trait Start: Send {
         true
     }
 
+    /// Whether a run without address randomization is forked from the loaded target, which takes
+    /// about as long as a run of a fork server.
+    fn forks(&self) -> bool {
+        false
+    }
+
+    /// Replaces the time limits of all later runs. Does nothing where limits are fixed.
+    fn limit_time(&mut self, _time: TimeLimit) {}
+
     /// Returns how the target is executed: new process, fork server, or in-process harness.
     fn way(&self) -> Way;
 
@@ -135,6 +151,10 @@ impl Tracee for Traced {
 
     fn release(&mut self) -> Result<(), ExecError> {
         Traced::release(self)
+    }
+
+    fn cpu(&mut self) -> Duration {
+        Traced::cpu(self)
     }
 
     fn stderr_tail(&mut self) -> Vec<u8> {
@@ -195,6 +215,14 @@ impl Start for Traceable {
         Traceable::may_panic(self)
     }
 
+    fn forks(&self) -> bool {
+        Traceable::forks(self)
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        Traceable::limit_time(self, time);
+    }
+
     fn way(&self) -> Way {
         Traceable::way(self)
     }
@@ -217,5 +245,22 @@ impl Triager {
     pub fn of_target(target: &Target, way: Way) -> Result<Triager, ExecError> {
         let start = Traceable::forking(target, way)?;
         Ok(Triager::with_settings(Box::new(start), Settings::default()))
+    }
+
+    /// Creates a triager of `target` and an executor for a search, with one fork server for both;
+    /// `way` says how the target is executed, `None` that the fastest way is chosen. `None` for
+    /// targets that are not run by an entry function, and where no such server works.
+    ///
+    /// # Errors
+    /// When the program is missing or cannot be executed.
+    pub fn with_executor(
+        target: &Target,
+        way: Option<Way>,
+    ) -> Result<Option<(Triager, Box<dyn Executor>)>, ExecError> {
+        let started = start_with_tracer(target, way)?;
+        Ok(started.map(|(traceable, executor)| {
+            let triager = Triager::with_settings(Box::new(traceable), Settings::default());
+            (triager, executor)
+        }))
     }
 }

@@ -16,7 +16,9 @@ use crate::snapshot::Snapshot;
 use crate::tracee::Start;
 use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
-use ddfuzz_exec::{CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, lives};
+use ddfuzz_exec::{
+    CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
+};
 
 /// Number of runs after which an input that has crashed in none of them counts as flaky.
 const TRIES: u32 = 3;
@@ -86,6 +88,8 @@ pub struct Triager {
     reported: ReportFrames,
     /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
+    /// Whether records name functions, source lines and the program's instrumentation.
+    names: bool,
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
     /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
@@ -98,6 +102,8 @@ struct Finished {
     diagnostics: Diagnostics,
     capture: CaptureWay,
     took: Duration,
+    /// CPU time of the run; zero where it is unknown.
+    cpu: Duration,
 }
 
 impl Triager {
@@ -118,6 +124,7 @@ impl Triager {
             symbolizer: Symbolizer::default(),
             reported,
             refused: false,
+            names: true,
             instrumentation: OnceCell::new(),
         }
     }
@@ -150,11 +157,24 @@ impl Triager {
         self.instrumentation.get_or_init(known).clone()
     }
 
+    /// Returns the instrumentation for a record; `None` if records are made without names.
+    fn named_instrumentation(&self) -> Option<Vec<String>> {
+        self.names.then(|| self.instrumentation()).flatten()
+    }
+
     /// Checks whether a run that ended with `ended` may be a crash, so that its input should be run
     /// again under ptrace.
     pub fn suspects(&self, ended: Ended) -> bool {
         let crash_exit = self.start.crash_exit();
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
+    }
+
+    /// Makes all later crash records without names of functions, source lines and the program's
+    /// instrumentation, for callers that need class and keys only: reading them from a large program
+    /// takes longer than many runs.
+    pub fn leave_out_names(&mut self) {
+        self.names = false;
+        self.symbolizer.turn_off();
     }
 
     /// Sets whether [`examine`](Triager::examine) runs inputs that do not crash again to find
@@ -209,6 +229,34 @@ impl Triager {
     /// When the target cannot be started or traced.
     pub fn key_at(&mut self, input: &[u8], random_addresses: bool) -> Result<Quick, ExecError> {
         let run = self.run(input, random_addresses)?;
+        self.quick(run, input)
+    }
+
+    /// Runs the input once, within `time`, and returns class and keys of its crash only, and the CPU
+    /// time of the run. `None` where traced runs of the target's entry function are not forked from
+    /// the loaded target: they take much longer than runs of an executor.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub fn key_within(
+        &mut self,
+        input: &[u8],
+        time: TimeLimit,
+    ) -> Result<Option<(Quick, Duration)>, ExecError> {
+        let is_cheap = self.start.way() == Way::Harness && self.start.forks();
+        if self.refused || !is_cheap {
+            return Ok(None);
+        }
+        let usual = TimeLimit::from(self.start.limits());
+        self.start.limit_time(time);
+        let run = self.run(input, false);
+        self.start.limit_time(usual);
+        let run = run?;
+        let cpu = run.cpu;
+        Ok(Some((self.quick(run, input)?, cpu)))
+    }
+
+    fn quick(&mut self, run: Finished, input: &[u8]) -> Result<Quick, ExecError> {
         if !self.crashed(&run) {
             return Ok(Quick::Ended(run.ended));
         }
@@ -249,7 +297,7 @@ impl Triager {
             at,
             took: run.took,
             diagnostics: &run.diagnostics,
-            instrumentation: self.instrumentation(),
+            instrumentation: self.named_instrumentation(),
             sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
         let snapshot = run.snapshot.as_deref();
@@ -295,7 +343,7 @@ impl Triager {
             at: SystemTime::now(),
             took: Duration::ZERO,
             diagnostics,
-            instrumentation: self.instrumentation(),
+            instrumentation: self.named_instrumentation(),
             sites: Default::default(),
         }
     }
@@ -342,7 +390,10 @@ impl Triager {
                 Some(Trace { ended, snapshot }) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
-                    let traced = self.finished(seen, tracee.said(), began);
+                    let traced = Finished {
+                        cpu: tracee.cpu(),
+                        ..self.finished(seen, tracee.said(), began)
+                    };
                     // A process that hides its memory (`PR_SET_DUMPABLE`) still copies itself.
                     let copied = hides.then(|| self.run_copied(input, aslr)).transpose()?;
                     let copied = copied.filter(|it| it.capture == CaptureWay::Copy);
@@ -397,6 +448,7 @@ impl Triager {
             diagnostics,
             capture,
             took,
+            cpu: Duration::ZERO,
         }
     }
 }

@@ -203,10 +203,17 @@ fn minimize_crash(
     check_test_export(args, &place)?;
     let named = target.clone();
     let target = args.with_environment(target, call_files.as_ref());
-    let executor = args.target.probe(&target, output)?.executor;
+    let (mut triager, executor) = args.target.probe_with_triager(&target, output)?;
     let way = executor.way();
-    let mut triager = Triager::of_target(&target, way)?;
+    // A record without names makes no script, and is neither shown nor stored.
+    let is_stored = !matches!(place, ResultPlace::File { .. }) || call_files.is_some();
+    if output.quiet && !is_stored && args.export_test.is_none() {
+        triager.leave_out_names();
+    }
     let crash = baseline(args.input.as_deref(), &input, &mut triager)?;
+    if !is_stored {
+        triager.leave_out_names();
+    }
     if args.results.force {
         place.clear()?;
         call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;

@@ -156,7 +156,8 @@ impl Names {
             (underscores, name.len())
         };
         names.sort_by(|a, b| {
-            (a.start, plainness(&a.name), &a.name).cmp(&(b.start, plainness(&b.name), &b.name))
+            let starts = a.start.cmp(&b.start);
+            starts.then_with(|| (plainness(&a.name), &a.name).cmp(&(plainness(&b.name), &b.name)))
         });
         names.dedup_by(|later, kept| {
             let same = later.start == kept.start;

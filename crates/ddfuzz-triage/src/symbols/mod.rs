@@ -47,6 +47,8 @@ pub struct Symbolizer {
     modules: HashMap<Version, Sources>,
     /// Cache by module, offset, and whether separate debug files were searched.
     places: HashMap<(Version, u64, bool), Place>,
+    /// Whether nothing is looked up, so that all names and lines are unknown.
+    is_off: bool,
 }
 
 impl Default for Symbolizer {
@@ -68,7 +70,13 @@ impl Symbolizer {
             debug_files,
             modules: HashMap::new(),
             places: HashMap::new(),
+            is_off: false,
         }
+    }
+
+    /// Makes all later names and lines unknown, so that no debug information is read.
+    pub(crate) fn turn_off(&mut self) {
+        self.is_off = true;
     }
 
     /// Returns function names and source lines of the code at `offset` (from the load bias, in
@@ -108,7 +116,7 @@ impl Symbolizer {
     /// offsets): the innermost function that contains all of them, at their first line. Without
     /// debug information, the frame stays as it is.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
-        let Some(path) = &raw.path else {
+        let Some(path) = raw.path.as_ref().filter(|_| !self.is_off) else {
             return;
         };
         let version = version(path);
@@ -129,6 +137,9 @@ impl Symbolizer {
         start: u64,
         line: Option<u64>,
     ) -> Declaring {
+        if self.is_off {
+            return Declaring::default();
+        }
         let version = version(path);
         let sources = self.sources(&version, true);
         let loaders = [&sources.apart, &sources.own].into_iter().flatten();
@@ -145,7 +156,7 @@ impl Symbolizer {
     /// not, because their debug files are large.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
-        if offset > u64::MAX / 2 {
+        if self.is_off || offset > u64::MAX / 2 {
             return Place::default();
         }
         let at = (version(path), offset, apart);

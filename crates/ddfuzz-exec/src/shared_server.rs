@@ -1,0 +1,232 @@
+//! One server for a search and for the tracer of its crashes: it makes the runs of the search, many
+//! in one process, and the traced runs, each in a process that has run nothing before.
+
+use std::io;
+
+use crate::crash_snapshots::ServerMode;
+use crate::hang_detector::HangDetector;
+use crate::input::InputBatch;
+use crate::launch::Launch;
+use crate::protocol::flag;
+use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
+use crate::scratch::Scratch;
+use crate::server::{Answer, RequestError, Server};
+use crate::trace_server::{TraceServer, gone};
+use crate::{
+    Ended, ExecError, Executor, Freshness, Limits, Run, Target, TimeLimit, Traceable, Way, retry,
+    start,
+};
+
+/// The runs of a search that the server of a tracer makes.
+pub(crate) struct SearchLoop {
+    /// The inputs, also of the traced runs.
+    pub(crate) inputs: InputBatch,
+    limits: Limits,
+    /// Flags of each request.
+    flags: u64,
+    /// Whether the process of the loop has made runs and waits for more.
+    lives: bool,
+    /// Number of processes that the server has forked for the search.
+    forked: u64,
+    detector: HangDetector,
+}
+
+impl SearchLoop {
+    /// Creates the memory file for the inputs; `limits` are those of each run of the search.
+    pub(crate) fn new(limits: Limits) -> Result<SearchLoop, ExecError> {
+        Ok(SearchLoop {
+            inputs: new_inputs()?,
+            limits,
+            flags: 0,
+            lives: false,
+            forked: 0,
+            detector: HangDetector::default(),
+        })
+    }
+
+    /// Prepares for a new server, which has made no run.
+    pub(crate) fn begin_server(&mut self) {
+        (self.lives, self.forked) = (false, 0);
+    }
+}
+
+fn new_inputs() -> Result<InputBatch, ExecError> {
+    InputBatch::create().map_err(ExecError::system("creating a memory file for inputs"))
+}
+
+impl TraceServer {
+    /// Ends the process that has made runs of the search, if there is one, so that the next run
+    /// begins in a new one; empties the scratch directory.
+    fn end_search_process(&mut self) -> Result<(), ExecError> {
+        match &mut self.search {
+            Some(search) if search.lives => search.lives = false,
+            _ => return Ok(()),
+        }
+        self.server = self.server.take().and_then(Server::end_process);
+        SearchRuns(self).clean()
+    }
+
+    /// Makes the input that was written last the input of the next traced run, which begins in a
+    /// process that has run nothing; returns the number of inputs.
+    pub(crate) fn put_first(&mut self) -> Result<usize, RequestError> {
+        self.end_search_process().map_err(|_| gone())?;
+        let server = self.server.as_ref().ok_or_else(gone)?;
+        let search = self.search.as_ref().ok_or_else(gone)?;
+        let put = server.page.put_inputs(&search.inputs.places);
+        put.map_err(|_| gone())?;
+        Ok(search.inputs.places.len())
+    }
+}
+
+/// A tracer's server that makes runs of a search.
+struct SearchRuns<'a>(&'a mut TraceServer);
+
+impl SearchRuns<'_> {
+    /// Returns the run that the server's answer describes, after removing what its process has left
+    /// behind.
+    fn finish(&mut self, answer: Answer) -> Result<Run, ExecError> {
+        if self.0.search.as_ref().is_none_or(|search| !search.lives) {
+            self.clean()?;
+            if let Some(reports) = &mut self.0.reports {
+                reports.clear();
+            }
+        }
+        if answer.ended == Ended::OutOfMemory {
+            // A process that could not be killed at once may still hold the inputs open.
+            self.0.server = None;
+            if let Some(search) = &mut self.0.search {
+                search.inputs = new_inputs()?;
+            }
+        }
+        Ok(Run {
+            ended: answer.ended,
+            cpu: answer.cpu,
+            read: None,
+        })
+    }
+}
+
+impl Retriable for SearchRuns<'_> {
+    fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
+        let search = self.0.search.as_mut();
+        search.map_or(Ok(()), |search| search.inputs.write(inputs))
+    }
+
+    fn attempt(&mut self, _input: &[u8]) -> Result<Answer, Failure> {
+        let died = || Failure::Request(RequestError::Died);
+        let spent = |search: &SearchLoop| search.forked >= RUNS_PER_SERVER;
+        if self.0.server.is_none() || self.0.search.as_ref().is_some_and(spent) {
+            self.0.server = None;
+            let started = self.0.start_server(ServerMode::Forking);
+            started.map_err(Failure::Start)?;
+        }
+        let server = self.0.server.as_mut().ok_or_else(died)?;
+        let search = self.0.search.as_mut().ok_or_else(died)?;
+        search.detector.begin();
+        let flags = search.flags | flag::QUIET;
+        let places = &search.inputs.places;
+        let answer = server.run_all(places, flags, &search.limits, &mut search.detector);
+        let answer = answer.map_err(Failure::Request)?;
+        search.lives = answer.ended.is_exit() && flags & flag::LAST == 0;
+        search.forked += u64::from(!search.lives);
+        Ok(answer)
+    }
+
+    fn lasting(&self, _failure: &Failure) -> Option<ExecError> {
+        None
+    }
+
+    fn stop(&mut self) {
+        self.0.server = None;
+    }
+
+    fn launch(&self) -> &Launch {
+        self.0.forking.as_ref().unwrap_or(&self.0.launch)
+    }
+
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.0.scratch
+    }
+}
+
+/// Runs the inputs of a search, many in one process, on the server that a [`Traceable`] also uses.
+pub(crate) struct SharedServerExecutor {
+    of: Traceable,
+    target: Target,
+    limits: Limits,
+    /// An executor with a server of its own, once the tracer's server does not fork runs: where the
+    /// system refuses to trace, it executes the program anew for each run.
+    own: Option<Box<dyn Executor>>,
+}
+
+impl SharedServerExecutor {
+    pub(crate) fn new(of: Traceable, target: &Target) -> SharedServerExecutor {
+        SharedServerExecutor {
+            of,
+            target: target.clone(),
+            limits: target.limits,
+            own: None,
+        }
+    }
+
+    /// Runs `input` on the tracer's server, with `flags` in the request; `None` if that server does
+    /// not fork runs.
+    fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
+        let mut server = self.of.lock();
+        if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {
+            return Ok(None);
+        }
+        if flags & flag::LAST != 0 {
+            server.end_search_process()?;
+        }
+        if let Some(search) = &mut server.search {
+            (search.limits, search.flags) = (self.limits, flags);
+        }
+        let mut runs = SearchRuns(&mut server);
+        let answer = retry::run(&mut runs, &[input])?;
+        runs.finish(answer).map(Some)
+    }
+
+    fn own(&mut self) -> Result<&mut Box<dyn Executor>, ExecError> {
+        match &mut self.own {
+            Some(own) => Ok(own),
+            none => {
+                let started = start(&self.target, Some(Way::Harness), Freshness::Shared)?;
+                let own = none.insert(started.executor);
+                own.limit_time(TimeLimit::from(self.limits));
+                Ok(own)
+            }
+        }
+    }
+}
+
+impl Executor for SharedServerExecutor {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        match self.run_shared(input, 0)? {
+            Some(run) => Ok(run),
+            None => self.own()?.run(input),
+        }
+    }
+
+    fn run_fresh(&mut self, input: &[u8]) -> Result<Option<Run>, ExecError> {
+        match self.run_shared(input, flag::LAST)? {
+            Some(run) => Ok(Some(run)),
+            None => self.own()?.run_fresh(input),
+        }
+    }
+
+    fn way(&self) -> Way {
+        Way::Harness
+    }
+
+    fn freshness(&self) -> Freshness {
+        Freshness::Shared
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limits = time.within(self.limits);
+        if let Some(own) = &mut self.own {
+            own.limit_time(time);
+        }
+    }
+}
