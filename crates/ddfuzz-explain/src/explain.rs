@@ -18,8 +18,8 @@ use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
-    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OverflowRecord,
-    PointsRecord, Refusal, SliceRecord, WriterRecord, input_difference,
+    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, PointsRecord,
+    Refusal, SliceRecord, WriterRecord, input_difference,
 };
 use crate::story::look_first;
 
@@ -233,12 +233,7 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
-<<<<<<< HEAD
-        self.overflow(&mut engine, &criterion)?;
-        self.freed_early(&mut engine, &criterion, &failing)?;
-=======
         add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         let trace = engine.trace(Side::Failing)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
@@ -420,52 +415,6 @@ impl<'a> Explaining<'a> {
         Err(refuse(&reason, "look at what should end the recursion"))
     }
 
-    /// Records the heap block behind whose end the failing run has written, if one is found.
-    fn overflow(&mut self, engine: &mut Engine, criterion: &Criterion) -> Result<(), Early> {
-        if !matches!(criterion, Criterion::Crash(_)) {
-            return Ok(());
-        }
-        let found = engine.overflow(|ending| criterion.fails(ending));
-        let found = match found {
-            Err(EngineError::Unsupported(_)) => None,
-            other => other?,
-        };
-        self.result.overflow = found.map(|it| OverflowRecord {
-            bytes: it.block.size,
-            allocated: (it.block.calls.iter())
-                .map(|call| frame_record(engine, *call))
-                .collect(),
-            writer: frame_record(engine, it.writer.pc),
-            is_averted: it.is_averted,
-        });
-        Ok(())
-    }
-
-    /// Records the call of `free` without which the failing run ends well, if one is found.
-    fn freed_early(
-        &mut self,
-        engine: &mut Engine,
-        criterion: &Criterion,
-        failing: &Ending,
-    ) -> Result<(), Early> {
-        if self.result.overflow.is_some() || engine.info.is_empty() {
-            return Ok(());
-        }
-        let averts = |it: &Ending| match criterion {
-            Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
-            Criterion::Exit(..) => matches!(it.ended, Ended::Exit(_)) && it.ended != failing.ended,
-            Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
-        };
-        let calls = match engine.freed_early(averts) {
-            Err(EngineError::Unsupported(_)) => None,
-            other => other?,
-        };
-        let calls = calls.unwrap_or_default();
-        let places = calls.iter().map(|call| frame_record(engine, *call));
-        self.result.freed_early = places.collect();
-        Ok(())
-    }
-
     /// Finds the passing run: the given input, or the best of those that pass.
     fn passing(
         &mut self,
@@ -588,12 +537,7 @@ impl<'a> Explaining<'a> {
                 "look at files, the time, and what the kernel knows of the process",
             ));
         }
-<<<<<<< HEAD
-        let parted = runs.failure_parted();
-        self.result.parted = parted.map(|pc| frame_record(&runs.engine, pc));
-=======
         self.result.parted = (runs.failure_parted()).map(|pc| frame_record(&runs.engine, pc));
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         let mut records = Vec::new();
         for (index, link) in links.iter().enumerate() {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
@@ -713,18 +657,9 @@ impl<'a> Explaining<'a> {
             found => found?,
         };
         let parted = (writer.as_ref()).and_then(|writer| runs.parted(link, writer));
-<<<<<<< HEAD
-        let returned = match &writer {
-            None => None,
-            Some(writer) => match runs.returned(link, &delta, writer) {
-                Err(_) if runs.engine.check_time().is_err() => None,
-                found => found?,
-            },
-=======
         let returned = match runs.returned(link, &delta, writer.as_ref()) {
             Err(_) if runs.engine.check_time().is_err() => None,
             found => found?,
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         };
         let at = runs.matched[link.cause.point];
         let point = point_record(&runs.engine, &at);

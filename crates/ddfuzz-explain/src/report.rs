@@ -22,11 +22,7 @@ pub struct Explanation {
     pub parted: Option<FrameRecord>,
     /// The heap block behind whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
-<<<<<<< HEAD
-    /// A call of `free` without which the failing run ends well, and up to three of the calls that led
-=======
     /// A call of `free` without which the failing run does not fail, and up to three of the calls that led
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
     /// to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
     /// The points in time of both runs.

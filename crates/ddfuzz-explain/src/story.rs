@@ -304,11 +304,7 @@ fn overflow(it: &Explanation) -> Option<String> {
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
-<<<<<<< HEAD
-            "Without the free by {}, the run ends well: what it frees is used later, or its memory is \
-=======
             "Without the free by {}, the run does not fail: what it frees is used later, or its memory is \
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
              used again before it is set.",
             calls(&it.freed_early)
         )

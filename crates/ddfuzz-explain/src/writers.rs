@@ -1,10 +1,6 @@
 //! Who wrote what a link is about: in the failing run, or in the passing one alone.
 
-<<<<<<< HEAD
-use crate::alignment::parting;
-=======
 use crate::alignment::{Matched, parting};
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
 use crate::chain::Link;
 use crate::delta::{Change, Delta};
 use crate::engine::register_writer::Held;
@@ -69,9 +65,6 @@ impl Runs {
     /// The statement after which the runs went different ways, so that only one of them executed the
     /// one that wrote a link's variable; `None` where both did, or where that is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<u64> {
-<<<<<<< HEAD
-        self.parting(writer.side, self.executed(link, writer)?)
-=======
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
         // Where both runs execute it as well since the variable before, that may be the write.
@@ -96,7 +89,6 @@ impl Runs {
             Side::Passing => (&self.passing.points, |it| it.passing),
             Side::Failing => (&self.failing.points, |it| it.failing),
         }
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
     }
 
     /// The instruction of a called function that computed the value that a statement of the failing
@@ -108,20 +100,12 @@ impl Runs {
         &mut self,
         link: &Link,
         delta: &Delta,
-<<<<<<< HEAD
-        writer: &Writer,
-    ) -> Result<Option<u64>, EngineError> {
-        if writer.side != Side::Failing || writer.by != By::Program {
-            return Ok(None);
-        }
-=======
         writer: Option<&Writer>,
     ) -> Result<Option<u64>, EngineError> {
         let is_own = |it: &&Writer| it.side == Side::Failing && it.by == By::Program;
         let Some(writer) = writer.filter(is_own) else {
             return Ok(None);
         };
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         let index = self.executed(link, writer);
         let both = self.matched.iter().find(|it| Some(it.failing) == index);
         let passing = self.passing_bytes(link, delta);
@@ -159,20 +143,8 @@ impl Runs {
     /// the writer's run.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
-<<<<<<< HEAD
-        let ends = |at: usize| match writer.side {
-            Side::Passing => self.matched[at].passing,
-            Side::Failing => self.matched[at].failing,
-        };
-        let points = match writer.side {
-            Side::Passing => &self.passing.points,
-            Side::Failing => &self.failing.points,
-        };
-        let end = ends(link.cause.point);
-=======
         let (points, index_of) = self.of_side(writer.side);
         let end = index_of(&self.matched[link.cause.point]);
->>>>>>> 39df81bb54e1edbb9249808959acb707a0a212fc
         (points[..=end].iter()).rposition(|point| point.pc == start)
     }
 
