@@ -79,9 +79,10 @@ fn rows(
         .filter(|tool| options.chooses_tool(tool.name()))
         .collect();
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); tools.len()];
+    let mut failures: Vec<Option<String>> = vec![None; tools.len()];
     // A round of all tools at a time, so that what else the machine does meets all of them.
     for round in 1..=options.rounds {
-        for (tool, rates) in tools.iter().zip(&mut rates) {
+        for ((tool, rates), failure) in tools.iter().zip(&mut rates).zip(&mut failures) {
             let work = tempfile::tempdir_in(folder).map_err(|error| error.to_string())?;
             let campaign = Campaign {
                 subject,
@@ -93,20 +94,24 @@ fn rows(
             };
             match made(*tool, builds, &campaign) {
                 Ok(made) => rates.push(Made::per_cpu_second(made)),
-                Err(why) => eprintln!("{}: {why}", tool.name()),
+                Err(why) => {
+                    eprintln!("{}: {why}", tool.name());
+                    *failure = Some(why);
+                }
             }
         }
     }
     let medians: Vec<Option<f64>> = rates.iter_mut().map(|rates| median(rates)).collect();
     let ours = tools.iter().position(|tool| *tool == class.ours);
     let ours = ours.and_then(|at| medians[at]);
-    for (tool, rate) in tools.iter().zip(&medians) {
+    for ((tool, rate), failure) in tools.iter().zip(&medians).zip(failures) {
         let promised = match tool {
             tool if *tool == class.ours => None,
             tool if *tool == class.bare => Some(PROMISED.0),
             _ => Some(PROMISED.1),
         };
-        println!("  {}", line(subject, *tool, *rate, ours, promised));
+        let rate = rate.ok_or(failure.unwrap_or_else(|| "no round was made".to_owned()));
+        println!("  {}", line(subject, *tool, rate, ours, promised));
     }
     Ok(())
 }
@@ -114,7 +119,7 @@ fn rows(
 fn line(
     subject: &Subject,
     tool: Tool,
-    rate: Option<f64>,
+    rate: Result<f64, String>,
     ours: Option<f64>,
     promised: Option<f64>,
 ) -> String {
@@ -123,9 +128,12 @@ fn line(
         subject.name,
         tool.name()
     );
-    let Some(rate) = rate else {
-        let verdict = not_measured(&figure, "the tool made no campaign");
-        return format!("{:<20}{:>12}  {verdict}", tool.name(), "-");
+    let rate = match rate {
+        Ok(rate) => rate,
+        Err(why) => {
+            let verdict = not_measured(&figure, &why);
+            return format!("{:<20}{:>12}  {verdict}", tool.name(), "-");
+        }
     };
     let verdict = match (ours, promised) {
         (Some(ours), Some(promised)) => {

@@ -104,8 +104,9 @@ struct page {
 /* The tables of a loop follow. At ENTRIES: an entry for each input of a request. At COUNTERS:
  * the counter ranges that all runs so far have reached (a byte for each counter, a bit for each
  * range of values). After that, up to the end: slots with the counters of single runs. Reached
- * ranges and slots have the length of the counters, and begin at multiples of 64 bytes. */
-enum { ENTRIES = 4096, MOST_INPUTS = 128, COUNTERS = 8192 };
+ * ranges and slots have the length of the counters, and begin at multiples of 64 bytes. There are
+ * fewer slots than entries: few runs reach something new. */
+enum { ENTRIES = 4096, MOST_INPUTS = 1024, COUNTERS = ENTRIES + 32 * MOST_INPUTS };
 
 struct entry {
     uint64_t offset, length; /* position of the input in FD_INPUT, in bytes */

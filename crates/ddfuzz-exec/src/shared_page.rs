@@ -16,10 +16,12 @@ const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
 /// Offset of the hit-count ranges that earlier runs have reached, in bytes; the slots for coverage
 /// counters follow.
-const COUNTERS: usize = 8192;
+const COUNTERS: usize = ENTRIES + ENTRY * MOST_INPUTS;
 
 /// Maximum number of inputs in one request to a fork server that runs many inputs in one process.
-pub(crate) const MOST_INPUTS: usize = 128;
+pub(crate) const MOST_INPUTS: usize = 1024;
+/// Number of slots for the coverage counters of single runs. A request ends early when all are used.
+const SLOTS: usize = 128;
 
 /// The layout of the memory shared with a fork server: one page, or a page and tables for many
 /// inputs.
@@ -39,7 +41,7 @@ impl PageLayout {
         match self {
             PageLayout::Single => ENTRIES,
             PageLayout::Loop { counters: 0 } => COUNTERS,
-            PageLayout::Loop { counters } => COUNTERS + (1 + MOST_INPUTS) * stride(counters),
+            PageLayout::Loop { counters } => COUNTERS + (1 + SLOTS) * stride(counters),
         }
     }
 
@@ -149,7 +151,7 @@ impl Page {
     /// Reads the coverage counters of one run from their slot; `None` for an empty slot.
     pub(crate) fn kept(&self, slot: CounterSlot) -> Option<Vec<u8>> {
         let number = usize::try_from(slot.0).ok()?;
-        if number == 0 || number > MOST_INPUTS {
+        if number == 0 || number > SLOTS {
             return None;
         }
         self.read_counters(COUNTERS + number * stride(self.layout.counters()))

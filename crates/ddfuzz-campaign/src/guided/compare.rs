@@ -7,7 +7,6 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use libafl::corpus::{CorpusId, HasCurrentCorpusId};
-use libafl::fuzzer::ExecutionProcessor;
 use libafl::inputs::{BytesInput, HasMutatorBytes};
 use libafl::mutators::{HavocScheduledMutator, MutationResult, Mutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
@@ -17,8 +16,7 @@ use libafl_bolts::rands::Rand;
 use libafl_bolts::tuples::tuple_list;
 use libafl_bolts::{Named, ToSlice};
 
-use super::evaluate::{Batches, Evaluator, Power};
-use super::worker::{Manager, Observers, State};
+use super::worker::State;
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Target, Way};
@@ -37,6 +35,7 @@ const STACK_POWER: usize = 1;
 /// (later one), and greatest number of mutants of one input at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
+/// Replaces operands of comparisons, one or two in a mutant.
 type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
 /// Observes once for each corpus entry which values a run on it compares, and runs mutants in which
@@ -52,14 +51,13 @@ pub(super) struct Comparer {
     words: usize,
     began: Instant,
     spent: Duration,
-    batches: Batches<Replace>,
+    /// Replaces operands in mutants of the scheduled input.
+    pub(super) replace: Replace,
 }
 
 impl Comparer {
     /// Makes a comparer for `target`, which is executed in the way `way`.
     pub(super) fn new(target: &Target, way: Way) -> Comparer {
-        let mutator =
-            HavocScheduledMutator::with_max_stack_pow(tuple_list!(OperandReplace), STACK_POWER);
         Comparer {
             target: target.clone(),
             way,
@@ -69,7 +67,7 @@ impl Comparer {
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
-            batches: Batches::new(mutator, Power::Fixed(0)),
+            replace: Replace::with_max_stack_pow(tuple_list!(OperandReplace), STACK_POWER),
         }
     }
 
@@ -134,28 +132,19 @@ impl Comparer {
         Ok(compared.values.list)
     }
 
-    /// Runs mutants of the scheduled input in which one operand of a comparison replaces the other;
-    /// does nothing for an entry whose mutants hang too often, or without comparisons.
-    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
-    where
-        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-    {
-        let id = evaluator.state.current_corpus_id()?;
-        if id.is_some_and(|id| self.batches.rests(id, evaluator.executor)) {
-            return Ok(());
-        }
-        let list = self.comparisons(evaluator.state)?;
-        if list.is_empty() {
-            return Ok(());
-        }
-        let times = match evaluator.state.current_testcase()?.scheduled_count() {
+    /// Prepares [`Comparer::replace`] for the scheduled input, and returns how many mutants it is to
+    /// make: none without comparisons.
+    pub(super) fn begin(&mut self, state: &mut State) -> Result<usize, Error> {
+        let list = self.comparisons(state)?;
+        let times = match state.current_testcase()?.scheduled_count() {
             0 => MUTANTS.0,
             _ => 1,
         };
-        self.batches
-            .set_power(Power::Fixed((list.len() * times).min(MUTANTS.1)));
-        evaluator.state.add_metadata(CmpValuesMetadata { list });
-        self.batches.perform(evaluator)
+        let count = (list.len() * times).min(MUTANTS.1);
+        if count > 0 {
+            state.add_metadata(CmpValuesMetadata { list });
+        }
+        Ok(count)
     }
 }
 

@@ -1,25 +1,19 @@
 //! Evaluates inputs: [`Evaluator`] runs many at once, and passes to LibAFL those that reach
-//! something new or do not pass; [`MutationStage`] is the mutational stage of a worker, and
-//! [`Batches`] mutates an input and runs the mutants in batches.
+//! something new or do not pass.
 
 use std::time::Instant;
 
 use libafl::Error;
-use libafl::corpus::{Corpus, CorpusId, HasCurrentCorpusId};
+use libafl::corpus::{Corpus, CorpusId};
 use libafl::events::{Event, EventFirer, EventWithStats};
 use libafl::executors::{ExitKind, HasObservers};
 use libafl::fuzzer::{ExecuteInputResult, ExecutionProcessor};
 use libafl::inputs::{BytesInput, Input};
-use libafl::mutators::{MutationResult, Mutator};
 use libafl::observers::ObserversTuple;
-use libafl::schedulers::TestcaseScore;
-use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
-use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase, HasExecutions};
 
-use super::compare::Comparer;
 use super::executor::{NotedRun, TargetExecutor, fail};
-use super::hangs::{HangAction, HangRates};
+use super::hangs::HangAction;
 use super::messages::Request;
 use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
@@ -44,6 +38,23 @@ pub(super) struct Evaluated {
     /// Whether the remaining inputs were skipped because one hung and hangs have taken more than
     /// their share of the time.
     pub(super) skipped: bool,
+}
+
+/// The corpus entries of which some inputs were made; none for seeds and generated inputs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parents<'a> {
+    /// The entries in the order of the inputs, each with the index after the last input made of it.
+    pub(super) ends: &'a [(CorpusId, usize)],
+    /// Index of the first of the inputs, by which `ends` counts.
+    pub(super) first: usize,
+}
+
+impl Parents<'_> {
+    pub(super) fn of(&self, input: usize) -> Option<CorpusId> {
+        let mut ends = self.ends.iter();
+        let parent = ends.find(|(_, end)| self.first + input < *end);
+        parent.map(|(id, _)| *id)
+    }
 }
 
 /// The parts of a worker that evaluate inputs: LibAFL's fuzzer, our executor, the fuzzer's state
@@ -73,6 +84,7 @@ where
     pub(super) fn evaluate(
         &mut self,
         inputs: &[BytesInput],
+        parents: Parents<'_>,
         after_hang: AfterHang,
     ) -> Result<Evaluated, Error> {
         let mut done = Evaluated::default();
@@ -92,16 +104,24 @@ where
             self.executor.took(noted.len(), began.elapsed(), hangs);
             self.executor.heartbeat.runs += noted.len() as u64;
             *self.state.executions_mut() += noted.len() as u64;
-            done.runs += noted.len();
+            let ran = noted.len();
             if hangs {
-                done.hung.push(done.runs - 1);
+                done.hung.push(done.runs + ran - 1);
             }
-            for (input, noted) in batch.iter().zip(noted) {
+            for (number, (input, noted)) in batch.iter().zip(noted).enumerate() {
+                let kind = self.executor.exit_kind(noted.run.ended);
+                if kind == ExitKind::Ok && noted.counters.is_none() {
+                    continue;
+                }
+                if let Some(parent) = parents.of(done.runs + number) {
+                    *self.state.corpus_mut().current_mut() = Some(parent);
+                }
                 match noted.run.ended {
                     Ended::Timeout => self.handle_hang(input)?,
                     _ => self.process_run(input, &noted)?,
                 }
             }
+            done.runs += ran;
             self.process_corrected()?;
             let skips = hangs && after_hang == AfterHang::Skip;
             done.skipped = skips && self.executor.hangs.are_over_share();
@@ -240,7 +260,7 @@ where
 
     /// Reports a failed run of LibAFL's calibration to the objective, or handles it as a hang,
     /// since LibAFL itself only warns of it; does nothing if no run failed.
-    fn report_calibration(&mut self) -> Result<(), Error> {
+    pub(super) fn report_calibration(&mut self) -> Result<(), Error> {
         let Some(ended) = self.executor.unreported() else {
             return Ok(());
         };
@@ -268,184 +288,5 @@ where
         };
         let event = EventWithStats::with_current_time(event, *self.state.executions());
         self.manager.fire(self.state, event)
-    }
-}
-
-/// Most mutants of an input that are made before they are run together.
-const BATCH: usize = 128;
-/// At most this number of mutants for each mutant of a batch are discarded because they are likely
-/// to hang.
-const MAX_DISCARDED: usize = 3;
-
-/// How many mutants of a scheduled input are made.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Power {
-    /// As many mutants as LibAFL's power schedule computes.
-    Scheduled,
-    /// This number of mutants, or none if the mutator has nothing to try.
-    Fixed(usize),
-}
-
-/// Mutates the scheduled input, and runs the mutants in batches.
-pub(super) struct Batches<M> {
-    mutator: M,
-    power: Power,
-    /// Buffers for the mutants of a batch, reused to save allocations; only as many as were made
-    /// last are valid.
-    mutants: Vec<BytesInput>,
-    hang_rates: HangRates,
-}
-
-impl<M> Batches<M> {
-    /// Creates batches with this mutator and number of mutants.
-    pub(super) fn new(mutator: M, power: Power) -> Batches<M> {
-        Batches {
-            mutator,
-            power,
-            mutants: Vec::new(),
-            hang_rates: HangRates::default(),
-        }
-    }
-
-    /// Changes the number of mutants that are made of an input.
-    pub(super) fn set_power(&mut self, power: Power) {
-        self.power = power;
-    }
-
-    /// Makes up to `count` mutants of `input` and puts them at the front of `mutants`. Returns
-    /// their number, which is lower if the mutator has nothing to try. If `avoiding` is given, it
-    /// is the corpus id of `input`, and mutants are discarded that change the bytes where earlier
-    /// mutants of this entry hung.
-    fn mutate(
-        &mut self,
-        state: &mut State,
-        input: &BytesInput,
-        count: usize,
-        avoiding: Option<CorpusId>,
-    ) -> Result<usize, Error>
-    where
-        M: Mutator<BytesInput, State>,
-    {
-        let (mut made, mut tries, mut discarded) = (0, 0, 0);
-        while tries < count + discarded {
-            tries += 1;
-            if self.mutants.len() == made {
-                self.mutants.push(BytesInput::new(Vec::new()));
-            }
-            let mutant = self.mutants[made].as_mut();
-            mutant.clear();
-            mutant.extend_from_slice(input.as_ref());
-            let mutated = self.mutator.mutate(state, &mut self.mutants[made])?;
-            let mutant = self.mutants[made].as_ref();
-            let hangs = |id| self.hang_rates.may_hang(id, input.as_ref(), mutant);
-            if mutated != MutationResult::Mutated {
-                continue;
-            }
-            match avoiding.is_some_and(hangs) {
-                true => discarded = (discarded + 1).min(MAX_DISCARDED * count),
-                false => made += 1,
-            }
-        }
-        Ok(made)
-    }
-
-    /// Checks whether a corpus entry is not mutated now, because hangs take more than their share
-    /// of the time and the entry's mutants hang more often than those of others.
-    pub(super) fn rests(&mut self, id: CorpusId, executor: &TargetExecutor) -> bool {
-        self.hang_rates.rests(id, &executor.hangs)
-    }
-
-    /// Returns the number of mutants to make of the scheduled input: as many as [`Power`] says (if
-    /// scheduled, times the turns that resting entries have given up), and at least one batch while
-    /// hangs take more than their share of the time (`over`).
-    fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
-        let least = if over { BATCH } else { 1 };
-        match self.power {
-            Power::Fixed(count) => Ok(count.max(least)),
-            Power::Scheduled => {
-                let mut testcase = state.current_testcase_mut()?;
-                let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-                Ok(((score as usize).max(1) * self.hang_rates.turns()).max(least))
-            }
-        }
-    }
-
-    /// Mutates the scheduled input, and runs the mutants in batches, until all are made or the
-    /// worker must end; skips an entry whose mutants hang too often.
-    pub(super) fn perform<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
-    where
-        M: Mutator<BytesInput, State>,
-        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-    {
-        let Some(id) = evaluator.state.current_corpus_id()? else {
-            return Ok(());
-        };
-        if self.rests(id, evaluator.executor) {
-            return Ok(());
-        }
-        let mut left =
-            self.iterations(evaluator.state, evaluator.executor.hangs.are_over_share())?;
-        let input = evaluator.state.current_input_cloned()?;
-        while left > 0 && evaluator.runs_left()? > 0 {
-            let count = left.min(BATCH);
-            let avoiding = evaluator.executor.hangs.are_over_share().then_some(id);
-            let made = self.mutate(evaluator.state, &input, count, avoiding)?;
-            let inputs = match (made, self.power) {
-                // If there is nothing to mutate (`--max-len 0`), the runs are made nevertheless.
-                (0, Power::Scheduled) => std::slice::from_ref(&input),
-                (0, Power::Fixed(_)) => break,
-                _ => &self.mutants[..made],
-            };
-            let done = evaluator.evaluate(inputs, AfterHang::Skip)?;
-            let of = (id, &input.as_ref()[..]);
-            self.hang_rates.note(of, &inputs[..done.runs], &done.hung);
-            if done.skipped && self.hang_rates.rests(id, &evaluator.executor.hangs) {
-                break;
-            }
-            left -= count.min(left);
-        }
-        Ok(())
-    }
-}
-
-/// The LibAFL stage of a worker after the calibration: reports a calibration run that did not pass,
-/// tries compared values, and mutates by havoc.
-pub(super) struct MutationStage<M> {
-    pub(super) compare: Comparer,
-    pub(super) havoc: Batches<M>,
-}
-
-impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage<M>
-where
-    M: Mutator<BytesInput, State>,
-    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
-{
-    fn perform(
-        &mut self,
-        fuzzer: &mut Z,
-        executor: &mut TargetExecutor,
-        state: &mut State,
-        manager: &mut Manager,
-    ) -> Result<(), Error> {
-        let mut evaluator = Evaluator {
-            fuzzer,
-            executor,
-            state,
-            manager,
-        };
-        evaluator.report_calibration()?;
-        self.compare.perform(&mut evaluator)?;
-        self.havoc.perform(&mut evaluator)
-    }
-}
-
-impl<M> Restartable<State> for MutationStage<M> {
-    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
-    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
-        Ok(true)
-    }
-
-    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
-        Ok(())
     }
 }

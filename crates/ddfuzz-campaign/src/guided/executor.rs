@@ -2,6 +2,7 @@
 //! [`AdaptiveTimeout`], the time limits of its runs.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ddfuzz_exec as exec;
@@ -25,8 +26,14 @@ use ddfuzz_model::files::Base64;
 
 /// Name of the observer of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Most inputs that are run in one batch, for ways that run many at once.
-const MAX_BATCH: usize = 128;
+/// Most inputs that are run in one batch by the way `harness`. A request and its answer take two
+/// changes of process, which is as long as some hundred runs of a small target.
+const MAX_BATCH: usize = 1024;
+/// Most inputs that are run in one batch by the way `snapshot`.
+const MAX_SNAPSHOT_BATCH: usize = 128;
+/// Number of runs of an input that LibAFL's calibration asks for one by one, and that are made in
+/// one batch.
+const CALIBRATION_RUNS: usize = 4;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
@@ -36,6 +43,14 @@ pub(super) struct NotedRun {
     pub(super) run: Run,
     /// All coverage counters, if the run has reached something new; else `None`.
     pub(super) counters: Option<Vec<u8>>,
+}
+
+impl NotedRun {
+    /// Makes a run without coverage.
+    fn of(run: Run) -> NotedRun {
+        let counters = None;
+        NotedRun { run, counters }
+    }
 }
 
 /// A started target with LibAFL's observers. As LibAFL's [`Executor`] it runs one input;
@@ -52,6 +67,9 @@ pub(super) struct TargetExecutor {
     coverage_mode: CoverageReporting,
     /// Number of inputs that are run in one batch, adapted to the time that the last batches took.
     batch: usize,
+    /// Further runs of the input of the last call of LibAFL's calibration, which were made in the
+    /// same batch.
+    ahead: VecDeque<(Vec<u8>, NotedRun)>,
     /// Whether inputs that did not pass are sent to other hosts.
     pub(super) linked: bool,
     /// The time limits of runs.
@@ -88,7 +106,8 @@ impl TargetExecutor {
             crash_exit: target.crash_exit,
             failed_run: FailedRunSlot::default(),
             coverage_mode: CoverageReporting::Nothing,
-            batch: MAX_BATCH,
+            batch: MAX_SNAPSHOT_BATCH,
+            ahead: VecDeque::new(),
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
             hangs: KnownHangs::new(before),
@@ -101,7 +120,8 @@ impl TargetExecutor {
     /// once; 1 for ways that make one run at a time.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
-            (Way::Harness | Way::Snapshot, Freshness::Shared) => self.batch,
+            (Way::Harness, Freshness::Shared) => self.batch,
+            (Way::Snapshot, Freshness::Shared) => self.batch.min(MAX_SNAPSHOT_BATCH),
             _ => 1,
         }
     }
@@ -155,19 +175,18 @@ impl TargetExecutor {
         self.executor.limit_time(self.timeouts.learned);
         self.recognise();
         let runs = self.executor.run_some(inputs)?;
-        let mut noted: Vec<NotedRun> = runs
-            .into_iter()
-            .map(|run| NotedRun {
-                run,
-                counters: None,
-            })
-            .collect();
+        Ok(self.with_coverage(runs))
+    }
+
+    /// Adds to the runs of the last call of the executor the coverage that they have reported.
+    fn with_coverage(&self, runs: Vec<Run>) -> Vec<NotedRun> {
+        let mut noted: Vec<NotedRun> = runs.into_iter().map(NotedRun::of).collect();
         for covered in self.executor.covered() {
             if let Some(noted) = noted.get_mut(covered.run) {
                 noted.counters = Some(covered.counters.clone());
             }
         }
-        Ok(noted)
+        noted
     }
 
     /// Passes changed signatures of known hangs to the executor, which then stops runs early that
@@ -190,6 +209,30 @@ impl TargetExecutor {
             run,
             counters: counters.map(|covered| covered.counters.clone()),
         })
+    }
+
+    /// Runs an input within the full time limit, with its coverage. LibAFL's calibration asks for
+    /// several runs of the same input: a batch of them is made with the first.
+    fn run_again(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
+        if let Some((of, run)) = self.ahead.pop_front()
+            && of == input
+        {
+            return Ok(run);
+        }
+        self.ahead.clear();
+        self.set_coverage_mode(CoverageReporting::Every);
+        self.executor.limit_time(self.timeouts.full);
+        let inputs = [input; CALIBRATION_RUNS];
+        let runs = self
+            .executor
+            .run_some(&inputs[..self.at_once().min(CALIBRATION_RUNS)])?;
+        let mut runs = self.with_coverage(runs).into_iter();
+        let first = runs.next();
+        self.ahead = runs.map(|noted| (input.to_owned(), noted)).collect();
+        match first {
+            Some(first) => Ok(first),
+            None => self.executor.run(input).map(NotedRun::of),
+        }
     }
 
     /// Sets LibAFL's observers to a run that ended as `ended` says with these coverage counters. If
@@ -248,12 +291,8 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         input: &BytesInput,
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
-        self.set_coverage_mode(CoverageReporting::Every);
-        self.executor.limit_time(self.timeouts.full);
-        let run = self.executor.run(input.as_ref()).map_err(fail)?;
-        let covered = self.executor.covered().last();
-        let counters = covered.map_or(Vec::new(), |covered| covered.counters.clone());
-        self.observe(run.ended, &counters)?;
+        let NotedRun { run, counters } = self.run_again(input.as_ref()).map_err(fail)?;
+        self.observe(run.ended, &counters.unwrap_or_default())?;
         let kind = self.exit_kind(run.ended);
         if kind == ExitKind::Ok {
             self.hangs.see(run.cpu);

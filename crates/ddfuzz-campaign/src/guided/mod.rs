@@ -13,6 +13,7 @@ mod hang_examiner;
 mod hangs;
 mod messages;
 mod monitors;
+mod mutants;
 mod process;
 mod reached_code;
 mod server;

@@ -28,9 +28,10 @@ use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::{Merge, tuple_list};
 
 use super::compare::Comparer;
-use super::evaluate::{AfterHang, Batches, Evaluator, MutationStage, Power};
+use super::evaluate::{AfterHang, Evaluator, Parents};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
+use super::mutants::MutationStage;
 use super::process::{UnlinkedShMem, exit};
 use super::reached_code;
 use super::structure::StructureMutator;
@@ -182,10 +183,7 @@ fn work(
         manager,
     };
     load(brief, &mut evaluator)?;
-    let mutation = MutationStage {
-        compare: Comparer::new(target, way),
-        havoc: Batches::new(mutator(brief.settings), Power::Scheduled),
-    };
+    let mutation = MutationStage::new(Comparer::new(target, way), mutator(brief.settings));
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
@@ -278,11 +276,15 @@ where
     for files in files.chunks(AT_ONCE) {
         let read = |file: &PathBuf| read(file, brief.max_len);
         let inputs: Vec<BytesInput> = files.iter().filter_map(read).collect();
-        evaluator.evaluate(&inputs, AfterHang::Run)?;
+        evaluator.evaluate(&inputs, Parents::default(), AfterHang::Run)?;
     }
     for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
         let inputs = seeds.iter().map(|seed| BytesInput::new(seed.bytes.clone()));
-        evaluator.evaluate(&inputs.collect::<Vec<_>>(), AfterHang::Run)?;
+        evaluator.evaluate(
+            &inputs.collect::<Vec<_>>(),
+            Parents::default(),
+            AfterHang::Run,
+        )?;
     }
     if evaluator.state.corpus().is_empty() {
         generate(brief, evaluator)?;
@@ -300,7 +302,11 @@ fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> 
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    evaluator.evaluate(&[BytesInput::new(Vec::new())], AfterHang::Run)?;
+    evaluator.evaluate(
+        &[BytesInput::new(Vec::new())],
+        Parents::default(),
+        AfterHang::Run,
+    )?;
     let plan = Plan {
         seed: brief.settings.seed,
         max_len: brief.max_len.min(MAX_GENERATED_LEN),
@@ -314,7 +320,11 @@ where
             plan.input(run).write_into(&mut bytes);
             BytesInput::new(bytes)
         });
-        evaluator.evaluate(&inputs.collect::<Vec<_>>(), AfterHang::Run)?;
+        evaluator.evaluate(
+            &inputs.collect::<Vec<_>>(),
+            Parents::default(),
+            AfterHang::Run,
+        )?;
         run += GENERATED;
         let count = evaluator.state.corpus().count();
         if count > before {

@@ -1,0 +1,332 @@
+//! [`MutationStage`], the mutational stage of a worker, which runs the mutants of several corpus
+//! entries in one batch.
+
+use std::ops::Range;
+
+use libafl::Error;
+use libafl::corpus::{Corpus, CorpusId, HasCurrentCorpusId};
+use libafl::fuzzer::ExecutionProcessor;
+use libafl::inputs::BytesInput;
+use libafl::mutators::{MutationResult, Mutator};
+use libafl::schedulers::TestcaseScore;
+use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
+use libafl::stages::{Restartable, Stage};
+use libafl::state::{HasCorpus, HasCurrentTestcase};
+
+use super::compare::Comparer;
+use super::evaluate::{AfterHang, Evaluator, Parents};
+use super::executor::TargetExecutor;
+use super::hangs::HangRates;
+use super::worker::{Manager, Observers, State};
+
+/// Number of mutants after which those that were made are run at least, also for ways that make one
+/// run at a time.
+const BATCH: usize = 128;
+/// At most this number of mutants for each mutant of a batch are discarded because they are likely
+/// to hang.
+const MAX_DISCARDED: usize = 3;
+
+/// Mutants of scheduled inputs, collected until there are enough for one request to the target:
+/// where a run takes less than a microsecond, a request costs as much as a hundred of them.
+#[derive(Default)]
+struct Pool {
+    /// Buffers for the mutants, reused to save allocations; only the first `made` are mutants.
+    mutants: Vec<BytesInput>,
+    made: usize,
+    /// The corpus entries of which the mutants were made, in order, each with the index after its
+    /// last mutant.
+    parents: Vec<(CorpusId, usize)>,
+}
+
+impl Pool {
+    /// Adds up to `count` mutants of `input`, the corpus entry `id`. Adds fewer if the mutator has
+    /// nothing to try. Discards mutants that `hangs` says are likely to hang.
+    fn add<M>(
+        &mut self,
+        mutator: &mut M,
+        state: &mut State,
+        (id, input): (CorpusId, &BytesInput),
+        count: usize,
+        hangs: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), Error>
+    where
+        M: Mutator<BytesInput, State>,
+    {
+        let (mut tries, mut discarded) = (0, 0);
+        while tries < count + discarded {
+            tries += 1;
+            let mutant = self.next(input);
+            if mutator.mutate(state, mutant)? != MutationResult::Mutated {
+                continue;
+            }
+            match hangs(mutant.as_ref()) {
+                true => discarded = (discarded + 1).min(MAX_DISCARDED * count),
+                false => self.made += 1,
+            }
+        }
+        self.end_turn(id);
+        Ok(())
+    }
+
+    /// Returns the buffer after the last mutant, with a copy of `input`.
+    fn next(&mut self, input: &BytesInput) -> &mut BytesInput {
+        if self.mutants.len() == self.made {
+            self.mutants.push(BytesInput::new(Vec::new()));
+        }
+        let next = &mut self.mutants[self.made];
+        next.as_mut().clear();
+        next.as_mut().extend_from_slice(input.as_ref());
+        next
+    }
+
+    /// Records that the mutants since the last call were made of the corpus entry `id`.
+    fn end_turn(&mut self, id: CorpusId) {
+        match self.parents.last_mut() {
+            Some((last, end)) if *last == id => *end = self.made,
+            _ => self.parents.push((id, self.made)),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.made = 0;
+        self.parents.clear();
+    }
+}
+
+/// The LibAFL stage of a worker after the calibration: reports a calibration run that did not pass,
+/// tries compared values, and mutates by havoc. Mutants are run in batches, which may hold those of
+/// several corpus entries.
+pub(super) struct MutationStage<M> {
+    compare: Comparer,
+    havoc: M,
+    pool: Pool,
+    hang_rates: HangRates,
+}
+
+impl<M> MutationStage<M>
+where
+    M: Mutator<BytesInput, State>,
+{
+    pub(super) fn new(compare: Comparer, havoc: M) -> MutationStage<M> {
+        MutationStage {
+            compare,
+            havoc,
+            pool: Pool::default(),
+            hang_rates: HangRates::default(),
+        }
+    }
+
+    /// Makes the mutants of the scheduled input: as many by comparisons as there are for it, and as
+    /// many by havoc as the power schedule says. Makes none of an entry whose mutants hang too
+    /// often.
+    fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
+    where
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let Some(id) = evaluator.state.current_corpus_id()? else {
+            return Ok(());
+        };
+        if self.hang_rates.rests(id, &evaluator.executor.hangs) {
+            return Ok(());
+        }
+        let input = evaluator.state.current_input_cloned()?;
+        let compared = self.compare.begin(evaluator.state)?;
+        if !self.make(evaluator, (id, &input), compared, Maker::Compare)? {
+            return Ok(());
+        }
+        let over = evaluator.executor.hangs.are_over_share();
+        let count = self.iterations(evaluator.state, over)?;
+        self.make(evaluator, (id, &input), count, Maker::Havoc)?;
+        Ok(())
+    }
+
+    /// Makes `count` mutants of a corpus entry, and runs them whenever there are enough. Returns
+    /// false if no more of the entry are to be made, because they hang too often.
+    fn make<Z>(
+        &mut self,
+        evaluator: &mut Evaluator<'_, Z>,
+        (id, input): (CorpusId, &BytesInput),
+        mut count: usize,
+        maker: Maker,
+    ) -> Result<bool, Error>
+    where
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        while count > 0 {
+            let most = evaluator.executor.at_once().max(BATCH);
+            let some = count.min(most.saturating_sub(self.pool.made)).max(1);
+            let (avoids, before) = (evaluator.executor.hangs.are_over_share(), self.pool.made);
+            let rates = &self.hang_rates;
+            let hangs = |mutant: &[u8]| avoids && rates.may_hang(id, input.as_ref(), mutant);
+            let (state, of) = (&mut *evaluator.state, (id, input));
+            match maker {
+                Maker::Compare => self
+                    .pool
+                    .add(&mut self.compare.replace, state, of, some, hangs),
+                Maker::Havoc => self.pool.add(&mut self.havoc, state, of, some, hangs),
+            }?;
+            if self.pool.made == before {
+                // If havoc has nothing to mutate (`--max-len 0`), runs are made nevertheless.
+                if maker == Maker::Compare {
+                    return Ok(true);
+                }
+                self.pool.next(input);
+                self.pool.made += 1;
+                self.pool.end_turn(id);
+            }
+            count -= some;
+            let left = evaluator.runs_left()?;
+            if left == 0 {
+                return Ok(false);
+            }
+            if self.pool.made >= most || self.pool.made as u64 >= left {
+                let skipped = self.run(evaluator)?;
+                if skipped && self.hang_rates.rests(id, &evaluator.executor.hangs) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the number of mutants to make of the scheduled input by havoc: as many as LibAFL's
+    /// power schedule computes, times the turns that resting entries have given up, and at least
+    /// one batch while hangs take more than their share of the time (`over`).
+    fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
+        let least = if over { BATCH } else { 1 };
+        let mut testcase = state.current_testcase_mut()?;
+        let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
+        Ok(((score as usize).max(1) * self.hang_rates.turns()).max(least))
+    }
+
+    /// Runs the mutants that were made, until all have run or the worker must end. The remaining
+    /// mutants of an entry are skipped if one hangs while hangs have taken more than their share of
+    /// the time; returns whether some were.
+    fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
+    where
+        Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+    {
+        let scheduled = *evaluator.state.corpus().current();
+        let (ends, mutants) = (&self.pool.parents, &self.pool.mutants[..self.pool.made]);
+        let (mut first, mut skipped) = (0, false);
+        while first < mutants.len() {
+            let parents = Parents { ends, first };
+            let done = evaluator.evaluate(&mutants[first..], parents, AfterHang::Skip)?;
+            let to = first + done.runs;
+            for (id, part) in parts(ends, first..to) {
+                let entry = evaluator.state.corpus().cloned_input_for_id(id)?;
+                let hung = done.hung.iter().map(|at| first + at);
+                let hung = hung.filter(|at| part.contains(at));
+                let hung: Vec<usize> = hung.map(|at| at - part.start).collect();
+                let of = (id, &entry.as_ref()[..]);
+                self.hang_rates.note(of, &mutants[part], &hung);
+            }
+            skipped |= done.skipped;
+            first = match ends.iter().find(|(_, end)| *end >= to) {
+                Some((_, end)) if done.skipped => *end,
+                _ if to < mutants.len() => break, // the worker must end
+                _ => to,
+            };
+        }
+        *evaluator.state.corpus_mut().current_mut() = scheduled;
+        self.pool.clear();
+        Ok(skipped)
+    }
+}
+
+/// Splits the mutants `ran` by the corpus entries that they were made of; `ends` are those of
+/// [`Pool::parents`].
+fn parts(
+    ends: &[(CorpusId, usize)],
+    ran: Range<usize>,
+) -> impl Iterator<Item = (CorpusId, Range<usize>)> {
+    let begins = std::iter::once(0).chain(ends.iter().map(|(_, end)| *end));
+    let parts = begins.zip(ends).map(move |(begin, (id, end))| {
+        let part = begin.max(ran.start)..(*end).min(ran.end);
+        (*id, part)
+    });
+    parts.filter(|(_, part)| !part.is_empty())
+}
+
+/// Which mutator makes mutants: replacement of compared operands, or havoc.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Maker {
+    Compare,
+    Havoc,
+}
+
+impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage<M>
+where
+    M: Mutator<BytesInput, State>,
+    Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
+{
+    fn perform(
+        &mut self,
+        fuzzer: &mut Z,
+        executor: &mut TargetExecutor,
+        state: &mut State,
+        manager: &mut Manager,
+    ) -> Result<(), Error> {
+        let mut evaluator = Evaluator {
+            fuzzer,
+            executor,
+            state,
+            manager,
+        };
+        evaluator.report_calibration()?;
+        self.mutate(&mut evaluator)?;
+        let is_full = self.pool.made >= evaluator.executor.at_once();
+        match is_full || evaluator.executor.hangs.are_over_share() {
+            true => self.run(&mut evaluator).map(drop),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<M> Restartable<State> for MutationStage<M> {
+    /// Returns true: a restarted worker has a new state, so there is no progress to continue.
+    fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    fn clear_progress(&mut self, _state: &mut State) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mutants_are_split_by_the_entries_that_they_were_made_of() {
+        let id = CorpusId::from;
+        let ends = [(id(7_usize), 3), (id(4_usize), 3), (id(9_usize), 5)];
+        let of = |ran| parts(&ends, ran).collect::<Vec<_>>();
+        assert_eq!(of(0..5), [(id(7_usize), 0..3), (id(9_usize), 3..5)]);
+        assert_eq!(of(1..4), [(id(7_usize), 1..3), (id(9_usize), 3..4)]);
+        assert_eq!(of(4..4), []);
+        let ends = &ends[..];
+        let parent = |first, input| Parents { ends, first }.of(input);
+        assert_eq!(parent(0, 2), Some(id(7_usize)));
+        assert_eq!(parent(2, 1), Some(id(9_usize)));
+        assert_eq!(parent(2, 3), None);
+    }
+
+    #[test]
+    fn turns_of_one_entry_are_one_part_and_buffers_are_used_again() {
+        let mut pool = Pool::default();
+        let input = BytesInput::new(b"entry".to_vec());
+        for (entry, made) in [(1_usize, 2), (1, 1), (2, 0)] {
+            for _ in 0..made {
+                pool.next(&input).as_mut().push(b'!');
+                pool.made += 1;
+            }
+            pool.end_turn(CorpusId::from(entry));
+        }
+        assert_eq!(pool.parents, [(1_usize.into(), 3), (2_usize.into(), 3)]);
+        pool.clear();
+        assert_eq!(pool.mutants.len(), 3);
+        assert_eq!(pool.next(&input).as_ref(), b"entry");
+    }
+}
