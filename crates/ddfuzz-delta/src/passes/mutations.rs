@@ -1,13 +1,15 @@
 //! The pass `mutations`: shorter texts with other bytes, which no deletion reaches.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::ExtraTests;
+use crate::document::{Document, Format};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::field::Form;
 use crate::passes::normalize::{LAST, NonZeroBytes};
 use crate::passes::units::Units;
+use crate::{ExtraTests, Outcome};
 
 /// Name of the pass `mutations` in logs.
 const RULE: &str = "mutations";
@@ -18,6 +20,11 @@ const FEW: usize = 16;
 const MANY: usize = 1 << 14;
 /// Number of tests that the pass may take at least, however few the search took, unless tests take long.
 const LEAST_TESTS: usize = 2000;
+/// Maximum number of tests of the pass, as a multiple of the tests that it is granted at the beginning
+/// and again whenever a test shortens the text.
+const GRANTS: usize = 10;
+/// Number of tests in vain after which a text that became shorter is given back to the other passes.
+const PATIENCE: usize = 400;
 /// Largest number of bytes or numbers that are changed at once.
 const MOST_CHANGES: usize = 4;
 /// Bytes that are written in place of others: limits of numbers.
@@ -46,8 +53,47 @@ impl Random {
 /// The state of the pass `mutations` in a search: its random numbers and its remaining tests.
 pub(super) struct Mutations {
     random: Random,
-    /// Remaining number of tests; `None` before the first.
-    left: Option<usize>,
+    /// Remaining numbers of tests; `None` before the first.
+    left: Option<Left>,
+}
+
+/// Remaining numbers of tests.
+#[derive(Clone, Copy)]
+struct Left {
+    /// Number of tests that are granted at the beginning, and again when the text became shorter.
+    granted: usize,
+    /// Remaining number of tests until the text becomes shorter.
+    now: usize,
+    /// Remaining number of tests in all.
+    ever: usize,
+}
+
+impl Left {
+    /// Returns the numbers of tests at the beginning: as many tests as the search took so far, but at
+    /// least [`LEAST_TESTS`]; half as many as the search, once only, if tests take long; none if the
+    /// caller allows none.
+    fn of(work: &CurrentBest) -> Left {
+        let (granted, times) = match work.extra_tests() {
+            ExtraTests::Many => (work.asked().max(LEAST_TESTS), GRANTS),
+            ExtraTests::Few => (work.asked() / 2, 1),
+            ExtraTests::None => (0, 0),
+        };
+        Left {
+            granted,
+            now: granted,
+            ever: granted * times,
+        }
+    }
+
+    /// Takes a test; returns false if none is left.
+    fn take(&mut self) -> bool {
+        if self.now == 0 || self.ever == 0 {
+            return false;
+        }
+        self.now -= 1;
+        self.ever -= 1;
+        true
+    }
 }
 
 impl Mutations {
@@ -60,14 +106,17 @@ impl Mutations {
     }
 
     /// Tries shorter texts: a run of bytes is deleted, or the end, and a few bytes or numbers are
-    /// changed, some of them by the number of deleted bytes. Returns whether the text became
-    /// shorter; then deletions must be tried again.
+    /// changed, some of them by the number of deleted bytes. In a file of the known `format`, half
+    /// of the tests do so in one payload, and correct lengths, offsets and checksums. Returns
+    /// whether the text became shorter; then deletions must be tried again.
     ///
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
-    /// take long, half as many as the search. It runs after the proof, on binary texts only.
-    pub async fn run(&mut self, work: &mut CurrentBest) -> bool {
-        let mut left = self.left.unwrap_or_else(|| allowed(work));
-        if left == 0 || !(FEW..=MANY).contains(&work.len()) || work.is_text() {
+    /// take long, half as many as the search. Unless tests take long, each test that shortens the
+    /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
+    /// proof, and not on texts.
+    pub async fn run(&mut self, work: &mut CurrentBest, format: Option<&dyn Format>) -> bool {
+        let mut left = self.left.unwrap_or_else(|| Left::of(work));
+        if left.now == 0 || !(FEW..=MANY).contains(&work.len()) {
             return false;
         }
         // Tests from here on are not those of the proof; the cache answers this one.
@@ -76,17 +125,37 @@ impl Mutations {
         let zeros = unlike.zeros(0..unlike.len());
         work.test(LAST, zeros).await;
         let (before, asked) = (work.len(), work.asked());
-        while left > 0 && work.len() >= FEW {
-            left -= 1;
+        let mut document = open(work, format);
+        let mut vain = 0;
+        while work.len() >= FEW && (work.len() == before || vain < PATIENCE) && left.take() {
+            vain += 1;
             let text = work.text();
-            let Some(edit) = difference(&text, &self.mutated(&text)) else {
+            let candidate = match &document {
+                Some(document) if self.random.below(2) == 0 => self.inside(document.as_ref()),
+                _ => self.mutated(&text),
+            };
+            let Some(edit) = difference(&text, &candidate).filter(|_| candidate.len() < text.len())
+            else {
                 continue;
             };
-            work.test(RULE, edit).await;
+            if work.test(RULE, edit).await == Outcome::Fail {
+                (left.now, vain) = (left.granted, 0);
+                document = open(work, format);
+            }
         }
         self.left = Some(left);
         work.discount(work.asked() - asked);
         work.len() < before
+    }
+
+    /// Returns the text of a document in which one payload is mutated.
+    fn inside(&mut self, document: &dyn Document) -> Vec<u8> {
+        let mut payloads = document.payloads();
+        let index = self.random.below(payloads.len());
+        if let Some(payload) = payloads.get_mut(index).filter(|one| !one.is_empty()) {
+            *payload = self.mutated(payload).into();
+        }
+        document.with(&payloads).text()
     }
 
     /// Returns a copy of a text without a random run of its bytes, and with at most
@@ -94,9 +163,9 @@ impl Mutations {
     fn mutated(&mut self, text: &[u8]) -> Vec<u8> {
         let random = &mut self.random;
         let cut = match random.below(4) {
-            0 => text.len() - random.size(text.len() - 1)..text.len(),
+            0 => text.len() - random.size(text.len())..text.len(),
             _ => {
-                let size = random.size(text.len() / 2);
+                let size = random.size(text.len().div_ceil(2));
                 let start = random.below(text.len() - size + 1);
                 start..start + size
             }
@@ -139,13 +208,7 @@ impl Mutations {
     }
 }
 
-/// Returns the number of tests that the pass `mutations` may take: as many as the search so far,
-/// but at least [`LEAST_TESTS`]; half as many as the search if tests take long; 0 if the caller
-/// allows none.
-fn allowed(work: &CurrentBest) -> usize {
-    match work.extra_tests() {
-        ExtraTests::Many => work.asked().max(LEAST_TESTS),
-        ExtraTests::Few => work.asked() / 2,
-        ExtraTests::None => 0,
-    }
+/// Takes the current best apart by a format; `None` if there is no format, or it is not of it.
+fn open(work: &mut CurrentBest, format: Option<&dyn Format>) -> Option<Arc<dyn Document>> {
+    format?.open(&work.text())
 }

@@ -188,8 +188,13 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         if plan == Plan::Rewrite && last_form(&mut work, &mut values).await {
             continue;
         }
-        // Searches that are replayed from logs without a structure do not know the pass.
-        if matches!(known, Structure::Unknown) || !mutations.run(&mut work).await {
+        let format = match &known {
+            Structure::Format(format) => Some(format.as_ref()),
+            Structure::Binary => None,
+            // Searches that are replayed from logs without a structure do not know the pass.
+            Structure::Unknown | Structure::Text | Structure::Syntax(_) => return,
+        };
+        if !mutations.run(&mut work, format).await {
             return;
         }
     }

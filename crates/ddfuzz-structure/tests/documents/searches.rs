@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::Read;
 
-use ddfuzz_delta::{Full, Outcome, Search};
+use ddfuzz_delta::{Full, Outcome, Search, Structure};
 use ddfuzz_structure::structure_of;
 use flate2::read::{DeflateDecoder, GzDecoder};
 
@@ -96,7 +96,8 @@ fn a_picture_is_reduced_to_the_chunks_that_matter() {
         })
     };
     let reduced = reduce(&png(), &fails, false);
-    assert_eq!(reduced.text.len(), 8 + 12 + 12 + 16, "{:?}", reduced.text);
+    // The type of the chunk ends like its text.
+    assert_eq!(reduced.text.len(), 8 + 12 + 12 + 15, "{:?}", reduced.text);
     assert!(is_1_minimal(&reduced.text, &fails));
     assert!(reduced.tests <= 90, "{} tests", reduced.tests);
 }
@@ -395,4 +396,35 @@ fn any_failure_ends_at_a_failing_1_minimal_text() {
             }
         }
     }
+}
+
+#[test]
+fn a_length_that_the_format_does_not_know_changes_with_the_payload() {
+    let data: Vec<u8> = (0..40)
+        .map(|index: u8| 39 ^ index.wrapping_mul(73))
+        .collect();
+    let mut file = png();
+    file.splice(33..33, png_chunk(b"prVt", &data));
+    let last = data.last();
+    let fails = |file: &[u8]| {
+        let chunks = chunks(file).unwrap_or_default();
+        let mut found = chunks.iter().filter_map(|body| body.strip_prefix(b"prVt"));
+        found.next().is_some_and(|data| {
+            let count = data.first().copied().map(usize::from);
+            count == data.len().checked_sub(1) && data.last() == last
+        })
+    };
+    let reduced = reduce(&file, &fails, false);
+    assert!(reduced.text.len() <= 8 + 12 + 4, "{:?}", reduced.text);
+}
+
+#[test]
+fn a_binary_input_without_control_characters_is_mutated_too() {
+    let letters = (0..98).map(|index: u8| 0x30 + index.wrapping_mul(29) % 64);
+    let text: Vec<u8> = letters.collect();
+    let ends = [text.first(), text.last()];
+    let fails = |text: &[u8]| text.len().is_multiple_of(7) && [text.first(), text.last()] == ends;
+    let search = Full::structured(&text, Structure::Binary);
+    let reduced = reduce_by(Box::new(search), &text, &fails, false);
+    assert!(reduced.text.len() <= 14, "{} bytes", reduced.text.len());
 }
