@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::document::{Document, Format};
+use crate::document::{Document, Format, Structure};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::field::Form;
@@ -106,15 +106,21 @@ impl Mutations {
     }
 
     /// Tries shorter texts: a run of bytes is deleted, or the end, and a few bytes or numbers are
-    /// changed, some of them by the number of deleted bytes. In a file of the known `format`, half
-    /// of the tests do so in one payload, and correct lengths, offsets and checksums. Returns
-    /// whether the text became shorter; then deletions must be tried again.
+    /// changed, some of them by the number of deleted bytes. In a file of a `known` format, half of
+    /// the tests do so in one payload, and correct lengths, offsets and checksums. Returns whether
+    /// the text became shorter; then deletions must be tried again.
     ///
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
     /// take long, half as many as the search. Unless tests take long, each test that shortens the
     /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
     /// proof, and not on texts.
-    pub async fn run(&mut self, work: &mut CurrentBest, format: Option<&dyn Format>) -> bool {
+    pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
+        let format = match known {
+            Structure::Format(format) => Some(format.as_ref()),
+            Structure::Binary => None,
+            // Searches that are replayed from logs without a structure do not know the pass.
+            Structure::Unknown | Structure::Text | Structure::Syntax(_) => return false,
+        };
         let mut left = self.left.unwrap_or_else(|| Left::of(work));
         if left.now == 0 || !(FEW..=MANY).contains(&work.len()) {
             return false;

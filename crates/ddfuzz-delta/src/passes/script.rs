@@ -188,13 +188,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         if plan == Plan::Rewrite && last_form(&mut work, &mut values).await {
             continue;
         }
-        let format = match &known {
-            Structure::Format(format) => Some(format.as_ref()),
-            Structure::Binary => None,
-            // Searches that are replayed from logs without a structure do not know the pass.
-            Structure::Unknown | Structure::Text | Structure::Syntax(_) => return,
-        };
-        if !mutations.run(&mut work, format).await {
+        if !mutations.run(&mut work, &known).await {
             return;
         }
     }

@@ -16,6 +16,9 @@ const ENTRY: usize = 12;
 /// Tags of the entries that list the offsets of strips, and of tiles, each with the tag of the
 /// entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
+/// Tags of the entries that state how many pixels there are: the width and height of the picture and
+/// of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
+const DIMENSIONS: [u64; 5] = [256, 257, 278, 322, 323];
 
 /// A range of bytes of a TIFF file that an offset refers to; the map of regions is keyed by its
 /// start.
@@ -187,7 +190,10 @@ impl Tiff<'_> {
         let whole = &self.text[entry.at..entry.at + ENTRY];
         let is_inline = entry.values.start == entry.at + 8 && entry.values.len() <= 4;
         if is_inline {
-            let values = self.values(reader, entry, part, entries);
+            let values = match DIMENSIONS.contains(&entry.tag) {
+                true => Some(vec![Node::payload(&self.text[entry.values.clone()])]),
+                false => self.values(reader, entry, part, entries),
+            };
             let size = values.as_ref().map_or(0, |_| entry.values.len());
             let mut nodes = vec![Node::fixed(&whole[..8])];
             nodes.extend(values.unwrap_or_default());
