@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::document::{Document, Format};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
+use crate::passes::field::Form;
 use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
@@ -54,6 +55,8 @@ const MOST_SHARED: usize = 16;
 const RESISTING: usize = 32;
 /// Maximum number of tests in which values of headers are lowered, in one round over the payloads.
 const MOST_LOWERED: usize = 64;
+/// Minimum number of rows that are dropped together with the number that counts them.
+const FEWEST_ROWS: usize = 8;
 /// Maximum number of rounds over parts and payloads.
 const ROUNDS: usize = 3;
 
@@ -90,12 +93,15 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     let mut document = delete_parts(work, document).await;
     document = repack(work, document).await;
     for _ in 0..ROUNDS {
-        let payloads = work.reductions();
+        let (payloads, size) = (work.reductions(), work.len());
         document = reduce_payloads(work, document, &trial).await;
         let values = work.reductions();
         document = lower(work, document).await;
         let lowered = work.reductions() > values;
         document = share(work, document).await;
+        if work.len() == size {
+            document = drop_rows(work, document).await;
+        }
         if work.reductions() == payloads {
             break;
         }
@@ -232,6 +238,105 @@ async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
         document = work.leave();
     }
     document
+}
+
+/// Lowers numbers in small payloads together with the size of the largest payload: where a number
+/// divides this size, it may be that of the rows of a picture, and each row goes with its bytes.
+/// Returns the file.
+async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    let largest = (0..payloads.len()).max_by_key(|index| payloads[*index].len());
+    let Some(data) = largest.filter(|_| payloads.len() <= EACH) else {
+        return document;
+    };
+    let end = work.asked() + MOST_LOWERED;
+    for number in (0..payloads.len()).filter(|index| payloads[*index].len() <= FEW_BYTES) {
+        for form in Form::ALL {
+            for at in (0..payloads[number].len()).step_by(form.width) {
+                let rows = Rows {
+                    number,
+                    form,
+                    at,
+                    data,
+                };
+                document = rows.reduce(work, document, end).await;
+            }
+        }
+    }
+    document
+}
+
+/// A number in a payload that may be the number of rows in another payload.
+struct Rows {
+    /// Index of the payload with the number.
+    number: usize,
+    form: Form,
+    /// Offset of the number in its payload.
+    at: usize,
+    /// Index of the payload with the rows.
+    data: usize,
+}
+
+impl Rows {
+    /// Finds by bisection how few rows at the beginning or at the end still fail, until the search
+    /// has asked for `end` tests. Returns the file.
+    async fn reduce(
+        &self,
+        work: &mut CurrentBest,
+        mut document: Arc<dyn Document>,
+        end: usize,
+    ) -> Arc<dyn Document> {
+        let Some(mut most) = self.count(&document.payloads()) else {
+            return document;
+        };
+        let mut fewest = 0;
+        while most - fewest > 1 && work.asked() < end {
+            let rows = match fewest {
+                0 => 1,
+                _ => fewest + (most - fewest) / 2,
+            };
+            match self.keep(work, document.as_ref(), rows).await {
+                Some(fewer) => (document, most) = (fewer, rows),
+                None => fewest = rows,
+            }
+        }
+        document
+    }
+
+    /// Returns the number, if it can be that of rows: a divisor of the size of a large payload.
+    fn count(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
+        let count = self.form.read(&payloads[self.number], self.at)?;
+        let size = payloads[self.data].len();
+        let count = usize::try_from(count).ok()?;
+        let fits = count >= FEWEST_ROWS && size >= RESISTING && size.is_multiple_of(count);
+        (fits && self.number != self.data).then_some(count)
+    }
+
+    /// Tests the file with the first, or else the last, `rows` rows; returns it if it fails.
+    async fn keep(
+        &self,
+        work: &mut CurrentBest,
+        document: &dyn Document,
+        rows: usize,
+    ) -> Option<Arc<dyn Document>> {
+        let mut payloads = document.payloads();
+        let before = self.count(&payloads)?;
+        let data = payloads[self.data].clone();
+        let size = data.len() / before * rows;
+        let mut number = payloads[self.number].to_vec();
+        let place = self.at..self.at + self.form.width;
+        number[place].copy_from_slice(&self.form.write(rows as u64));
+        payloads[self.number] = number.into();
+        for kept in [&data[..size], &data[data.len() - size..]] {
+            payloads[self.data] = kept.into();
+            let fewer = document.with(&payloads);
+            let edit = difference(&work.text(), &fewer.text())?;
+            if work.test(LOWER, edit).await == Outcome::Fail {
+                return Some(fewer);
+            }
+        }
+        None
+    }
 }
 
 /// Lets references to different regions share bytes: where the content of a region does not matter,

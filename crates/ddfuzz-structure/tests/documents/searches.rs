@@ -6,10 +6,10 @@ use std::io::Read;
 
 use ddfuzz_delta::{Full, Outcome, Search, Structure};
 use ddfuzz_structure::structure_of;
-use flate2::read::{DeflateDecoder, GzDecoder};
+use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
 use crate::objects::elf;
-use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, png_chunk, sfnt, zip};
+use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, png_chunk, sfnt, zip, zlib};
 
 /// What a search came to.
 pub struct Reduced {
@@ -427,4 +427,23 @@ fn a_binary_input_without_control_characters_is_mutated_too() {
     let search = Full::structured(&text, Structure::Binary);
     let reduced = reduce_by(Box::new(search), &text, &fails, false);
     assert!(reduced.text.len() <= 14, "{} bytes", reduced.text.len());
+}
+
+#[test]
+fn a_picture_loses_rows_together_with_its_height() {
+    let pixels: Vec<u8> = (0..150).map(|index: u8| index.wrapping_mul(37)).collect();
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+    file.extend(png_chunk(b"IHDR", &30_u32.to_be_bytes()));
+    file.extend(png_chunk(b"IDAT", &zlib(&pixels)));
+    let height = |file: &[u8]| {
+        let chunks = chunks(file)?;
+        let head = chunks.iter().find_map(|body| body.strip_prefix(b"IHDR"))?;
+        let data = chunks.iter().find_map(|body| body.strip_prefix(b"IDAT"))?;
+        let mut rows = Vec::new();
+        ZlibDecoder::new(data).read_to_end(&mut rows).ok()?;
+        let height = u32::from_be_bytes(head.try_into().ok()?);
+        (height as usize * 5 == rows.len() && rows.last() == pixels.last()).then_some(height)
+    };
+    let reduced = reduce(&file, &|file| height(file).is_some(), false);
+    assert_eq!(height(&reduced.text), Some(1), "{:?}", reduced.text);
 }
