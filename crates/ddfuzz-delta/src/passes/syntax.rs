@@ -531,9 +531,17 @@ fn is_quoted(text: &[u8]) -> bool {
     matches!(text, [b'"', .., b'"'] | [b'\'', .., b'\''])
 }
 
+/// Checks whether a part of a text is all that stands between two equal quotes.
+fn is_between_quotes(text: &[u8], place: &Range<usize>) -> bool {
+    let before = place.start.checked_sub(1).and_then(|at| text.get(at));
+    matches!(before, Some(b'"' | b'\'' | b'`')) && before == text.get(place.end)
+}
+
 /// Replaces nodes by the shortest text of their kind, and literals by the least ones.
 async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mut NeededLiterals) {
     shorten_literals(work, grammar, needed).await;
+    // Whether nodes may be replaced by nodes inside of them; one test tells whether that is likely.
+    let mut raises = true;
     let mut largest = usize::MAX;
     'anew: loop {
         let tree = tree_of(work, grammar);
@@ -551,23 +559,15 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                 continue;
             }
             let asked = work.asked();
-            let literals: &[&[u8]] = match node.class {
-                // Without its sign, if that is not needed, a number is tried later.
-                SyntaxClass::Number if own.starts_with(b"-") => &[b"-0"],
-                SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
-                SyntaxClass::Text if own.starts_with(b"'") => &[b"''"],
-                SyntaxClass::Text => &[b"\"\""],
-                SyntaxClass::Statement => &[b";"],
-                _ => &[],
-            };
-            // A quoted text that cannot be empty is hardly ever any other one, and nodes inside of the
-            // node are raised.
             let least = shortest.get(&node.kind).copied().unwrap_or(index);
-            let least = match is_quoted(own) || (index..node.last).contains(&least) {
+            let is_inside = (index + 1..node.last).contains(&least);
+            // A quoted text that cannot be empty is hardly ever any other one.
+            let is_text = is_quoted(own) || is_between_quotes(&text, &node.place);
+            let least = match least == index || is_text || is_inside && !raises {
                 true => b"",
                 false => &text[tree.nodes[least].place.clone()],
             };
-            let mut tried = [literals, &[least]].concat();
+            let mut tried = [least_literals(node.class, own), &[least]].concat();
             tried.sort_by_key(|with| with.len());
             tried.dedup();
             for with in tried {
@@ -580,11 +580,25 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                 }
             }
             fruitless += work.asked() - asked;
+            raises &= !is_inside;
             if node.class == SyntaxClass::Text {
                 needed.insert(own.to_vec());
             }
         }
         return;
+    }
+}
+
+/// Returns the least literals that may stand in place of a node of this class and text.
+fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
+    match class {
+        // Without its sign, if that is not needed, a number is tried later.
+        SyntaxClass::Number if own.starts_with(b"-") => &[b"-0"],
+        SyntaxClass::Number | SyntaxClass::Expression => &[b"0"],
+        SyntaxClass::Text if own.starts_with(b"'") => &[b"''"],
+        SyntaxClass::Text => &[b"\"\""],
+        SyntaxClass::Statement => &[b";"],
+        _ => &[],
     }
 }
 
