@@ -76,6 +76,6 @@ pub use test_executor::start_test;
 pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{
-    Freshness, Started, TracedAndSearch, Way, debug_text, start, start_covered, start_shell,
+    Freshness, Started, Way, WithSearch, debug_text, start, start_covered, start_shell,
     start_with_tracer,
 };

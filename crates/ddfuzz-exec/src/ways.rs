@@ -117,8 +117,8 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// What one fork server makes: runs that a tracer follows, and the runs of a search.
-pub type TracedAndSearch = (Traceable, Box<dyn Executor>);
+/// What makes traced runs of a target, and the executor of a search, with one fork server for both.
+pub type WithSearch<T> = (T, Box<dyn Executor>);
 
 /// Starts a target that is run by its entry function so that one fork server makes the runs of a
 /// search and those that a tracer follows; `way` is as for [`start`]. `None` for other targets, and
@@ -126,7 +126,7 @@ pub type TracedAndSearch = (Traceable, Box<dyn Executor>);
 pub fn start_with_tracer(
     target: &Target,
     way: Option<Way>,
-) -> Result<Option<TracedAndSearch>, ExecError> {
+) -> Result<Option<WithSearch<Traceable>>, ExecError> {
     let by_entry = match way {
         None => matches!(part_to_run(target)?, RunPart::Entry(_)),
         Some(way) => way == Way::Harness,

@@ -8,8 +8,8 @@ use nix::unistd::Pid;
 
 use crate::{Settings, Triager};
 use ddfuzz_exec::{
-    CrashMessages, CrashSnapshots, Ended, ExecError, Executor, Limits, RerunReason, Target,
-    TimeLimit, Traceable, Traced, Way, start_with_tracer,
+    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Target, TimeLimit,
+    Traceable, Traced, Way, WithSearch, start_with_tracer,
 };
 
 /// A process of the target that waits to be traced, either before its `execve` or before its
@@ -256,7 +256,7 @@ impl Triager {
     pub fn with_executor(
         target: &Target,
         way: Option<Way>,
-    ) -> Result<Option<(Triager, Box<dyn Executor>)>, ExecError> {
+    ) -> Result<Option<WithSearch<Triager>>, ExecError> {
         let started = start_with_tracer(target, way)?;
         Ok(started.map(|(traceable, executor)| {
             let triager = Triager::with_settings(Box::new(traceable), Settings::default());
