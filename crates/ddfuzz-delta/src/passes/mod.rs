@@ -43,6 +43,7 @@ mod protocol;
 mod ranges;
 mod repair;
 mod script;
+mod siblings;
 mod structure;
 mod syntax;
 mod tree;

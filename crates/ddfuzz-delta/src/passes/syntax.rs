@@ -9,7 +9,7 @@ use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
-use crate::passes::ranges::{moved_range, union};
+use crate::passes::siblings::{Siblings, children};
 use crate::passes::units::{Positions, Units};
 use crate::passes::uses::delete_uses;
 use crate::{Edit, Outcome, Replacement};
@@ -21,8 +21,6 @@ const MANY_ERRORS: usize = 64;
 /// other passes.
 const NODES_PER_ERROR: usize = 8;
 
-/// Name, in logs, of the pass that deletes siblings of the syntax tree.
-const NODES: &str = "nodes";
 /// Name, in logs, of the pass that replaces nodes by nodes inside of them.
 const RAISE: &str = "raise";
 /// Name, in logs, of the pass that replaces nodes by the least text of their kind.
@@ -39,9 +37,6 @@ const TRIAL: usize = 30;
 /// The first tests of a grammar must delete the size of the text divided by this, or the grammar is
 /// not used further.
 const LEAST_GAIN: usize = 20;
-/// Number of nodes in a row that needed a child after which the deletion of all children is no longer
-/// tried.
-const NEEDED: usize = 2;
 /// Size, in bytes, of a text down to which the first round deletes siblings; it deletes only
 /// children of nodes that are at least half of the text.
 const ROUGH: usize = 256;
@@ -243,17 +238,12 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
 /// Deletes children of all nodes, those of the largest nodes first, as long as the text has more
 /// than `rough` bytes; if that is not 0, only children of nodes that are at least half of the text.
 async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial, rough: usize) {
-    let mut siblings = Siblings {
-        done: vec![false; tree.nodes.len()],
-        nodes: tree.nodes,
-        children: Vec::new(),
-        needed: 0,
-    };
+    let mut siblings = Siblings::of(tree);
     for _ in 0..PARENTS {
         let Some(parent) = siblings.next_parent() else {
             return;
         };
-        let node = &siblings.nodes[parent];
+        let node = siblings.node(parent);
         let size = node.place.len();
         // Literals get empty later, where they are left.
         if node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]) {
@@ -267,154 +257,6 @@ async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial
             .stop_after(FRUITLESS)
             .reduce()
             .await;
-    }
-}
-
-/// The children of one node as units of a list search. The tree is kept up to date while its nodes
-/// are deleted.
-struct Siblings {
-    nodes: Vec<SyntaxNode>,
-    /// For each node, whether its children were tried.
-    done: Vec<bool>,
-    /// Indices of the children that are deletable at present.
-    children: Vec<usize>,
-    /// Number of nodes in a row that needed one of their children.
-    needed: usize,
-}
-
-impl Siblings {
-    /// Chooses the largest node whose children were not tried yet, and returns its index; `None` if
-    /// there is none.
-    fn next_parent(&mut self) -> Option<usize> {
-        loop {
-            let open = (0..self.nodes.len()).filter(|index| !self.done[*index]);
-            let parent = open.max_by_key(|index| self.nodes[*index].place.len())?;
-            self.done[parent] = true;
-            self.children = children(&self.nodes, parent)
-                .filter(|child| self.nodes[*child].class != SyntaxClass::Punctuation)
-                .filter(|child| !self.nodes[*child].place.is_empty())
-                .collect();
-            // Without its only child, a node of the same size was deleted with its own siblings; and
-            // nothing is left of the root.
-            let whole = |child: &usize| self.nodes[*child].place == self.nodes[parent].place;
-            let is_root = parent == 0 && self.children.len() == 1;
-            if !self.children.is_empty() && !is_root && !self.children.iter().any(whole) {
-                self.needed += 1;
-                return Some(parent);
-            }
-        }
-    }
-
-    /// Returns the places to delete for the children in `cuts`: each with the separator after it, or
-    /// with the separator before it if it is the last one.
-    fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
-        let mut places = Vec::new();
-        for cut in cuts {
-            let gone = &self.children[cut.clone()];
-            let (Some(first), Some(last)) = (gone.first(), gone.last()) else {
-                continue;
-            };
-            let mut place = self.nodes[*first].place.start..self.nodes[*last].place.end;
-            match self.separator(self.nodes[*last].last) {
-                Some(after) => place.end = after.end,
-                None => {
-                    let before = cut.start.checked_sub(1).map(|index| self.children[index]);
-                    let before = before.and_then(|one| self.separator(self.nodes[one].last));
-                    place.start = before.map_or(place.start, |before| before.start);
-                }
-            }
-            places.push(place);
-        }
-        union(places)
-    }
-
-    /// Returns the place of the node at `index` if it is a separator between siblings.
-    fn separator(&self, index: usize) -> Option<Range<usize>> {
-        let node = self.nodes.get(index)?;
-        let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;
-        let next = self.nodes.get(node.last)?;
-        (is_separator && next.parent == node.parent && next.class != SyntaxClass::Punctuation)
-            .then(|| node.place.clone())
-    }
-
-    /// Deletes the nodes that lie in `places`, and moves the others.
-    fn delete(&mut self, places: &[Range<usize>]) {
-        let is_gone = |node: &SyntaxNode| {
-            let around = |place: &Range<usize>| {
-                place.start <= node.place.start && node.place.end <= place.end
-            };
-            !node.place.is_empty() && places.iter().any(around)
-        };
-        let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
-        let mut index = Vec::with_capacity(gone.len() + 1);
-        let mut kept = 0;
-        for gone in &gone {
-            index.push(kept);
-            kept += usize::from(!gone);
-        }
-        index.push(kept);
-        retain(&mut self.nodes, &gone);
-        retain(&mut self.done, &gone);
-        for node in &mut self.nodes {
-            node.place = moved_range(places, &node.place);
-            node.parent = node.parent.map(|parent| index[parent]);
-            node.last = index[node.last];
-        }
-        self.children.retain(|child| !gone[*child]);
-        for child in &mut self.children {
-            *child = index[*child];
-        }
-    }
-}
-
-/// Removes the items for which `gone` is true.
-fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
-    let mut at = 0;
-    items.retain(|_| {
-        at += 1;
-        !gone[at - 1]
-    });
-}
-
-/// Returns the indices of the children of a node.
-pub(super) fn children(nodes: &[SyntaxNode], parent: usize) -> impl Iterator<Item = usize> {
-    let end = nodes[parent].last;
-    let first = Some(parent + 1).filter(|first| *first < end);
-    std::iter::successors(first, move |child| {
-        Some(nodes[*child].last).filter(|next| *next < end)
-    })
-}
-
-impl Units for Siblings {
-    fn rule(&self) -> &'static str {
-        NODES
-    }
-
-    fn len(&self) -> usize {
-        self.children.len()
-    }
-
-    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
-        let places = self.places(cuts);
-        (!places.is_empty()).then_some(Edit::Cut(places))
-    }
-
-    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
-        let places = self.places(cuts);
-        let before = self.children.len();
-        self.delete(&places);
-        let asked: usize = cuts.iter().map(Range::len).sum();
-        debug_assert_eq!(self.children.len() + asked, before);
-        if self.children.is_empty() {
-            self.needed = 0;
-        }
-        vec![0; cuts.len()]
-    }
-
-    /// Returns false, so that the children are not deleted all at once, if more than [`NEEDED`]
-    /// nodes in a row needed a child. An only child is always tried.
-    fn is_all_untested(&self) -> bool {
-        self.needed <= NEEDED || self.children.len() == 1
     }
 }
 

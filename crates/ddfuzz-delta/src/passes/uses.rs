@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::union;
-use crate::passes::syntax::{children, tree_of};
+use crate::passes::siblings::children;
+use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome, Replacement};
 
 /// Name, in logs, of the pass that deletes names with their uses.
