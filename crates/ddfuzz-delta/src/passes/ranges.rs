@@ -1,4 +1,4 @@
-//! Arithmetic on deleted ranges of a text: where remaining positions move to.
+//! Arithmetic on deleted ranges of a text and deleted items of a list: where the remaining ones move to.
 
 use std::ops::Range;
 
@@ -37,4 +37,26 @@ pub(super) fn moved(gone: &[Range<usize>], at: usize) -> usize {
 /// Returns the new place of a range after the ranges `gone` are deleted.
 pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<usize> {
     moved(gone, place.start)..moved(gone, place.end)
+}
+
+/// Returns the index of each item among those that are left without the ones for which `gone` is
+/// true, and at the end their number. A gone item has the index of the next one that is left.
+pub(super) fn new_indices(gone: &[bool]) -> Vec<usize> {
+    let mut indices = Vec::with_capacity(gone.len() + 1);
+    let mut kept = 0;
+    for gone in gone {
+        indices.push(kept);
+        kept += usize::from(!gone);
+    }
+    indices.push(kept);
+    indices
+}
+
+/// Removes the items for which `gone` is true.
+pub(super) fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
+    let mut at = 0;
+    items.retain(|_| {
+        at += 1;
+        !gone[at - 1]
+    });
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::Edit;
 use crate::document::{SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::ranges::{moved_range, union};
+use crate::passes::ranges::{moved_range, new_indices, retain, union};
 use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes siblings of the syntax tree.
@@ -105,13 +105,7 @@ impl Siblings {
             !node.place.is_empty() && places.iter().any(around)
         };
         let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
-        let mut index = Vec::with_capacity(gone.len() + 1);
-        let mut kept = 0;
-        for gone in &gone {
-            index.push(kept);
-            kept += usize::from(!gone);
-        }
-        index.push(kept);
+        let index = new_indices(&gone);
         retain(&mut self.nodes, &gone);
         retain(&mut self.done, &gone);
         for node in &mut self.nodes {
@@ -124,15 +118,6 @@ impl Siblings {
             *child = index[*child];
         }
     }
-}
-
-/// Removes the items for which `gone` is true.
-fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
-    let mut at = 0;
-    items.retain(|_| {
-        at += 1;
-        !gone[at - 1]
-    });
 }
 
 /// Returns the indices of the children of a node.

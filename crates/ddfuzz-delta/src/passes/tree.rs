@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Edit;
 use crate::passes::current_best::CurrentBest;
-use crate::passes::ranges::{moved, union};
+use crate::passes::ranges::{moved, new_indices, retain, union};
 use crate::passes::units::Units;
 
 /// A node of the tree of brackets: a leaf or a pair of brackets with its content. Its positions are
@@ -173,18 +173,8 @@ impl Units for Tree {
             .iter()
             .map(|cut| gone[cut.clone()].iter().filter(|gone| !**gone).count());
         let stand = stand.collect();
-        let mut index = Vec::with_capacity(gone.len() + 1);
-        let mut kept = 0;
-        for gone in &gone {
-            index.push(kept);
-            kept += usize::from(!gone);
-        }
-        index.push(kept);
-        let mut at = 0;
-        self.nodes.retain(|_| {
-            at += 1;
-            !gone[at - 1]
-        });
+        let index = new_indices(&gone);
+        retain(&mut self.nodes, &gone);
         for node in &mut self.nodes {
             node.shift(&places);
             node.parent = node.parent.map(|parent| index[parent]);
