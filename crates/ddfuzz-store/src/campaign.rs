@@ -70,7 +70,8 @@ pub struct CampaignFile {
     /// The directory's own campaign, which `--resume` continues; `None` after a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
-    /// Campaigns other than the directory's own whose findings are stored in it, sorted by id.
+    /// The other campaigns whose findings the directory holds, that is, all but its own; sorted by
+    /// id.
     #[serde(rename = "campaigns")]
     pub others: Vec<Campaign>,
 }
@@ -113,9 +114,9 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to `others`, unless it is the directory's own or already there. Of two
-    /// records with one id, the record whose JSON text sorts first stays, so that the order of the
-    /// calls does not matter.
+    /// Adds a campaign to the list `others`, unless its id is that of the directory's own campaign.
+    /// Of two records with one id, the record whose JSON text sorts first stays, so that the order
+    /// of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -131,19 +132,22 @@ impl CampaignFile {
         }
     }
 
-    /// Iterates over all campaigns whose findings are in the directory, the directory's own first.
+    /// Iterates over all campaigns whose findings the output directory holds, its own campaign
+    /// first.
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
 }
 
-/// What became of a group of crashes after the program was rebuilt.
+/// What became of a group of crashes after the program was rebuilt, that is, whether its inputs
+/// still fail in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// None of the group's inputs fails with the new build.
     Fixed,
-    /// No input fails as before, but the new build or the limits could not show the crash.
+    /// It is not known whether the bug is fixed: no input of the group fails as before, but the new
+    /// build (with other sanitizers, for example) or the limits could not show the crash.
     #[serde(rename = "cannot tell")]
     CannotTell,
     /// The group's inputs fail in some runs only, before or after the rebuild.
@@ -192,7 +196,7 @@ impl Build {
 /// Version of the output directory's format that this ddfuzz reads and writes.
 pub const VERSION: u64 = 1;
 
-/// Whether a path is an output directory already, or can become one; [`examine`] finds it out.
+/// Result of [`examine`]: whether a path is an output directory already, or can become one.
 #[derive(Debug)]
 pub(super) enum DirectoryState {
     /// The path does not exist or is an empty directory.
@@ -233,7 +237,8 @@ pub(super) fn near(path: &Path) -> Option<PathBuf> {
     Some(above.to_owned())
 }
 
-/// Checks whether the folder has names that are not UTF-8, which [`reader::sorted_names`] omits.
+/// Returns whether the folder contains a file name that is not UTF-8; [`reader::sorted_names`]
+/// omits such names.
 fn has_undecodable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())

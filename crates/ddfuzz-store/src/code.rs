@@ -3,34 +3,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which code of an unmodified program, and of the libraries that it brings along, the runs of a
-/// campaign have reached.
+/// Coverage of a program without instrumentation: which basic blocks and functions of the program,
+/// and of the libraries that it brings along (not those of the system), the runs of a campaign have
+/// reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeCoverage {
-    /// Id of the campaign.
+    /// Id of the campaign whose runs have reached the code.
     pub campaign: String,
-    /// The files of the code, the program first.
+    /// Coverage of each file of code: the program first, then its libraries.
     pub files: Vec<FileCoverage>,
-    /// Functions that no run has reached, those with the most blocks first.
+    /// Functions of the program and its libraries that no run has reached, those with the most
+    /// basic blocks first.
     pub never_reached: Vec<UnreachedFunction>,
 }
 
-/// How much code of one file was reached.
+/// Coverage of one file of code (the program or a library): how many of its basic blocks and
+/// functions the runs of a campaign have reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCoverage {
     /// Path of the program or library.
     pub file: String,
-    /// Number of basic blocks that were reached.
+    /// Number of basic blocks of the file that were reached.
     pub blocks: u64,
-    /// Number of all known basic blocks.
+    /// Number of all known basic blocks of the file.
     pub blocks_of: u64,
-    /// Number of functions that were reached.
+    /// Number of functions of the file that were reached.
     pub functions: u64,
-    /// Number of all known functions.
+    /// Number of all known functions of the file.
     pub functions_of: u64,
 }
 
-/// A function that no run has reached.
+/// A function of the fuzzed program or of one of its libraries that no run of the campaign has
+/// reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreachedFunction {
     /// Path of the program or library that contains the function.

@@ -25,7 +25,7 @@ pub enum StoreError {
     /// The output directory has a format version that this ddfuzz does not know.
     #[error("{} is an output directory of version {found}; this ddfuzz knows version {known}", path.display())]
     OtherVersion {
-        /// The output directory.
+        /// Path of the output directory that has the unknown format version.
         path: PathBuf,
         /// Format version of the output directory.
         found: u64,
@@ -70,9 +70,9 @@ pub enum StoreError {
     /// A `reproduce.sh` needs a bundled program that is not installed in the output directory.
     #[error("the bundled program {name:?} is not installed in {}", path.display())]
     NotInstalled {
-        /// The output directory.
+        /// Path of the output directory in which the bundled program is missing.
         path: PathBuf,
-        /// Name of the bundled program.
+        /// Name of the bundled program that is not installed.
         name: String,
     },
     /// An entry, group or file does not exist in the output directory; the path is that of the
@@ -85,7 +85,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Converts an error of locking the output directory `root`.
+    /// Converts an error of locking the output directory `root` into the store's error: `InUse` if
+    /// another process holds the lock, else `File`.
     pub(super) fn of_lock(root: &Path, error: LockError) -> StoreError {
         match error {
             LockError::AlreadyLocked { holder, .. } => StoreError::InUse {

@@ -16,13 +16,13 @@ use ddfuzz_triage::{Crash, Found, Key};
 /// Result of [`Store::file`]: where the crash is stored and whether its keys are new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filed {
-    /// Id of the entry (stored input with its crash record) for the crash.
+    /// Id of the entry (stored input with its crash record) in which the crash is stored.
     pub id: EntryId,
-    /// Folder of the entry (stored input with its crash record) for the crash.
+    /// Folder of the entry (stored input with its crash record) in which the crash is stored.
     pub path: PathBuf,
     /// Whether the crash is the first of its major key, that is, has founded a new group.
     pub new_major: bool,
-    /// Whether the crash is the first of its minor key in its group.
+    /// Whether the crash is the first of its minor key (call path to the bug) in its group.
     pub new_minor: bool,
     /// Whether the entry existed before: the same input with the same keys.
     pub already: bool,
@@ -70,9 +70,10 @@ impl Store {
         (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
 
-    /// Adds a complete entry to its group, or updates the entry's rank after a new reproducer or
-    /// result, and writes the group's record if that changed. If writing fails, the group in memory
-    /// stays as it was.
+    /// Adds a complete entry (an input with its crash record) to its group. If the group has the
+    /// entry already, updates the rank by which the best entry is chosen, after a new reproducer or
+    /// result. Writes the group's record if it changed; if writing fails, the group in memory stays
+    /// as it was.
     fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
@@ -246,9 +247,9 @@ fn remove(path: &Path) -> Result<(), FileError> {
 }
 
 /// Compares two origins of a crash; the better one is less. From best to worst: a run of a campaign
-/// (by run number), a crash met while another input was minimized (one with a line in that log
-/// first), a file, no origin. `crash.json` keeps the best origin, so that it does not depend on the
-/// order in which workers store the same input.
+/// (by run number), a crash met while another input was minimized (first those with a line in the
+/// minimization log), a file that the user passed, no origin. `crash.json` keeps the best origin,
+/// so that it does not depend on the order in which workers store the same input.
 pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
     fn key(found: Option<&Found>) -> impl Ord {
         match found {

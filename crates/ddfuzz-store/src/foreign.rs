@@ -27,9 +27,9 @@ pub struct Input {
 pub struct Directory {
     /// Absolute path of the directory.
     pub path: PathBuf,
-    /// The recognized type of the directory.
+    /// The recognized type of the searched directory.
     pub layout: Layout,
-    /// Number of inputs directly in the directory.
+    /// Number of inputs directly in the searched directory, without its subdirectories.
     pub inputs: u64,
     /// Files and subdirectories that were left out of the search, each with the reason.
     pub skipped: Vec<(PathBuf, &'static str)>,
@@ -47,8 +47,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Removes all inputs and directories inside the output directory `out` from the list, and
-    /// returns the removed directories.
+    /// Removes from the list all inputs and searched directories that are inside the output
+    /// directory `out`, and returns the removed directories.
     pub fn exclude_output(&mut self, out: &Path) -> Vec<PathBuf> {
         let Ok(out) = out.canonicalize() else {
             return Vec::new();
@@ -219,8 +219,8 @@ impl Layout {
         }
     }
 
-    /// Returns the reason why a file of this name in a directory of this type is not an input;
-    /// `None` if it is one.
+    /// Returns the reason why a file of this name in a directory of this type is not an input for
+    /// ddfuzz; `None` if it is an input.
     pub fn skip_reason(self, name: Option<&str>) -> Option<&'static str> {
         let fuzzer = name.and_then(CrashName::parse).map(|name| name.fuzzer);
         match (self, fuzzer) {
@@ -236,7 +236,7 @@ impl Layout {
     }
 
     /// Returns the reason why a subdirectory of this name in a directory of this type is not
-    /// searched; `None` if it is.
+    /// searched for inputs; `None` if it is searched.
     pub fn directory_skip_reason(self, name: Option<&str>) -> Option<&'static str> {
         let begins = |begin| name.is_some_and(|name: &str| name.starts_with(begin));
         match self {
@@ -311,7 +311,8 @@ pub struct CrashName {
     pub exact: bool,
 }
 
-/// Prefixes of libFuzzer's artifact names (behind `-artifact_prefix`), with the failure each means.
+/// Prefixes of libFuzzer's artifact names (after `-artifact_prefix`), each with the failure that it
+/// means.
 const LIBFUZZER: [(&str, ReportedEnd); 6] = [
     ("crash-", ReportedEnd::Crash),
     ("timeout-", ReportedEnd::Timeout),

@@ -25,8 +25,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the entry from disk; `None` if its input is missing, or its crash record is missing or
-    /// damaged.
+    /// Reads the entry (stored input with its crash record) with this id from the output directory
+    /// `root`; `None` if its input is missing, or its crash record is missing or damaged.
     pub(super) fn read(root: &Path, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         let folder = id.folder(root);
         if !folder.join(layout::ORIGINAL).is_file() {
@@ -139,8 +139,8 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, StoreError> {
     json::bytes(path)?.ok_or_else(|| StoreError::NoSuch(path.to_owned()))
 }
 
-/// Progress of a proof of minimality: how many of the removals of parts of the input are known not
-/// to fail.
+/// Progress of a proof of minimality: how many removals of parts of the input must be shown not to
+/// fail, and how many have been.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proved {
     /// Number of removals of parts of the input that were tested and do not fail.
@@ -162,7 +162,8 @@ pub struct Minimized {
     /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
     /// `min`.
     pub tests: serde_json::Value,
-    /// How many of the removals were tested that the proof of minimality (`claim`) needs.
+    /// Progress of the proof of minimality (`claim`): the number of removals of parts of the
+    /// reproducer that were tested, and the number that the proof needs.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
     /// unknown.
@@ -195,19 +196,22 @@ impl Minimized {
         self.claim != "best-so-far" && self.proved.done >= self.proved.of
     }
 
-    /// Returns whether neither the reproducer nor the input as found failed in many repeated runs.
+    /// Returns whether the crash never occurred again: neither the input as found nor the
+    /// reproducer failed in any of many repeated runs.
     pub fn never_fails(&self) -> bool {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Returns whether a budget stopped the minimization; more time could reduce the input further.
+    /// Returns whether a budget ended the minimization early, so that more time could reduce the
+    /// input further.
     pub fn is_unfinished(&self) -> bool {
         let is_settled = self.given_up.is_some() || self.flaky.is_some();
         self.claim == "best-so-far" && !is_settled
     }
 }
 
-/// Record of a group (`group.json`), computed from its entries except `first_seen` and `seen`.
+/// Record of a group, that is, of all crashes with one major key (`group.json`). It is computed
+/// from the group's entries, except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
     /// Version of the JSON schema of `group.json`.
@@ -230,7 +234,7 @@ pub struct GroupRecord {
 impl GroupRecord {
     /// Merges another record of the same group into this one: the higher severity, the earlier time
     /// and, for each campaign, the larger count of runs stay. The best entries of minor keys are
-    /// chosen anew elsewhere.
+    /// not merged; [`GroupIndex::with_record`] chooses them anew.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -243,19 +247,20 @@ impl GroupRecord {
     }
 }
 
-/// One group of an output directory, read from disk.
+/// One group of an output directory (all crashes with one major key), as read from disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
-    /// The record of the group.
+    /// The record of the group (`group.json`): class, severity, best entries and counts of runs.
     pub record: GroupRecord,
 }
 
 impl Group {
-    /// Iterates over the ids of the best entry of each minor key, sorted by minor key.
+    /// Iterates over the ids of the group's best entries, one for each minor key (call path to the
+    /// bug), sorted by minor key.
     pub fn representatives(&self) -> impl Iterator<Item = EntryId> {
         let major = self.record.major.short();
         (self.record.representatives.iter())
@@ -276,13 +281,13 @@ impl Group {
     }
 }
 
-/// Rank by which the best entry of a minor key is chosen; less is better. Entries of equal rank are
-/// compared by their bytes.
+/// Rank by which the best entry (stored input) of a minor key is chosen; the least rank is the
+/// best. Entries of equal rank are compared by the bytes of their reproducers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
-    /// Whether the minimality of the reproducer is not proved.
+    /// Whether the minimality of the entry's reproducer is not proved.
     unproved: bool,
-    /// Whether the reproducer has another minor key than the entry.
+    /// Whether the entry's reproducer has another minor key than the input as found.
     other_minor: bool,
     /// Size of the reproducer, in bytes.
     size: u64,
@@ -310,17 +315,19 @@ pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 pub(super) struct GroupIndex {
     /// The record of the group, with up-to-date best entries.
     pub(super) record: GroupRecord,
-    /// Ranks of the complete entries, by minor key and hash of the input.
+    /// Ranks of the group's complete entries (inputs with crash records), by minor key and hash of
+    /// the input.
     pub(super) minors: BTreeMap<String, EntryRanks>,
 }
 
 impl GroupIndex {
-    /// Returns whether the group has an entry of this id with both input and crash record.
+    /// Returns whether the group has a complete entry with this id: an input and its crash record.
     pub(super) fn has(&self, id: &EntryId) -> bool {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// Makes the index, still without entries, of the group of `entry`, first seen at `first_seen`.
+    /// Makes an index without entries for the group that `entry` belongs to, first seen at the time
+    /// `first_seen`.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -383,7 +390,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Sets the rank of an entry, new or changed, and updates the best entry of its minor key.
+    /// Records the rank of a new or changed entry, and updates the best entry of its minor key.
+    /// `group` is the folder of the group.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -411,8 +419,8 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses the best entry of `minor` anew: the one of the lowest rank, then with the smallest
-    /// bytes, then with the smallest hash.
+    /// Chooses the best entry of the minor key `minor` anew: the one of the lowest rank, then with
+    /// the smallest bytes, then with the smallest hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());
@@ -450,8 +458,8 @@ pub(super) fn read_entries(root: &Path, kind: Kind, major: &str) -> Result<Vec<E
     entries.filter_map(Result::transpose).collect()
 }
 
-/// Lists the ids of all entries of a group that have a folder, complete or not, sorted by minor key
-/// and hash.
+/// Lists the ids of all entries (stored inputs) of a group, with or without a crash record, sorted
+/// by minor key and hash.
 pub(super) fn entry_ids(root: &Path, kind: Kind, major: &str) -> Result<Vec<EntryId>, StoreError> {
     let folder = layout::group_folder(root, kind, major);
     let mut ids = Vec::new();

@@ -57,7 +57,7 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Returns the muted groups, with all groups of another output directory muted, too.
+    /// Returns these muted groups extended by all groups of another output directory, `had`.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
@@ -134,9 +134,9 @@ impl BaselineGroups {
         self.majors.contains(short)
     }
 
-    /// Returns whether other builds of the program, and not `build`, have crashed with this stable
-    /// key (made of function names). In one build it does not identify a bug: two crash sites in
-    /// one function are two bugs.
+    /// Returns whether other builds of the program, and not the build with the id `build`, have
+    /// crashed with this stable key (made of function names). In one build the key does not
+    /// identify a bug: two crash sites in one function are two bugs.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);

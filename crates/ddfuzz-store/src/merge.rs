@@ -14,7 +14,7 @@ use crate::{Kind, Minimized, Reader, Store, StoreError, filing, json, layout, re
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
-/// Result of a merge: number of groups and of new entries.
+/// Result of a merge of output directories: number of groups and of new entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Number of groups in the destination after the merge.
@@ -136,8 +136,8 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Merges the entry in folder `from` into the folder `into`; returns whether `into` did not have it
-/// before.
+/// Merges the entry (stored input with its records) in the folder `from` into the folder `into`;
+/// returns whether `into` did not have the input before.
 fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
@@ -172,9 +172,9 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     Ok(new)
 }
 
-/// Writes `theirs` to the file at `path` if the file does not exist, or `compare` orders `theirs`
-/// before the bytes in the file. Does nothing if `theirs` is `None`. `program` makes the file
-/// executable.
+/// Writes the bytes `theirs` to the file at `path` if the file does not exist, or `compare` orders
+/// `theirs` before the bytes in the file; does nothing if `theirs` is `None`. If `program` is true,
+/// the file is made executable.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,
@@ -194,7 +194,7 @@ fn keep_least(
     Ok(())
 }
 
-/// Compares two crash records (JSON texts); a merge keeps the lesser: the one that is not damaged,
+/// Compares two crash records (JSON texts) of one input; a merge keeps the lesser one: not damaged,
 /// then with the better origin, then with fewer arguments of the program, then the one whose text
 /// sorts first.
 fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
@@ -208,8 +208,8 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// How far the minimization of an input has come, to choose between two directories' minimizations;
-/// less is better.
+/// How far the minimization of an input has come, by which a merge chooses between the
+/// minimizations in two directories; less is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     unfinished: bool,
@@ -232,8 +232,9 @@ impl Progress {
     }
 }
 
-/// Compares the minimizations in two folders of one entry; the better one is less: finished before
-/// unfinished, then proved, then by size and bytes, then by the text of result and log.
+/// Compares the minimizations of one input in two folders `a` and `b`; the better one is less:
+/// finished before unfinished, then proved, then by size and bytes of the reproducer, then by the
+/// text of result and log.
 fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     let order = Progress::of(a)?.cmp(&Progress::of(b)?);
     if order.is_ne() {
@@ -274,8 +275,8 @@ fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Replaces the explanation in `into`, which has the same reproducer, by that in `from` if `into`
-/// has none, or one whose JSON text sorts later.
+/// Replaces the explanation in `into` by that in `from`, which explains the same reproducer, if
+/// `into` has no explanation, or one whose JSON text sorts later.
 fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
     let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
     let is_taken = match (record(from)?, record(into)?) {

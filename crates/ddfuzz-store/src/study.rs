@@ -9,7 +9,8 @@ use crate::reader;
 use ddfuzz_model::files::{FileError, OsText, folder};
 use ddfuzz_triage::Subject;
 
-/// Result of a study: the utilities that were fuzzed on one machine, and how their runs ended.
+/// Result of a study, which fuzzes many system utilities on one machine: the utilities, and how
+/// their runs ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRecord {
     /// Version of the record's JSON schema ([`StudyRecord::VERSION`]).
@@ -26,7 +27,7 @@ pub struct StudyRecord {
     pub started: String,
     /// Seed from which all inputs are generated.
     pub seed: u64,
-    /// Name of the list of utilities.
+    /// Name of the list of utilities that the study fuzzes.
     pub list: String,
     /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub struct StudyRecord {
 }
 
 impl StudyRecord {
-    /// Current version of the JSON schema.
+    /// Current version of the JSON schema of a study's record.
     pub const VERSION: u32 = 1;
 
     /// Merges another record of the same study into this one. For each utility the result with more
@@ -75,8 +76,8 @@ impl StudyRecord {
     }
 }
 
-/// Labels of utilities that were not run in a call of `ddfuzz revisit`, and why; a later call tries
-/// them again.
+/// Labels of utilities that a call of `ddfuzz revisit` could not run; each label names the reason.
+/// A later call tries these utilities again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -95,7 +96,7 @@ pub fn is_refusal(label: &str) -> bool {
 pub struct UtilityRecord {
     /// Name of the utility in the list of utilities.
     pub utility: String,
-    /// Index of the utility in the whole list, from 0.
+    /// Index of the utility in the whole list of utilities, from 0.
     pub place: u64,
     /// Package that contains the program; `None` if no package owns it or it is missing.
     pub package: Option<String>,
@@ -111,7 +112,7 @@ pub struct UtilityRecord {
     pub note: Option<String>,
     /// Numbers of runs by channel (how inputs reached the program) and kind of input.
     pub tallies: Vec<Tally>,
-    /// Numbers of the utility's runs that ended in each group.
+    /// The groups in which runs of the utility ended, each with the number of these runs.
     pub groups: Vec<GroupTally>,
     /// Whether all runs of the utility that the study asks for are done.
     pub done: bool,
@@ -123,13 +124,13 @@ impl UtilityRecord {
         Tally::total(&self.tallies)
     }
 
-    /// Returns whether the utility was run at all.
+    /// Returns whether the utility was run at least once.
     pub fn is_run(&self) -> bool {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Returns a rank for records of the same utility by progress: more runs is greater. The JSON
-    /// text breaks ties, so that the order of merging does not matter.
+    /// Returns a rank by progress, to choose between two records of the same utility: more runs is
+    /// greater. The JSON text breaks ties, so that the order of merging does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
@@ -148,13 +149,15 @@ pub struct Tally {
     pub runs: u64,
     /// Number of runs over this channel with this kind of input that crashed.
     pub crashes: u64,
-    /// Number of runs over the time limit.
+    /// Number of runs over this channel with this kind of input that exceeded the time limit.
     pub hangs: u64,
-    /// Number of runs over the memory limit.
+    /// Number of runs over this channel with this kind of input that exceeded the memory limit.
     pub ooms: u64,
-    /// Number of runs without a crash whose exit status was 126 or more.
+    /// Number of runs over this channel with this kind of input that did not crash, but exited with
+    /// a status of 126 or more.
     pub high_exits: u64,
-    /// Number of runs over the time limit that end when given several times the limit.
+    /// Number of runs over this channel with this kind of input that exceeded the time limit, but
+    /// end when given several times the limit.
     #[serde(default)]
     pub slow: u64,
 }
@@ -185,7 +188,7 @@ pub struct GroupTally {
     pub kind: Kind,
     /// Major key of the group, its first 12 hex digits.
     pub major: String,
-    /// Number of runs that ended in the group.
+    /// Number of runs of the utility that ended in the group.
     pub runs: u64,
     /// How often the group's reproducer fails when it is run again; `None` if it was not run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,8 +203,8 @@ pub struct Replayed {
     pub hits: u32,
     /// Number of re-runs of the reproducer.
     pub tries: u32,
-    /// Number of as many further re-runs, without address randomization, that ended in the
-    /// reproducer's group; `None` if they were not made, because all re-runs with randomization
+    /// Number of further re-runs without address randomization, as many as `tries`, that ended in
+    /// the reproducer's group; `None` if they were not made, because all re-runs with randomization
     /// ended there.
     pub fixed_hits: Option<u32>,
 }

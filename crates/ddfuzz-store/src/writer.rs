@@ -110,7 +110,8 @@ impl Store {
         self.move_what_never_fails()
     }
 
-    /// Moves crashes that never failed again to `flaky/`, if a writer was killed before it did so.
+    /// Moves the crashes that never failed again in repeated runs to `flaky/`, if a writer was
+    /// killed before it did so.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {

@@ -9,8 +9,8 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::html::text;
 use crate::report::size;
 
-/// Width and height of a drawing, in its own units (CSS pixels where it is not scaled); its margins
-/// follow.
+/// Width of a drawing, in its own units (CSS pixels where it is not scaled); the constants after it
+/// are the height and the margins.
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 46.0;
@@ -18,20 +18,20 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 24.0;
 
-/// How values are placed on an axis.
+/// How the values on an axis of a drawing are placed and marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Linear, with marks at round numbers.
+    /// Places values linearly, with marks at round numbers.
     Linear,
-    /// Logarithmic (of the value plus 1), with marks at powers of ten.
+    /// Places values by the logarithm of the value plus 1, with marks at powers of ten.
     Logarithmic,
-    /// Linear, of milliseconds, with marks at round durations.
+    /// Places milliseconds linearly, with marks at round durations.
     Time,
-    /// Linear, of hundredths of a percent, with marks at round numbers of percent.
+    /// Places hundredths of a percent linearly, with marks at round numbers of percent.
     Percent,
 }
 
-/// An axis of a drawing, from 0 to `most`.
+/// An axis of a drawing, which shows values from 0 to `most`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub(super) most: u64,
@@ -104,7 +104,7 @@ impl Axis {
         HEIGHT - BOTTOM - self.share(value).min(1.0) * (HEIGHT - TOP - BOTTOM)
     }
 
-    /// Draws a horizontal line with a label for each mark.
+    /// Draws a horizontal line with a label for each mark of the vertical axis, as SVG.
     fn lines(self) -> String {
         let mut svg = String::new();
         for mark in self.marks(4) {
@@ -135,18 +135,18 @@ pub(super) struct Band {
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,
-    /// The horizontal axis.
+    /// The horizontal axis of the curve.
     pub(super) across: Axis,
-    /// The vertical axis.
+    /// The vertical axis of the curve.
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,
-    /// Single points: the values on the horizontal and on the vertical axis, and `true` for those
-    /// in the colour of the curve.
+    /// Single points drawn beside the curve: the value on the horizontal axis, the value on the
+    /// vertical axis, and whether the point has the colour of the curve.
     pub(super) dots: Vec<(u64, u64, bool)>,
-    /// Named ranges of the horizontal axis.
+    /// Named ranges of the horizontal axis, drawn as bands behind the curve.
     pub(super) bands: Vec<Band>,
-    /// Text below the horizontal axis.
+    /// Text below the horizontal axis of the curve; empty for none.
     pub(super) below: &'a str,
 }
 
@@ -232,11 +232,13 @@ impl Curve<'_> {
     }
 }
 
-/// Two distributions over the same ranges, drawn as pairs of columns with logarithmic heights.
+/// Two distributions, before and after, over the same ranges of values, drawn as pairs of columns
+/// with logarithmic heights.
 pub(super) struct Histogram<'a> {
     /// Title of the drawing, which says what is counted and in which unit.
     pub(super) title: &'a str,
-    /// Name of each range, and the number of values in it before and after.
+    /// Ranges of values: the name of the range, and the number of values in it in the first
+    /// distribution (before) and in the second (after).
     pub(super) ranges: Vec<(String, u64, u64)>,
 }
 
@@ -273,7 +275,7 @@ impl Histogram<'_> {
     }
 }
 
-/// Draws one column of a histogram, whose count a browser shows as a tip.
+/// Draws one column of a histogram as SVG; a browser shows its count as a tooltip.
 fn column(class: &str, left: f64, step: f64, up: Axis, count: u64) -> Markup {
     let top = up.y(count);
     html! {

@@ -13,7 +13,7 @@ use crate::{Kind, Status};
 /// Result of `ddfuzz check`: the verdict on each group, and the numbers of groups by verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CheckResult {
-    /// Results for the checked groups.
+    /// The checked groups of crashes, each with its verdict.
     pub groups: Vec<CheckedGroup>,
     /// Number of groups that no longer fail.
     pub fixed: u64,
@@ -25,12 +25,14 @@ pub struct CheckResult {
     pub cannot_tell: u64,
     /// Number of groups without a verdict, because they fail in some runs only.
     pub flaky: u64,
-    /// Number of groups not run, because their program (of a study) no longer exists; omitted if 0.
+    /// Number of groups of a study that were not run, because their program no longer exists;
+    /// omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
 }
 
-/// One group in the result of `check`.
+/// A group of crashes that `ddfuzz check` has run again: what was recorded, the verdict, and how
+/// its input fails now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
     /// Recorded major key, which identifies the bug; its first 12 hex digits.
@@ -43,9 +45,9 @@ pub struct CheckedGroup {
     pub frame: Option<String>,
     /// Verdict: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Reason why there is no verdict; null if there is one.
+    /// Reason why there is no verdict on the group; null if there is one.
     pub why: Option<String>,
-    /// Advice how to get a verdict; null if there is one.
+    /// Advice how to get a verdict on the group; null if there is one.
     pub hint: Option<String>,
     /// How a group's input fails now; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
@@ -54,23 +56,24 @@ pub struct CheckedGroup {
     pub file: PathBuf,
     /// Number of the group's inputs that were run.
     pub inputs: u64,
-    /// Utility that the input is for; only in a study of many utilities.
+    /// Name of the utility that the group's input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// Commits in which the group was fixed and fails again; omitted if no earlier check found it
-    /// fixed in another commit, or if it does not fail now in the same way.
+    /// The commits between which the fixed group started to fail again; omitted if no earlier check
+    /// found it fixed in another commit, or if it does not fail now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
 }
 
-/// A group that an earlier check found fixed, and that fails again.
+/// The commits between which a group that an earlier check found fixed started to fail again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CameBack {
-    /// Commit of the program's repository in which the group was fixed.
+    /// Commit of the program's repository in which an earlier check found the group fixed.
     pub fixed: String,
     /// Commit of the program's repository in which the group fails again.
     pub now: String,
-    /// Command that finds the change between both commits that made the group fail again.
+    /// Command that finds the change, between the commit with the fix and the current one, that
+    /// made the group fail again.
     pub command: String,
 }
 

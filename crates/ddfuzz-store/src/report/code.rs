@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{size, text::printable};
 use crate::code::{CodeCoverage, FileCoverage, UnreachedFunction};
 
-/// Number of functions that were never reached that the text names.
+/// Maximum number of never reached functions that the text on the reached code names.
 const MOST_NAMED: usize = 10;
 
 impl UnreachedFunction {
@@ -39,12 +39,14 @@ impl CodeCoverage {
         }
     }
 
-    /// Formats how much was reached: `412 of 1,234 blocks, 55 of 98 functions`.
+    /// Formats how much of the code of all files was reached: `412 of 1,234 blocks, 55 of 98
+    /// functions`.
     pub fn summary(&self) -> String {
         self.total().text()
     }
 
-    /// Formats name and counts of each file; empty if the code is in one file only.
+    /// Formats for each file of code (the program and its libraries) its name, and how much of it
+    /// was reached; empty if there is one file only.
     pub fn by_file(&self) -> Vec<(String, String)> {
         let files = match self.files.len() {
             1 => &[],
@@ -56,7 +58,8 @@ impl CodeCoverage {
             .collect()
     }
 
-    /// Formats what was reached, and names the largest functions that were not: a few lines.
+    /// Formats how much of the program's code was reached, and the names of the largest functions
+    /// that were never reached, as a few lines of text.
     pub fn text(&self) -> String {
         let mut lines = vec![format!("code reached: {}", self.summary())];
         let files = self.by_file().into_iter();
@@ -84,7 +87,7 @@ impl CodeCoverage {
     }
 }
 
-/// Returns the name of a file without its folders, fit to print.
+/// Returns the name of a file without its folders, with control characters escaped.
 pub(super) fn name_of(file: &str) -> String {
     let name = Path::new(file).file_name().unwrap_or_default();
     printable(&name.to_string_lossy())

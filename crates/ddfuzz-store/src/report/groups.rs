@@ -207,7 +207,7 @@ fn line_of(variant: &VariantView) -> String {
     format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
-/// Formats a line of the block on one group: a label and a value.
+/// Formats a line of the block of lines on one group: a label and a value.
 fn named(name: &str, value: &str) -> String {
     let line = format!("  {name:<7} {}", printable(value));
     format!("{}\n", line.trim_end())

@@ -43,7 +43,7 @@ pub(super) fn text(text: &str) -> Markup {
     PreEscaped(escaped(text))
 }
 
-/// A cell of an HTML table: the text shown, and the key by which its column is sorted.
+/// A cell of an HTML table: the text shown, and the key by which the table's lines are sorted.
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) key: String,
@@ -66,7 +66,7 @@ impl Cell {
         Cell::value(size::grouped(number), number.to_string())
     }
 
-    /// Makes a cell with a quantity, by whose number `key` its column is sorted.
+    /// Makes a table cell that shows the quantity `text` and is sorted by the number `key`.
     pub(super) fn value(text: String, key: String) -> Cell {
         let class = Some("n");
         Cell { text, key, class }

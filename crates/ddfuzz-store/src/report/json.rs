@@ -66,7 +66,7 @@ pub enum EndedBy {
     Interrupted,
 }
 
-/// One group in the JSON result of `run`.
+/// A group of crashes (one bug) in the JSON result of `ddfuzz run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunGroup {
     /// Major key, which identifies the bug; its first 12 hex digits.
@@ -113,7 +113,8 @@ pub struct RunGroup {
     /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// Status of the group after the last rebuild of the program; null if there was none.
+    /// Status of the group (fixed, same, …) after the last rebuild of the program; null if the
+    /// program was not rebuilt.
     pub status: Option<Status>,
     /// Utility that crashed; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]

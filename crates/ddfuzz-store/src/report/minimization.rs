@@ -20,8 +20,8 @@ pub struct Reduction {
     /// Name of the transformation that made the candidate.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized; for `max` and `diff`, the number of deltas by which the passing
-    /// and the failing input still differ.
+    /// command line are minimized; for the isolations `max` and `diff`, the number of deltas by
+    /// which the passing and the failing input still differ.
     pub size: u64,
 }
 
@@ -63,10 +63,11 @@ pub struct MinimizationHistory {
     /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit`
     /// (between two inputs) or `change` (between two versions of a program).
     pub unit: &'static str,
-    /// Size of the input; for `max` and `diff`, the number of deltas between the two inputs.
+    /// Size of the input before the minimization, in the history's `unit`; for the isolations `max`
+    /// and `diff`, the number of deltas between the two inputs.
     pub size_before: u64,
-    /// Size of the best input so far; for `max` and `diff`, the number of deltas by which the
-    /// passing and the failing input still differ.
+    /// Size of the best input so far, in the history's `unit`; for the isolations `max` and `diff`,
+    /// the number of deltas by which the passing and the failing input still differ.
     pub size_after: u64,
     /// Number of tests, including those answered by a cache or a predictor.
     pub tests: u64,
@@ -74,7 +75,7 @@ pub struct MinimizationHistory {
     pub executed: u64,
     /// The reductions (candidates that became the new best input), oldest first.
     pub steps: Vec<Reduction>,
-    /// The tests that ran the target, oldest first; empty for `max` and `diff`.
+    /// The tests that ran the target, oldest first; empty for the isolations `max` and `diff`.
     pub dots: Vec<TestPoint>,
     /// The passes, in the order of their first test.
     pub passes: Vec<Pass>,
@@ -238,7 +239,8 @@ pub(super) struct Isolation {
 }
 
 impl Isolation {
-    /// Makes the state before the first test from the log's start line; `None` for a log of `min`.
+    /// Makes the state of an isolation (`max` or `diff`) before its first test, from the log's
+    /// start line; `None` for the log of a minimization (`min`).
     pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
         Some(Isolation {

@@ -253,7 +253,7 @@ enum Shown<'a> {
     /// Consecutive frames of runtimes (libc, sanitizer, …), folded into one line: their number, and
     /// the names of the runtimes.
     Folded(usize, Vec<&'a str>),
-    /// Recursion: the `lines` lines before occur `times` times more in the stack.
+    /// A recursion: the `lines` lines before this one occur `times` times more in the stack.
     Again { lines: usize, times: usize },
 }
 
@@ -399,7 +399,8 @@ impl Stack {
         result
     }
 
-    /// Returns a text by which lines of a recursion are compared: the function without position.
+    /// Returns the text by which two lines of a stack are compared to find a recursion: the
+    /// function, without the position in it.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {
@@ -516,8 +517,8 @@ impl Place {
         })
     }
 
-    /// Returns whether `other` is the same line of the same file; its path may lack leading
-    /// directories.
+    /// Returns whether `other` is the same line of the same file as this location. The path of
+    /// `other` may lack leading directories.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)
     }

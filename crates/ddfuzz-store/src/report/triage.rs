@@ -52,7 +52,7 @@ pub struct CannotTell {
     pub hint: String,
 }
 
-/// One input in the result of `triage`.
+/// A triaged input: how its runs ended, and the class and keys of its crash.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageInput {
     /// Path of the input.
@@ -82,7 +82,7 @@ pub struct TriageInput {
     pub error: Option<String>,
 }
 
-/// One group in the result of `triage`.
+/// A group of triaged inputs that fail with the same major key (one bug).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageGroup {
     /// Major key, which identifies the bug; its first 12 hex digits.
@@ -151,7 +151,7 @@ pub enum SameBy {
 }
 
 impl TriageGroup {
-    /// Returns the group's entry in the column NEWS of the table: `muted`, `new`, `known` and so
+    /// Returns what the column NEWS of the table says of the group: `muted`, `new`, `known` and so
     /// on.
     fn news(&self) -> &'static str {
         match (self.known, self.new, self.same_by) {

@@ -47,7 +47,7 @@ impl VariantView {
     }
 }
 
-/// Data that reports show of one group, taken from one of its stored inputs (its representative).
+/// Data that reports show of one group of crashes, taken from the stored input that represents it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
     /// Kind of the group: crash, flaky crash, hang or out of memory.

@@ -58,12 +58,14 @@ pub fn clean_html(result: &CleanResult) -> String {
     page("Corpus cleanup", &body)
 }
 
-/// Returns whether a finding says that coverage is lost, which the head of the page shows.
+/// Returns whether a line on the result of a cleanup says that coverage is lost; the head of the
+/// page shows such lines.
 fn is_loss(finding: &str) -> bool {
     finding.starts_with("COVERAGE LOST")
 }
 
-/// Says in a sentence how much of the corpus is kept and what it reaches.
+/// Formats a sentence on the result of a cleanup: whether the kept files reach all that the corpus
+/// reached, and how much smaller they are.
 fn lead(result: &CleanResult) -> String {
     let kept = size::reduction(result.before.bytes, result.after.bytes);
     let reaches = match (result.features_before, result.missing.len()) {
@@ -114,7 +116,8 @@ fn circumstances(result: &CleanResult) -> impl Iterator<Item = String> {
     lines.into_iter().flatten()
 }
 
-/// Makes the table of the steps that removed anything.
+/// Makes the table of the cleanup's steps that removed files or bytes, between a row for the corpus
+/// and a row for the kept files.
 fn steps(result: &CleanResult) -> Markup {
     let line = |name: &str, sign: &str, files: u64, bytes: u64| {
         let signed = |count: u64| match count {
@@ -135,7 +138,8 @@ fn steps(result: &CleanResult) -> Markup {
     )
 }
 
-/// Lists the groups of failures that the cleanup met; they are stored beside the page.
+/// Makes the section on the groups of failures that the cleanup met, with the folder of each group
+/// in the output directory; empty if there are none.
 fn failures(groups: &[CleanGroup]) -> Markup {
     let lines = groups.iter().map(|group| {
         vec![

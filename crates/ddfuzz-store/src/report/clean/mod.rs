@@ -36,8 +36,8 @@ pub struct CleanResult {
     /// Number of features that the corpus covers in some runs only; the other counts of features
     /// omit them.
     pub flaky_features: u64,
-    /// Number of files kept because they most often cover features that are not covered in every
-    /// run.
+    /// Number of files that are kept because they are among those that most often cover flaky
+    /// features (features covered in some runs only).
     #[serde(default)]
     pub flaky_files: u64,
     /// Coverage as counted by the target's libFuzzer; null if the target has no libFuzzer or the
@@ -61,7 +61,8 @@ pub struct CleanResult {
     pub kept: Vec<KeptFile>,
     /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
     pub groups: Vec<CleanGroup>,
-    /// Weight of the chosen subset and a lower bound of it; null if no subset was chosen.
+    /// Weight (a number that grows with bytes and slow runs) of the subset of the corpus that was
+    /// chosen, and a lower bound of it; null if no subset was chosen.
     pub cover: Option<Cover>,
     /// Coverage features that the kept files should cover, but did not when they were run again.
     pub missing: Vec<LostFeature>,
@@ -115,11 +116,11 @@ impl CleanResult {
 /// Number of files and bytes that one step of a corpus cleanup removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Name of the step.
+    /// Name of the step of the cleanup.
     pub step: StepName,
-    /// Number of files that the step removed.
+    /// Number of files that the step of the cleanup removed.
     pub files: u64,
-    /// Number of bytes that the step removed.
+    /// Number of bytes that the step of the cleanup removed.
     pub bytes: u64,
 }
 
@@ -203,8 +204,8 @@ pub struct CleanGroup {
     pub major: String,
     /// Class of the crash, such as `segv`.
     pub class: String,
-    /// Number of corpus inputs in the group; 0 if only candidates that trimming tried fail in this
-    /// way.
+    /// Number of inputs of the corpus in the group; 0 if only candidates that trimming tried fail
+    /// in this way.
     pub count: u64,
 }
 
@@ -233,13 +234,15 @@ impl Cover {
 /// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// Coverage of all inputs that end normally; null if libFuzzer could not count it.
+    /// Coverage of all inputs of the corpus that end normally, as libFuzzer counts it; null if it
+    /// could not.
     pub before: Option<LibFuzzerCoverage>,
-    /// Coverage of the kept files; null if libFuzzer could not count it.
+    /// Coverage of the kept files, as libFuzzer counts it; null if it could not.
     pub after: Option<LibFuzzerCoverage>,
-    /// Number of files that libFuzzer's own merge added so that the kept files count no less.
+    /// Number of files that libFuzzer's own merge added to the kept files, so that their coverage,
+    /// as libFuzzer counts it, is not less than that of the corpus.
     pub added: u64,
-    /// Reason why libFuzzer could not count or merge; null if it could.
+    /// Reason why libFuzzer could not count the coverage or merge the files; null if it could.
     pub why_not: Option<String>,
 }
 
@@ -255,16 +258,17 @@ impl LibFuzzerCounts {
 /// Coverage as libFuzzer counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCoverage {
-    /// Number of covered edges: libFuzzer's `cov`.
+    /// Number of covered edges, which libFuzzer prints as `cov`.
     pub cov: u64,
-    /// Number of features (edges with ranges of hit counts and others): libFuzzer's `ft`.
+    /// Number of features (edges with ranges of hit counts and others), which libFuzzer prints as
+    /// `ft`.
     pub ft: u64,
 }
 
 /// A feature (an edge with a range of hit counts) of the corpus that the kept files do not cover.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostFeature {
-    /// Number of the edge in the target's coverage.
+    /// Number that identifies the feature's edge in the target's coverage.
     pub edge: u32,
     /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
@@ -284,7 +288,7 @@ pub struct UnreadFile {
 /// A feature (an edge with a range of hit counts) that the kept files cover and the corpus did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GainedFeature {
-    /// Number of the edge in the target's coverage.
+    /// Number that identifies the feature's edge in the target's coverage.
     pub edge: u32,
     /// Smallest and largest hit count of the feature's range.
     pub counts: (u8, u8),
@@ -383,7 +387,8 @@ pub fn clean_table(result: &CleanResult, width: Option<usize>) -> String {
     text
 }
 
-/// Says what the cleanup reached, a line for each finding: its name, a colon, and a sentence.
+/// Formats what the cleanup reached, one line for each finding (coverage, subset, lost features,
+/// …): a name, a colon, and a sentence.
 fn findings(result: &CleanResult) -> impl Iterator<Item = String> {
     [
         reached(result),

@@ -17,8 +17,9 @@ command -v "$ddfuzz" >/dev/null || {
 }
 "#;
 
-/// Shell code that sets `$input` to the path of the input: the first argument, else the file
-/// `$name` in the working directory, else a temporary file with what stdin has.
+/// Shell code of an interestingness test that sets `$input` to the path of the input: the first
+/// argument, else the file `$name` in the working directory, else a temporary file with what stdin
+/// has.
 const ANYWHERE: &str = r#"if [ $# -gt 0 ]; then
     input=$1
 elif [ -f "./$name" ]; then
@@ -31,7 +32,7 @@ else
 fi
 "#;
 
-/// Shell code that exits with 125 if the input file does not exist.
+/// Shell code of an interestingness test that exits with 125 if the input file does not exist.
 const THERE: &str = r#"case $input in
 /*) ;;
 *) input=./$input ;;
@@ -42,8 +43,9 @@ esac
 }
 "#;
 
-/// Shell code that exits with 0 if ddfuzz has found a crash of the wanted group, and with 125 for
-/// any other failure; if the input does not crash, the code after it is executed.
+/// Shell code of an interestingness test that exits with 0 if ddfuzz has found a crash of the
+/// test's group, and with 125 for any other failure; if the input does not crash, the code after it
+/// is executed.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;

@@ -7,14 +7,15 @@ use crate::report::MinimizationHistory;
 use crate::report::chart::{Axis, Band, Curve, Scale};
 use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 
-/// Maximum number of points of the curve, and of candidates drawn as single points, besides the
-/// last one.
+/// Maximum number of points of the curve in the drawing of a minimization, and of candidates drawn
+/// as single points; in both cases the last one is kept in addition.
 const MOST_POINTS: usize = 400;
-/// Maximum number of phases that are told apart; if there are more, short ones join their
-/// neighbour.
+/// Maximum number of phases (stretches of tests made by one pass) in the drawing of a minimization;
+/// if there are more, the shortest ones join their neighbours.
 const MOST_PHASES: usize = 8;
 
-/// The course of a minimization as reported, with the single tests that only its drawing shows.
+/// The course of a minimization: the data of the report, and the single tests that only the drawing
+/// shows.
 pub(super) struct Course {
     pub(super) report: CourseReport,
     /// Executed tests as points: number of the test, size of its candidate in bytes, whether it
@@ -24,7 +25,8 @@ pub(super) struct Course {
 }
 
 impl Course {
-    /// Computes the course from a minimization log; `None` if its first line is missing.
+    /// Computes the course of a minimization (sizes of the best input and phases over the executed
+    /// tests) from its log; `None` if the log's first line is missing.
     pub(super) fn of(log: &Log) -> Option<Course> {
         let lines = log.lines.iter().map(|(_, line)| line);
         let history = MinimizationHistory::of(log.start.as_ref()?, lines);
@@ -49,7 +51,7 @@ impl Course {
         })
     }
 
-    /// Draws the size of the best input over the executed tests, with logarithmic sizes.
+    /// Draws the size of the best input over the executed tests, with a logarithmic axis of sizes.
     pub(super) fn drawing(&self) -> Markup {
         let report = &self.report;
         let tests = Axis {
@@ -96,7 +98,8 @@ impl Course {
     }
 }
 
-/// Keeps at most [`MOST_POINTS`] and one elements, evenly, the last one always.
+/// Keeps at most [`MOST_POINTS`] and one of the elements, evenly distributed; always keeps the last
+/// one.
 fn thinned<T>(all: Vec<T>) -> Vec<T> {
     let every = all.len().div_ceil(MOST_POINTS).max(1);
     let last = all.len().saturating_sub(1);
@@ -105,7 +108,8 @@ fn thinned<T>(all: Vec<T>) -> Vec<T> {
     kept.map(|(_, one)| one).collect()
 }
 
-/// Splits the executed tests into phases of one pass each, in the order of the log.
+/// Splits the executed tests of a minimization into phases, stretches of tests made by one pass
+/// each, in the order of the log; joins short phases if there are too many.
 fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
     let mut phases: Vec<PhaseReport> = Vec::new();
     let mut executed = 0;
@@ -139,8 +143,9 @@ fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
     phases
 }
 
-/// Joins the shortest phases with the one before (the first with the one after) until there are few
-/// enough to tell apart; the joined one names both.
+/// Joins the shortest phases (stretches of tests made by one pass) with the one before, or the
+/// first with the one after, until at most [`MOST_PHASES`] are left. The name of a joined phase
+/// lists up to three passes.
 fn joined(mut phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
     while phases.len() > MOST_PHASES {
         let tests = |phase: &PhaseReport| phase.to - phase.from;

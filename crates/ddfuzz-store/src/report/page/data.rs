@@ -12,7 +12,8 @@ use ddfuzz_exec::TargetRecord;
 use ddfuzz_model::files::printable;
 use ddfuzz_model::files::shell::quoted;
 
-/// Report on an output directory: its campaigns, their course, and all groups.
+/// Report on an output directory: its campaigns, the statistics of its own campaign over time, and
+/// all groups of crashes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignReport {
     /// Version of ddfuzz that made the report.
@@ -23,18 +24,18 @@ pub struct CampaignReport {
     pub out: String,
     /// Campaigns whose findings are in the directory, its own first.
     pub campaigns: Vec<CampaignFacts>,
-    /// Course of the directory's own campaign: at most 301 points, oldest first; empty for a study
-    /// of many utilities.
+    /// Statistics of the directory's own campaign over time: at most 301 points, oldest first;
+    /// empty for a study of many utilities.
     pub stats: Vec<StatsPoint>,
     /// Which code of an unmodified program the directory's own campaign has reached; null where
     /// that is not recorded.
     pub code: Option<CodeCoverage>,
-    /// All groups: crashes, flaky crashes, hangs, out of memory; each kind by severity, then by
-    /// number of runs.
+    /// All groups of crashes, flaky crashes, hangs and out-of-memory failures, in this order; each
+    /// kind is sorted by severity, then by number of runs.
     pub groups: Vec<GroupReport>,
 }
 
-/// A campaign, as recorded in `ddfuzz.json`.
+/// Facts on a campaign whose findings are in the output directory, as recorded in `ddfuzz.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignFacts {
     /// Id of the campaign.
@@ -43,13 +44,13 @@ pub struct CampaignFacts {
     pub command: String,
     /// The target and its arguments, as words of a shell; null for a study of many utilities.
     pub target: Option<String>,
-    /// Ways of execution that the campaign has used.
+    /// Ways of execution (fork server, `execve`, …) that the campaign has used.
     pub ways: Vec<String>,
-    /// Seed of the input generator; null where there is none.
+    /// Seed of the input generator; null if the campaign has no generator.
     pub seed: Option<u64>,
     /// Start of the campaign, as RFC 3339 in UTC.
     pub started: String,
-    /// Host name of the machine.
+    /// Host name of the machine on which the campaign started.
     pub host: String,
 }
 
@@ -80,7 +81,8 @@ fn target_words(target: &TargetRecord) -> String {
     shell(std::iter::once(program).chain(arguments))
 }
 
-/// Quotes words for a shell where they need it, and escapes control characters.
+/// Quotes words for a shell where they need it, escapes control characters, and joins the words
+/// with blanks.
 pub(super) fn shell<'a>(words: impl Iterator<Item = &'a [u8]>) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(byte);
     let words: Vec<String> = words
@@ -99,7 +101,7 @@ pub(super) fn absolute(path: &Path) -> String {
     absolute.to_string_lossy().into_owned()
 }
 
-/// What a table of groups shows of one group.
+/// Summary of a group of crashes, as a row of the table of groups shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupSummary {
     /// Kind of the group: `crash`, `flaky`, `hang` or `oom`.
@@ -112,8 +114,8 @@ pub struct GroupSummary {
     pub severity: String,
     /// Reason for the estimated severity.
     pub severity_reason: String,
-    /// What failed, in a sentence: the message of a panic or sanitizer, or the signal and the
-    /// access.
+    /// Sentence that says what failed: the first line of the crash's message or, without a message,
+    /// the signal and the memory access.
     pub sentence: String,
     /// Location of the crash in the user's code; null if unknown.
     pub place: Option<String>,
@@ -133,47 +135,48 @@ pub struct GroupSummary {
 }
 
 impl GroupSummary {
-    /// Returns the name of the group's section in the page, for links.
+    /// Returns the id of the group's section in the HTML page, to which links lead.
     pub fn anchor(&self) -> String {
         format!("{}-{}", self.kind, self.major)
     }
 }
 
-/// A group with all that a reader needs to understand and reproduce it.
+/// All data on a group of crashes that a reader needs to understand and reproduce the bug.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupReport {
-    /// What a table of groups shows of the group.
+    /// Summary of the group, as the table of groups shows it.
     #[serde(flatten)]
     pub summary: GroupSummary,
     /// Minor key (call path to the bug) of the shown input; its first 12 hex digits.
     pub minor: String,
-    /// Message of the program, its runtime or a sanitizer, of several lines; null if there was
-    /// none.
+    /// Message of the program, its runtime or a sanitizer, which may have several lines; null if
+    /// there was none.
     pub message: Option<String>,
     /// The stack at the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<StackReport>,
-    /// Source lines at the innermost user functions, where the files are found.
+    /// Source lines around at most three locations of the crash and of the calls that led to it,
+    /// likeliest first; locations whose source file is not found are left out.
     pub sources: Vec<SourceReport>,
-    /// How the run ended: the signal, exit status or limit.
+    /// How the run that crashed ended: by which signal, exit status or limit.
     pub ended: String,
-    /// The memory access that faulted.
+    /// The memory access that faulted in the crash.
     pub fault: FaultReport,
-    /// Values of the registers, as hexadecimal text, by name.
+    /// Values of the CPU registers at the crash, as hexadecimal text, by name of the register.
     pub registers: BTreeMap<String, String>,
-    /// What the program wrote to stderr last, 4 KiB at most; empty if it was silent.
+    /// End of what the crashing program wrote to stderr, 4 KiB at most; empty if it wrote nothing.
     pub stderr: String,
     /// Sentence on the reproducer: its minimality, how far that is proved, and whether it fails
     /// every time.
     pub claim: String,
-    /// The removals that prove the minimality; null until the minimization has ended.
+    /// How far the minimality of the reproducer is proved; null until the minimization has ended.
     pub proved: Option<ProvedReport>,
-    /// Tests that the minimization executed; null until it has ended.
+    /// Number of tests that the minimization executed; null until it has ended.
     pub tests: Option<u64>,
-    /// The call paths to the bug, with the number of stored inputs of each, most frequent first.
+    /// The call paths to the bug (minor keys) in the group, the most frequent first.
     pub variants: Vec<VariantReport>,
-    /// The inputs that are stored of the group, smallest first; 20 at most.
+    /// The stored inputs of the group, at most 20, those with the smallest reproducers first.
     pub inputs: Vec<InputReport>,
-    /// Number of all inputs that are stored of the group.
+    /// Number of all stored inputs of the group.
     pub inputs_of: u64,
     /// Absolute path of the input as found.
     pub original: String,
@@ -183,165 +186,178 @@ pub struct GroupReport {
     pub log: Option<String>,
     /// Absolute path of `reproduce.sh`; null if there is none.
     pub script: Option<String>,
-    /// Ranges `[start, end]` of the input as found, in bytes, that are in the reproducer; null if
-    /// the minimization log does not tell.
+    /// Byte ranges `[start, end]` of the input as found that the reproducer still contains, each
+    /// without the byte at `end`; null if the minimization log does not tell.
     pub kept: Option<Vec<[u64; 2]>>,
-    /// Ranges `[start, end]` of the reproducer, in bytes, that the minimization wrote in place of
-    /// others; null if the log does not tell.
+    /// Byte ranges `[start, end]` of the reproducer that the minimization wrote in place of others,
+    /// each without the byte at `end`; null if the minimization log does not tell.
     pub replaced: Option<Vec<[u64; 2]>>,
-    /// The course of the minimization; null without a log.
+    /// The course of the minimization: sizes and phases over the executed tests; null without a
+    /// readable minimization log.
     pub course: Option<CourseReport>,
-    /// Commands that show the crash, each with what it is for: `shell`, `gdb`, `cargo`, `ddfuzz`.
+    /// Commands that show the crash, each with the name of its kind: `shell`, `gdb`, `cargo`,
+    /// `ddfuzz`.
     pub commands: Vec<CommandReport>,
-    /// A test that fails as long as the program does; null if none can be written.
+    /// A regression test, which fails as long as the bug is in the program; null if none can be
+    /// written.
     pub test: Option<TestReport>,
-    /// The reproducer as parsed by the harness; null if the harness does not print it.
+    /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
+    /// not print it.
     pub debug: Option<String>,
-    /// What `ddfuzz explain` found out; null if it was not asked.
+    /// The explanation of the failure that `ddfuzz explain` has written; null if there is none.
     pub explanation: Option<ExplanationReport>,
 }
 
-/// A stack of a crash.
+/// One stack of a crash, formatted as lines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackReport {
-    /// `stack` (the crash), `alloc`, `origin` (allocation of the memory concerned) or `freed`.
+    /// Title of the stack: `stack` (the crash), `alloc` or `origin` (allocation of the memory
+    /// concerned), or `freed`.
     pub title: String,
     /// Lines of the stack, from the innermost frame of the user's code outwards. Consecutive frames
     /// of runtimes are folded into one line; those inside of the innermost user frame come last.
     pub lines: Vec<StackLine>,
 }
 
-/// A line of a stack.
+/// One line of a formatted stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackLine {
-    /// Number of the frame, function and source line; or a note on frames that are left out.
+    /// Text of the line: number of a frame, function and source line; or a note on frames that are
+    /// left out.
     pub text: String,
-    /// Whether the frame is the user's code.
+    /// Whether the line shows a frame of the user's code.
     pub own: bool,
 }
 
-/// Source lines around a location of a crash.
+/// Source lines around one location of a crash or of a call that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceReport {
     /// Absolute path of the source file.
     pub file: String,
-    /// The line that the crash is at, from 1.
+    /// Number of the source line of the crash, or of the call that led to it, from 1.
     pub line: u64,
-    /// Number of the first shown line, from 1.
+    /// Number of the first source line that is shown, from 1.
     pub first: u64,
-    /// The shown lines.
+    /// The source lines that are shown, without control characters.
     pub lines: Vec<String>,
     /// Whether the file was modified after the crash, so that its lines may differ.
     pub is_newer: bool,
-    /// Number of the frame in the stack; null for the location of the crash itself.
+    /// Number of the stack frame that the source lines belong to; null for the location of the
+    /// crash itself.
     pub frame: Option<u64>,
 }
 
-/// The memory access that faulted; unknown parts are null.
+/// The memory access that faulted in a crash; what is unknown of it is null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultReport {
-    /// Address of the access, as hexadecimal text.
+    /// Address of the memory access that faulted, as hexadecimal text; null if unknown.
     pub address: Option<String>,
-    /// What is mapped at the address: `null`, `stack`, `heap`, `image`, `unmapped`, …
+    /// What is mapped at the address of the fault: `null`, `stack`, `heap`, `image`, `unmapped`, …;
+    /// null if unknown.
     pub class: Option<String>,
-    /// `read`, `write` or `execute`.
+    /// Kind of the memory access that faulted: `read`, `write` or `execute`; null if unknown.
     pub access: Option<String>,
 }
 
 /// How far the minimality of a reproducer is proved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProvedReport {
-    /// `1-minimal`, `2-minimal` or `best-so-far`.
+    /// Proved minimality of the reproducer: `1-minimal`, `2-minimal` or `best-so-far`.
     pub claim: String,
-    /// Number of removals that were tested and do not fail.
+    /// Number of removals of parts of the reproducer that were tested and do not fail.
     pub done: u64,
-    /// Number of removals that the proof has to test.
+    /// Number of removals of parts of the reproducer that the proof has to test.
     pub of: u64,
 }
 
-/// A call path to the bug (a minor key).
+/// A call path to the bug of a group (a minor key), with the inputs that take it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VariantReport {
-    /// Minor key; its first 12 hex digits.
+    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
     /// Number of stored inputs that reach the bug by this call path.
     pub inputs: u64,
-    /// The user function that called the crashing one; null if unknown.
+    /// The user function that called the crashing function on this call path; null if unknown.
     pub caller: Option<String>,
-    /// Size of the smallest failing input, in bytes.
+    /// Size of the smallest failing input that takes the call path, in bytes.
     pub size: u64,
-    /// Minimality of that input; null until its minimization has ended.
+    /// Proved minimality of the smallest failing input that takes the call path; null until its
+    /// minimization has ended.
     pub claim: Option<String>,
 }
 
-/// A stored input of a group.
+/// A stored input of a group of crashes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputReport {
     /// Name of the input: 16 hex digits of its blake3 hash.
     pub hash: String,
-    /// Minor key; its first 12 hex digits.
+    /// Minor key of the input's crash, which identifies the call path to the bug; its first 12 hex
+    /// digits.
     pub minor: String,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
-    /// Size of the smallest failing input made of it, in bytes.
+    /// Size of the smallest known failing input that was made of this input, in bytes.
     pub size_after: u64,
     /// How the input was found: by which run, file or minimization; null if not recorded.
     pub found: Option<String>,
-    /// Absolute path of the smallest failing input made of it.
+    /// Absolute path of the smallest known failing input that was made of this input.
     pub file: String,
 }
 
-/// The course of a minimization.
+/// The course of a minimization: sizes of the best input and phases over the executed tests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CourseReport {
-    /// Name of the search.
+    /// Name of the search algorithm that the minimization used.
     pub search: String,
     /// Size of the input as found, in bytes.
     pub size_before: u64,
-    /// Number of tests that ran the target.
+    /// Number of tests of the minimization that ran the target.
     pub executed: u64,
-    /// Sizes of the best input in bytes, each after the given number of executed tests; 401 pairs
-    /// at most.
+    /// Pairs of a number of executed tests and the size of the best input after them, in bytes; at
+    /// most 401 pairs.
     pub curve: Vec<[u64; 2]>,
-    /// Passes of the search in the order of the tests.
+    /// Phases of the minimization (stretches of tests made by one pass), in the order of the tests.
     pub phases: Vec<PhaseReport>,
 }
 
-/// A stretch of a minimization in which one pass of the search made the tests.
+/// A phase of a minimization: a stretch of tests made by one pass of the search, or by several if
+/// short phases were joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseReport {
-    /// Name of the pass; `proof` for the proof of minimality.
+    /// Name of the pass that made the tests of the phase; `proof` for the proof of minimality. The
+    /// names of joined phases are separated by ` + `.
     pub name: String,
-    /// Number of executed tests before the phase.
+    /// Number of tests of the minimization executed before the phase.
     pub from: u64,
-    /// Number of executed tests at the end of the phase.
+    /// Number of tests of the minimization executed up to the end of the phase.
     pub to: u64,
-    /// Bytes that the phase removed.
+    /// Number of bytes by which the best input became smaller in the phase.
     pub removed: u64,
 }
 
 /// A command line that shows a crash.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandReport {
-    /// What the command is for: `shell`, `gdb`, `cargo` or `ddfuzz`.
+    /// Kind of the command: `shell` (the script `reproduce.sh`), `gdb`, `cargo` or `ddfuzz`.
     pub name: String,
-    /// The command line, for a shell.
+    /// The command line, quoted for a shell.
     pub command: String,
 }
 
-/// A test of a group's bug, as `ddfuzz export` writes it.
+/// A regression test for a group's bug, as `ddfuzz export` writes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestReport {
     /// Form of the test: `rust-test` or `c-test`.
     pub form: String,
-    /// Text of the test.
+    /// Source text of the test.
     pub text: String,
 }
 
-/// An explanation that lies beside a group's input.
+/// An explanation of a group's failure by `ddfuzz explain`, stored beside one of the group's
+/// inputs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanationReport {
-    /// The explanation as text. An `explanation.txt` over 64 KiB is left out.
+    /// Text of the explanation, from an `explanation.txt` of at most 64 KiB.
     pub text: String,
     /// Absolute path of the explanation's HTML page; null if there is none.
     pub page: Option<String>,

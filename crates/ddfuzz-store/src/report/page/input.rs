@@ -11,21 +11,22 @@ use crate::report::size;
 const LINE: (usize, usize) = (8, 16);
 /// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
-/// Maximum number of lines of a hex view.
+/// Maximum number of lines of the hex view of an input.
 const MOST_LINES: usize = 96;
-/// Maximum number of bytes of a text view.
+/// Approximate maximum number of input bytes that the text view of an input shows.
 const MOST_TEXT: usize = 4096;
-/// Number of bytes without a mark that a text view shows around marked ones.
+/// Number of bytes without a mark that the text view of an input shows at both ends of each long
+/// stretch between marked bytes.
 const AROUND: usize = 48;
 
-/// An input, and ranges of it that are marked.
+/// An input to be shown on a page, and the byte ranges of it that are marked.
 #[derive(Clone, Copy)]
 pub(super) struct Marked<'a> {
     pub(super) bytes: &'a [u8],
-    /// Ascending ranges that do not overlap, in bytes; `None` if it is not known which bytes to
-    /// mark.
+    /// The marked byte ranges of the input, ascending and without overlap; `None` if it is not
+    /// known which bytes to mark.
     pub(super) ranges: Option<&'a [[u64; 2]]>,
-    /// CSS class of marked bytes.
+    /// CSS class with which marked bytes are shown.
     pub(super) class: &'static str,
 }
 

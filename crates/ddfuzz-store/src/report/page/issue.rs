@@ -6,7 +6,7 @@ use crate::report::ci::fenced;
 use crate::report::size;
 use crate::report::text::{cut, escaped_markdown as escaped, markdown_code as code};
 
-/// Maximum size of a reproducer that the text contains in base64, in bytes.
+/// Maximum size, in bytes, of a reproducer that the text of an issue contains in base64.
 const INLINE: usize = 4096;
 
 /// Formats a group as the text of an issue in Markdown, ready to paste: title, message, stacks, the

@@ -6,16 +6,17 @@ use std::ops::Range;
 
 use ddfuzz_minimize::log::{Base64, EditRecord, Line, Log};
 
-/// Maximum number of operations on pieces that one log may cost; if it costs more, the lineage is
+/// Limit on the work of computing from one minimization log where a reproducer's bytes come from:
+/// the sum of the numbers of pieces after each reduction. Beyond it, the origin of the bytes stays
 /// unknown.
 const MOST_WORK: usize = 50_000_000;
 
-/// A part of the current best input.
+/// A piece of the best input of a minimization: bytes kept from the input as found, or new bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A range of the input as found, in bytes.
+    /// Bytes kept from the input as found: their range in it.
     Kept(Range<usize>),
-    /// Bytes that the minimization wrote in place of others.
+    /// New bytes, which the minimization wrote in place of others.
     New(Vec<u8>),
 }
 
@@ -35,8 +36,9 @@ impl Piece {
     }
 }
 
-/// Returns the pieces of the minimized input; `None` if the log's reductions do not lead from
-/// `original` to exactly `minimized`, or cost too much, so that nothing can be said about its
+/// Returns the pieces (ranges of the input as found, and new bytes) that the minimized input
+/// consists of, computed from the reductions in the log. `None` if these do not lead from
+/// `original` to exactly `minimized`, or cost too much, so that nothing can be said about the
 /// bytes.
 pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Vec<Piece>> {
     let start = log.start.as_ref()?;
@@ -65,7 +67,8 @@ pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Ve
     (bytes(&pieces, original) == minimized).then_some(pieces)
 }
 
-/// Returns the ranges of the input as found that are in the pieces, ascending, in bytes.
+/// Returns the byte ranges of the input as found that the pieces of a reproducer contain,
+/// ascending.
 pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let ranges = pieces.iter().filter_map(|piece| match piece {
         Piece::Kept(range) => Some([range.start as u64, range.end as u64]),
@@ -83,7 +86,7 @@ pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns the ranges of the minimized input that are new bytes, ascending, in bytes.
+/// Returns the byte ranges of the minimized input that are new bytes, ascending.
 pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -108,8 +111,9 @@ fn bytes(pieces: &[Piece], original: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Applies an edit to the pieces; `None` if its ranges do not fit them. `whole` is the size of the
-/// input as found.
+/// Returns the pieces of an input after an edit from the minimization log, made of the pieces
+/// before it; `None` if the ranges of the edit do not fit them. `whole` is the size of the input as
+/// found.
 fn edited(pieces: &[Piece], edit: &EditRecord, whole: usize) -> Option<Vec<Piece>> {
     let changes: Vec<(usize, usize, &[u8])> = match edit {
         EditRecord::Cut(ranges) => (ranges.iter())
@@ -150,19 +154,19 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
     (start <= end).then_some((start, end, with))
 }
 
-/// Reads the pieces of an input before an edit, from beginning to end.
+/// A reader of the pieces of an input, from beginning to end, to which an edit is applied.
 struct Source<'a> {
     /// The pieces that are not yet read to their end.
     pieces: &'a [Piece],
-    /// Position in the input up to which it is read, in bytes.
+    /// Position in the input up to which it has been read, in bytes.
     at: usize,
     /// Position in the input at which the first of `pieces` begins, in bytes.
     base: usize,
 }
 
 impl Source<'_> {
-    /// Reads up to position `to` of the input, and appends what it has read to `kept`, if given;
-    /// `None` if `to` is after the end or before the present position.
+    /// Reads the pieces up to position `to` of the input, and appends what it has read to `kept`,
+    /// if given; `None` if `to` is after the end or before the present position.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;
@@ -186,7 +190,7 @@ impl Source<'_> {
     }
 }
 
-/// Appends a piece to `pieces`, joined with the last one if it continues that.
+/// Appends a piece to `pieces`; joins it with the last one if it continues that one.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), piece) {
         (Some(Piece::Kept(last)), Piece::Kept(next)) if last.end == next.start => {

@@ -19,34 +19,36 @@ use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{printable, regular};
 use ddfuzz_triage::{Crash, Found, Frame};
 
-/// Maximum number of characters of a group's sentence.
+/// Maximum number of characters of the sentence that says what failed in a group.
 const SENTENCE: usize = 200;
-/// Maximum number of a group's inputs that are listed.
+/// Maximum number of a group's stored inputs that the report lists.
 const MOST_INPUTS: usize = 20;
-/// Maximum number of locations whose source lines are shown, and of lines before and after each.
+/// Maximum number of locations of a crash whose source lines a report shows, and number of lines
+/// shown before and after each.
 const SOURCES: (usize, u64) = (3, 3);
-/// Maximum size of an explanation's text, in bytes; a larger one is left out.
+/// Maximum size, in bytes, of the text of an explanation that a report contains; a larger one is
+/// left out.
 const EXPLANATION: u64 = 64 << 10;
 /// Maximum size of a minimization log that is read for a report, in bytes; a larger one is left
 /// out.
 const LARGEST_LOG: u64 = 64 << 20;
 
-/// What a report cannot know from the output directory alone: what the command line finds out
-/// about a target.
+/// Knowledge of a fuzzed target that reports cannot get from the output directory: the cargo
+/// command that shows a crash, and a regression test. The command line supplies it.
 pub trait TargetKnowledge {
     /// Returns a command line of cargo that shows the crash of the entry's reproducer; `None` if
     /// the target is no harness of a cargo-fuzz project.
     fn cargo(&self, entry: &Entry) -> Option<String>;
 
-    /// Returns the name of the language (Rust or C) and the source of a regression test for the
+    /// Returns the form (`rust-test` or `c-test`) and the source text of a regression test for the
     /// entry's reproducer; `None` if none can be written.
     fn test(&self, entry: &Entry) -> Option<(String, String)>;
 }
 
-/// A group of which nothing but its summary was read.
+/// A group that a report is about to show; only its summary has been read so far.
 pub(super) struct Candidate {
     pub(super) group: Group,
-    /// The input that represents the group.
+    /// Id of the stored input that represents the group.
     pub(super) id: EntryId,
     pub(super) summary: GroupSummary,
 }
@@ -307,7 +309,8 @@ fn found(by: &Found) -> String {
     }
 }
 
-/// Returns the commands that show the crash; paths start at the output directory.
+/// Returns the commands that show the crash of an entry: `reproduce.sh` in a shell and in gdb,
+/// cargo, and `ddfuzz show`. They are to be typed in the output directory.
 fn commands(
     reader: &Reader,
     entry: &Entry,

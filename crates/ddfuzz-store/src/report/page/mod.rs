@@ -38,20 +38,20 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Total size, in bytes, of the sections of groups in a page, after which no further group is shown
-/// in full.
+/// Total size of the groups' sections in a page, in bytes; when they exceed it, no further group is
+/// shown in full.
 const SECTIONS: usize = 4 << 20;
 
 /// Name of a campaign's page in the output directory.
 pub const PAGE: &str = "report.html";
 
-/// Returns the JSON schema of `ddfuzz report --json`.
+/// Returns the JSON schema of the output of `ddfuzz report --json`.
 pub fn schema() -> Value {
     schema_for!(CampaignReport).to_value()
 }
 
-/// Knows nothing of targets (a [`TargetKnowledge`]): reports then have no command of cargo and no
-/// exported test.
+/// A [`TargetKnowledge`] that knows nothing of any target: reports then have no command of cargo
+/// and no exported test.
 pub struct NoKnowledge;
 
 impl TargetKnowledge for NoKnowledge {
@@ -157,8 +157,8 @@ fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
     campaigns.current.as_ref()?.builds.last()
 }
 
-/// Collects what a report says of an output directory and its campaigns; the list of groups stays
-/// empty.
+/// Collects what a report says of an output directory and its campaigns; the report's list of
+/// groups stays empty.
 fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> {
     let campaigns = reader.campaigns()?;
     // In a study each utility has counts of its own, which do not add up to a course.

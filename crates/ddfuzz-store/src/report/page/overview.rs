@@ -15,14 +15,15 @@ use crate::report::html::text;
 use crate::report::size;
 use crate::report::text::{cut, hex_line};
 
-/// Maximum number of characters of a sentence and of a place in the table of groups.
+/// Maximum number of characters that the table of groups shows of the sentence on what failed, and
+/// of the location of the crash.
 const CELL: (usize, usize) = (110, 70);
 /// Number of groups from which the columns of their table have fixed widths, so that a browser lays
 /// out only what is in sight.
 const BIG: usize = 500;
-/// Maximum number of functions that were never reached that the page lists.
+/// Maximum number of never reached functions that the page of a campaign lists.
 const MOST_FUNCTIONS: usize = 500;
-/// Maximum number of campaigns that the page lists.
+/// Maximum number of campaigns, after the first one, that the page of an output directory lists.
 const MOST_CAMPAIGNS: usize = 50;
 
 /// Returns the title of the page, at most 80 characters: name and arguments of the target or,
@@ -59,11 +60,11 @@ fn found(groups: &[GroupSummary]) -> String {
     }
 }
 
-/// Number of bytes of the worst group's input that the head of the page shows.
+/// Maximum number of bytes of the most severe group's reproducer that the head of the page shows.
 const FIRST_BYTES: usize = 32;
 
-/// Makes the head of the page: what was found, and of the worst group (the first one) all that is
-/// needed to see it fail. The page of a study also has a section of its utilities.
+/// Makes the head of the page: what was found, and of the most severe group (`worst`) all that is
+/// needed to see it fail. If `is_study`, the head also links to the section of the utilities.
 pub(super) fn head(
     report: &CampaignReport,
     groups: &[GroupSummary],
@@ -95,8 +96,8 @@ pub(super) fn head(
     }
 }
 
-/// Lists of the most severe group what failed, how severe that is, where, by which input, and the
-/// command that shows the crash.
+/// Makes the list of facts on the most severe group: what failed, how severe that is, where, by
+/// which input, and the command that shows the crash.
 fn first_of_all(worst: &LoadedGroup) -> Markup {
     let report = &worst.report;
     let summary = &report.summary;
@@ -126,8 +127,8 @@ fn first_of_all(worst: &LoadedGroup) -> Markup {
     }
 }
 
-/// Makes the section of the campaign: its target and command line, its counts, the code that it has
-/// reached, and the curves of its statistics over time.
+/// Makes the HTML section on the campaign: its target and command line, its counts, the code that
+/// it has reached, and the curves of its statistics over time.
 pub(super) fn campaign(report: &CampaignReport, groups: &[GroupSummary]) -> Markup {
     html! {
         section id="overview" {
@@ -184,8 +185,8 @@ fn counts(last: &StatsPoint, groups: &[GroupSummary], has_blocks: bool) -> Marku
     }
 }
 
-/// Shows how much of the program's code the campaign has reached, and lists at most 500 functions
-/// that no run has reached.
+/// Formats as HTML how much of the program's code the campaign has reached, and lists at most 500
+/// functions that no run has reached.
 fn reached(code: &CodeCoverage) -> Markup {
     let never = &code.never_reached;
     html! {

@@ -7,32 +7,34 @@ use maud::{Markup, html};
 
 use crate::report::chart::{Axis, Curve, Scale};
 
-/// Maximum number of points that a report keeps of the course of a campaign, besides the last one.
+/// Maximum number of points that a report keeps of a campaign's statistics over time; the last
+/// point is kept in addition.
 const MOST_POINTS: usize = 300;
 
 /// State of a campaign at one moment, from a line of `stats.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct StatsPoint {
-    /// Milliseconds since the campaign began to fuzz; time between two calls is not counted.
+    /// Time since the campaign began to fuzz, in ms; the time between two calls of ddfuzz is not
+    /// counted.
     pub time_ms: u64,
-    /// Number of runs.
+    /// Number of runs of the campaign so far.
     pub runs: u64,
-    /// Runs per second, on average since the call began.
+    /// Average number of runs per second since the present call of ddfuzz began to fuzz.
     pub runs_per_s: f64,
-    /// Number of inputs in the corpus.
+    /// Number of inputs in the campaign's corpus.
     pub corpus: u64,
-    /// Number of groups of crashes.
+    /// Number of groups of crashes found so far.
     pub groups: u64,
-    /// Number of runs that crashed.
+    /// Number of runs so far that crashed.
     pub crashes: u64,
-    /// Number of runs over the time limit.
+    /// Number of runs so far that exceeded the time limit.
     pub hangs: u64,
-    /// Number of runs over the memory limit.
+    /// Number of runs so far that exceeded the memory limit.
     pub ooms: u64,
-    /// Number of groups whose minimization has not ended.
+    /// Number of groups whose minimization has not ended yet.
     pub minimizing: u64,
-    /// Number of edges reached; null if the target reports no coverage.
+    /// Number of edges of the target reached so far; null if the target reports no coverage.
     pub edges: Option<u64>,
     /// Number of all edges of the target; null if it reports no coverage.
     pub edges_of: Option<u64>,
@@ -42,8 +44,8 @@ pub struct StatsPoint {
 
 /// Parses those lines of `stats.jsonl` that the last campaign in the directory has written: where
 /// the number of runs falls, a new campaign begins. The times of the campaign's calls, which count
-/// from 0 in each call, are added up. Keeps at most 301 points, evenly, the last one always. Lines
-/// that cannot be parsed are skipped.
+/// from 0 in each call, are added up. Keeps at most 301 points, evenly distributed, the last one
+/// always. Lines that cannot be parsed are skipped.
 pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     let mut points: Vec<StatsPoint> = Vec::new();
     let (mut before, mut last) = (0_u64, 0);
@@ -77,8 +79,8 @@ pub(super) fn points(lines: &[u8]) -> Vec<StatsPoint> {
     points
 }
 
-/// Draws runs per second, coverage, groups, corpus and the minimizer's share over time; nothing if
-/// there are no points.
+/// Draws curves of a campaign's statistics over time (runs per second, coverage, groups, corpus and
+/// the minimizer's share); empty if there are no points.
 pub(super) fn curves(points: &[StatsPoint]) -> Markup {
     // Every campaign begins with nothing.
     let is_late = points.first().is_some_and(|first| first.time_ms > 0);
@@ -131,8 +133,8 @@ fn series(points: &[StatsPoint], of: impl Fn(&StatsPoint) -> Option<u64>) -> Vec
     all.collect()
 }
 
-/// Computes the runs per second between each two neighbouring points, as two points of a curve
-/// each: (time in ms, rate) at the beginning and at the end.
+/// Computes a curve of the runs per second between each two neighbouring points: two points of the
+/// curve for each pair, (time in ms, rate) at its beginning and at its end.
 fn rates(points: &[StatsPoint]) -> Vec<(u64, u64)> {
     let pairs = points.windows(2).filter_map(|pair| {
         let (from, to) = (pair[0].time_ms, pair[1].time_ms);

@@ -11,17 +11,17 @@ use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
-/// One of the studies to compare, with its name.
+/// A study of utilities that is compared with others: its directory, and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedStudy {
-    /// The study's directory, as the user gave it.
+    /// Output directory of the study, as the user gave it.
     pub name: String,
     /// The study's results, a row for each utility, package version and machine
     /// ([`super::rows()`]).
     pub rows: Vec<Row>,
 }
 
-/// Comparison of several studies, in the order given.
+/// Result of comparing several studies of utilities, in the order given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Failure rates of each directory.
@@ -35,7 +35,7 @@ pub struct Comparison {
 /// Failure rates of the study in one directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryResult {
-    /// The directory, as the user gave it.
+    /// Output directory of the study, as the user gave it.
     pub directory: String,
     /// Rates of utilities that crashed, hung or ran out of memory. A utility that was run on
     /// several machines counts once.
@@ -43,7 +43,7 @@ pub struct DirectoryResult {
     pub summary: Summary,
 }
 
-/// One utility in all compared studies.
+/// Results of one utility in all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedUtility {
     /// Name of the utility in the lists of utilities.
@@ -51,14 +51,15 @@ pub struct ComparedUtility {
     /// Result of the utility in each study, in the order of the studies; null if the study does not
     /// have it.
     pub studies: Vec<Option<UtilityInStudy>>,
-    /// Groups of the utility in all studies.
+    /// Groups of failures of the utility that any of the studies has found.
     pub groups: Vec<ComparedGroup>,
 }
 
 /// Result of one utility in one study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UtilityInStudy {
-    /// Packages with versions, each once; empty if no package owns the program.
+    /// The packages, each with its version, in which the study ran the utility, without
+    /// repetitions; empty if no package owns the program.
     pub versions: Vec<String>,
     /// Whether runs of the utility crashed, hung or ran out of memory; null if there were no runs.
     pub marks: Option<Marks>,
@@ -69,7 +70,7 @@ pub struct UtilityInStudy {
     pub label: Option<String>,
 }
 
-/// One group of a utility in all compared studies.
+/// One group of failures of a utility, matched across all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedGroup {
     /// Kind of the group: crash, flaky crash, hang or out of memory.

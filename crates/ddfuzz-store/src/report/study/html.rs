@@ -55,7 +55,7 @@ pub fn html(rows: &[Row], folder: &Path) -> String {
     page("a study of utilities", &body)
 }
 
-/// Says in a few words how many utilities were run, and how many of them fail.
+/// Formats in a few words how many utilities the study has run, and how many of them fail.
 fn headline(rows: &[Row]) -> String {
     let once = once_each(rows);
     let marks: Vec<_> = once.iter().filter_map(Row::marks).collect();
@@ -77,8 +77,8 @@ fn headline(rows: &[Row]) -> String {
     }
 }
 
-/// Names the utilities that crash, hang or run out of memory, with the symbols for these; empty if
-/// there are none.
+/// Formats as HTML the names of at most 20 utilities that crash, hang or run out of memory, with
+/// the symbols for these; empty if there are none.
 fn failing(rows: &[Row]) -> Markup {
     let once = once_each(rows);
     let named = once.iter().filter_map(|row| {
@@ -99,7 +99,8 @@ fn failing(rows: &[Row]) -> Markup {
     }
 }
 
-/// Makes the section of the utilities, also for the page of the study's output directory.
+/// Makes the HTML section on the utilities of a study: a summary and a table. The page of the
+/// study's output directory contains the same section.
 pub(in crate::report) fn utilities_section(rows: &[Row]) -> Markup {
     maud::html! {
         section id="utilities" {
@@ -114,8 +115,8 @@ pub(in crate::report) fn utilities_section(rows: &[Row]) -> Markup {
     }
 }
 
-/// Makes the section of the rates of failure, here and in published studies, also for the page of
-/// the study's output directory.
+/// Makes the HTML section on the rates of failure, of this study and of published ones. The page of
+/// the study's output directory contains the same section.
 pub(in crate::report) fn rates_section(rows: &[Row]) -> Markup {
     maud::html! {
         section id="rates" {

@@ -45,7 +45,7 @@ pub struct StudyResult {
     pub utilities: Vec<UtilityResult>,
 }
 
-/// One utility in the JSON result of `revisit`.
+/// Result of one utility in the JSON result of `ddfuzz revisit`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UtilityResult {
     utility: String,

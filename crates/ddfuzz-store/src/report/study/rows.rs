@@ -12,7 +12,7 @@ use crate::{
     report::{GroupView, size, text::shell_word},
 };
 
-/// Result of one utility in one package version on one machine, over all campaigns there.
+/// Result of one utility in one package version on one machine, over all campaigns on that machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     /// Name of the utility in the list of utilities.
@@ -77,8 +77,7 @@ impl Marks {
         }
     }
 
-    /// Returns the union of both: the kinds of failure (crash, hang, out of memory) that either
-    /// has.
+    /// Returns the kinds of failure (crash, hang, out of memory) that either of both has.
     pub fn or(self, other: Marks) -> Marks {
         Marks {
             crash: self.crash || other.crash,
@@ -127,14 +126,15 @@ impl Row {
 }
 
 impl RowGroup {
-    /// Returns the shell command that shows the failure; `None` if there is no `reproduce.sh`.
+    /// Returns the shell command that shows the failure of the group; `None` if there is no
+    /// `reproduce.sh`.
     pub fn command(&self) -> Option<String> {
         let script = self.found.as_ref()?.view.script.as_ref()?;
         Some(format!("sh {}", shell_word(script)))
     }
 
-    /// Formats how often the reproducer failed again: `10/10`, `3/10, 10/10 at fixed addresses`;
-    /// `None` if it was not run again.
+    /// Formats how often the group's reproducer failed again: `10/10`, `3/10, 10/10 at fixed
+    /// addresses`; `None` if it was not run again.
     pub fn replay(&self) -> Option<String> {
         let replayed = self.tally.replayed?;
         let tries = replayed.tries;
@@ -257,7 +257,8 @@ impl Row {
         row
     }
 
-    /// Adds the result of another campaign to the row; its label and note replace earlier ones.
+    /// Adds the result of the utility in another campaign to the row; the label and note of that
+    /// result replace earlier ones.
     fn take(&mut self, record: &UtilityRecord) {
         self.place = self.place.min(record.place);
         if record.label.is_some() {
