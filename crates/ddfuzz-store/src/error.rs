@@ -13,7 +13,7 @@ pub enum StoreError {
     /// The path is not an output directory: a file, or a directory with other content.
     #[error("{} is not an output directory of ddfuzz", .0.display())]
     NotOurs(PathBuf),
-    /// The path to read has no `ddfuzz.json`.
+    /// The path to read exists, but is no output directory, because it has no `ddfuzz.json`.
     #[error("there is no output directory in {}: it has no ddfuzz.json", path.display())]
     NothingToRead {
         /// The path that the user gave as the output directory.
@@ -62,7 +62,7 @@ pub enum StoreError {
     /// The destination of a merge is one of its sources, or lies inside one.
     #[error("{} cannot be merged into {}, which is the same directory or one inside it", input.display(), into.display())]
     MergeIntoInput {
-        /// The source directory of the merge.
+        /// The source directory of the merge that is the destination, or contains it.
         input: PathBuf,
         /// The destination directory of the merge.
         into: PathBuf,

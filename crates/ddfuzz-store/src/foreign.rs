@@ -25,7 +25,7 @@ pub struct Input {
 /// A directory that was searched for inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Absolute path of the directory.
+    /// Absolute path of the searched directory.
     pub path: PathBuf,
     /// The recognized type of the searched directory.
     pub layout: Layout,
@@ -35,7 +35,8 @@ pub struct Directory {
     pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
-/// All inputs found below some paths.
+/// The inputs that [`find`] has found at or below the searched paths, and the directories that it
+/// has searched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
     /// The inputs, in the order of the paths given; those of one directory are sorted by name.
@@ -271,14 +272,14 @@ impl Layout {
     }
 }
 
-/// A fuzzer whose file names are parsed.
+/// A fuzzer whose names of crash files ddfuzz can parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fuzzer {
     /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
     Afl,
     /// honggfuzz, whose file names start with a signal.
     Honggfuzz,
-    /// libFuzzer, and so cargo-fuzz.
+    /// libFuzzer, with which cargo-fuzz fuzzes, too.
     LibFuzzer,
 }
 

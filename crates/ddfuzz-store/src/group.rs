@@ -18,7 +18,7 @@ pub struct Entry {
     pub id: EntryId,
     /// Folder with the files of the entry.
     pub folder: PathBuf,
-    /// The crash record (`crash.json`).
+    /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
     /// Result of the minimization; `None` until the minimization has ended.
     pub minimized: Option<Minimized>,

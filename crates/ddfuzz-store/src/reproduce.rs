@@ -41,10 +41,11 @@ ulimit -c 0
 }
 "#;
 
-/// Shell word for the path of the copy of the input in the temporary directory.
+/// Shell word in `reproduce.sh` for the path of the input's copy in the temporary directory.
 const COPY: &[u8] = b"\"$scratch/input\"";
 
-/// First lines of the part of `reproduce.sh` that starts gdb.
+/// Shell code in `reproduce.sh` that begins the part for gdb, which runs if the first argument is
+/// `gdb`.
 const GDB: &str = "if [ \"${1-}\" = gdb ]; then\n    shift\n";
 
 /// Returns whether the text of a `reproduce.sh` has a part that shows the crash in gdb.
@@ -218,8 +219,8 @@ fn options(kind: Kind, class: &Class, target: &Target) -> String {
 const IN_GDB: &str = "# To stop at the crash in gdb: sh reproduce.sh gdb. More arguments are for gdb: sh \
                       reproduce.sh gdb -batch -ex bt\n";
 
-/// Returns whether gdb can show the crash. It cannot show leaks (LeakSanitizer needs to trace the
-/// process itself), targets at a terminal (gdb uses it), and scripts.
+/// Returns whether gdb can show a crash of this class. It cannot show leaks (LeakSanitizer needs to
+/// trace the process itself), targets at a terminal (gdb uses it), and scripts.
 fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     let at_terminal = matches!(target.channel, Channel::Terminal(_));
     tool(class) != "lsan" && !at_terminal && !is_script(program)
@@ -297,8 +298,8 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     line
 }
 
-/// Generates the shell words of the program and its arguments, with the input file in place of
-/// `@@`.
+/// Generates the shell words that call the target: its program and its arguments, with the path of
+/// the input file in place of `@@`.
 fn command(target: &Target) -> Vec<u8> {
     let mut line = b"\"$program\"".to_vec();
     let mut named = 0;

@@ -114,7 +114,7 @@ fn table_of(class: Option<&str>, heads: &str, lines: impl Iterator<Item = Vec<Ce
     }
 }
 
-/// Makes an HTML list of lines such as `name: text`, with each name as a term.
+/// Makes an HTML list of facts from lines such as `name: text`, with each name as a term.
 pub(super) fn facts(lines: impl Iterator<Item = String>) -> Markup {
     html! {
         dl {

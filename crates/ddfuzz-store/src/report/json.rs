@@ -56,7 +56,7 @@ pub enum EndedBy {
     /// All requested runs were made.
     #[default]
     Runs,
-    /// The time for fuzzing has passed.
+    /// The time that the user set for fuzzing has passed.
     Time,
     /// The requested number of findings was reached, or nothing new was found for long enough.
     Until,

@@ -43,15 +43,16 @@ pub struct TestPoint {
 pub struct Pass {
     /// Name of the pass of the search; `proof` for the proof of minimality.
     pub name: String,
-    /// Number of tests, including those answered by a cache or a predictor.
+    /// Number of tests in the pass, including those answered by a cache or a predictor.
     pub tests: u64,
-    /// Number of tests that ran the target.
+    /// Number of tests in the pass that ran the target.
     pub executed: u64,
-    /// Number of candidates that became the new best input: smaller, or simpler at the same size.
+    /// Number of candidates in the pass that became the new best input: smaller, or simpler at the
+    /// same size.
     pub reductions: u64,
     /// Number of bytes or units that the pass removed from the best input.
     pub removed: u64,
-    /// Number of reductions by name of the transformation, if the pass has several.
+    /// Number of the pass's reductions by name of the transformation, if the pass has several.
     pub rules: BTreeMap<String, u64>,
 }
 
@@ -69,15 +70,16 @@ pub struct MinimizationHistory {
     /// Size of the best input so far, in the history's `unit`; for the isolations `max` and `diff`,
     /// the number of deltas by which the passing and the failing input still differ.
     pub size_after: u64,
-    /// Number of tests, including those answered by a cache or a predictor.
+    /// Number of tests of the minimization, including those answered by a cache or a predictor.
     pub tests: u64,
-    /// Number of tests that ran the target.
+    /// Number of tests of the minimization that ran the target.
     pub executed: u64,
     /// The reductions (candidates that became the new best input), oldest first.
     pub steps: Vec<Reduction>,
     /// The tests that ran the target, oldest first; empty for the isolations `max` and `diff`.
     pub dots: Vec<TestPoint>,
-    /// The passes, in the order of their first test.
+    /// The passes of the search with their counts of tests and reductions, in the order of their
+    /// first test.
     pub passes: Vec<Pass>,
     /// Proved minimality; `None` if the log has no end line, or continues after it.
     pub claim: Option<Claim>,
@@ -228,9 +230,9 @@ impl MinimizationHistory {
 /// input, which approach each other. The byte sizes in the log do not show the progress, because
 /// the passing input grows.
 pub(super) struct Isolation {
-    /// Number of deltas in the current passing input.
+    /// Number of deltas applied in the current passing input of the isolation.
     passing: u64,
-    /// Number of deltas in the current failing input.
+    /// Number of deltas applied in the current failing input of the isolation.
     failing: u64,
     /// Number of deltas in the candidate of each test, in the order of the log.
     kept: Vec<u64>,
@@ -254,12 +256,14 @@ impl Isolation {
         })
     }
 
-    /// Returns the number of deltas by which the passing and the failing input differ.
+    /// Returns the number of deltas by which the passing and the failing input of an isolation
+    /// still differ.
     pub fn left(&self) -> u64 {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the number of deltas in the candidate of a test.
+    /// Records the number of deltas in the candidate of a test of the isolation, read from the
+    /// test's line in the log.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -446,10 +450,10 @@ fn thinned(dots: &[TestPoint]) -> impl Iterator<Item = &TestPoint> {
     dots.iter().enumerate().filter(shown).map(|(_, dot)| dot)
 }
 
-/// Block characters that fill zero to eight eighths of a row of the text plot.
+/// Block characters that fill zero to eight eighths of a row in the plot of a minimization as text.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ROWS: u64 = 8;
-/// Maximum and minimum width of the text plot, in characters.
+/// Maximum and minimum width, in characters, of the plot of a minimization as text.
 const COLUMNS: (usize, usize) = (72, 10);
 
 /// Draws the size of the best input over the executed tests as rows of text; empty if no test was

@@ -21,7 +21,7 @@ const FRAME_WIDTH: usize = 240;
 /// other, for the source lines to show.
 const MAX_OWN_PLACES: usize = 4;
 
-/// Title of the stack at the crash; other stacks are those of allocation and of freeing.
+/// Title in reports of the stack at the crash; other stacks are those of allocation and of freeing.
 const STACK: &str = "stack";
 
 /// Message, stacks and source locations of a crash, ready for reports.
@@ -31,8 +31,9 @@ pub struct Trace {
     pub message: Option<String>,
     /// The stack of the crash, then the stacks where the memory concerned was allocated and freed.
     pub stacks: Vec<Stack>,
-    /// Source locations of the crash, likeliest first, each with the index of its stack frame
-    /// (`None` for the innermost one, and for locations taken from the crash message).
+    /// Source locations of the crash and of the user functions that led to it, likeliest first,
+    /// each with the index of its stack frame (`None` for the innermost one, and for locations
+    /// taken from the crash message).
     places: Vec<(Place, Option<usize>)>,
     /// Directories in which source files with relative paths are searched.
     folders: Vec<PathBuf>,
@@ -57,7 +58,7 @@ pub struct Stack {
 pub struct TraceLine {
     /// Title at the start of a section (`stack`, `source`, …); empty on its other lines.
     pub title: &'static str,
-    /// Text of the shown line, without control characters.
+    /// Text of this line of a stack or of source code, without control characters.
     pub text: String,
     /// Whether the line is user code or the crashing source line, to be highlighted.
     pub own: bool,
@@ -241,7 +242,7 @@ fn assertion_place(crash: &Crash) -> Option<Place> {
     Place::parse(before.split(": ").nth(1)?)
 }
 
-/// A line of a formatted stack; frames are given by their index in the stack.
+/// A line of a stack as it is formatted for a report; frames are given by their index in the stack.
 enum Shown<'a> {
     /// A function of a stack frame. Functions of runtimes are shown only if the stack has no
     /// others.
@@ -371,7 +372,8 @@ impl Stack {
         frames.collect()
     }
 
-    /// Replaces repeated cycles of a recursion by one cycle and a count.
+    /// Replaces, in the lines of a formatted stack, repeated cycles of a recursion by one cycle and
+    /// a count.
     fn without_cycles<'a>(&self, shown: Vec<Shown<'a>>) -> Vec<Shown<'a>> {
         let names: Vec<String> = shown.iter().map(|one| self.identity(one)).collect();
         let repetitions = |at: usize, cycle: usize| {
@@ -493,7 +495,7 @@ const TAB: &str = "    ";
 /// A source location: file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Path of the file, as in the debug information.
+    /// Path of the source file, as in the debug information.
     pub file: String,
     /// Number of the line in the source file, from 1.
     pub line: u64,

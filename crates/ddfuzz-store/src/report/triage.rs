@@ -55,7 +55,7 @@ pub struct CannotTell {
 /// A triaged input: how its runs ended, and the class and keys of its crash.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageInput {
-    /// Path of the input.
+    /// Path of the triaged input file.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
     /// How the last run of the input ended; null if the input was not run.

@@ -10,15 +10,16 @@ use crate::report::html::{Cell, facts, fixed_table, page, table, text};
 use crate::report::size;
 use ddfuzz_model::files::OsText;
 
-/// Explanation of the columns in the table of kept files.
+/// Text that explains the columns in the table of the files that a cleanup kept.
 const LEGEND: &str = "A feature is an edge of the program together with a range of how often a \
     run passes it (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, more). Unique features are those \
     that no other file of the corpus reaches. \u{201c}Bytes before\u{201d} is the size before \
     trimming; the last column says what trimming has proved of the file (1-minimal: no part of it \
     can be deleted alone), and is empty where the file was not trimmed.";
-/// Maximum number of kept files listed on the page.
+/// Maximum number of kept files that the page on a cleanup lists.
 const LISTED: usize = 5000;
-/// Maximum number of files listed that could not be read.
+/// Maximum number of files that could not be read, or were left out, that the page on a cleanup
+/// lists.
 const UNREAD: usize = 20;
 
 /// Formats the result of a cleanup as an HTML page: what was kept and what it reaches, the steps,

@@ -168,10 +168,11 @@ impl StepName {
     }
 }
 
-/// A file that the cleanup kept.
+/// A file of the corpus that the cleanup kept: paths, sizes, run time, and the reason for keeping
+/// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// Path of the written file.
+    /// Path to which the kept file was written.
     pub file: OsText,
     /// Path of the original file in the corpus.
     pub from: OsText,
@@ -255,7 +256,7 @@ impl LibFuzzerCounts {
     }
 }
 
-/// Coverage as libFuzzer counts it.
+/// Coverage of a set of inputs as libFuzzer counts it: edges and features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCoverage {
     /// Number of covered edges, which libFuzzer prints as `cov`.

@@ -208,13 +208,14 @@ pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 /// C code of the exported tests that starts a process, waits for it, and decides if it failed.
 const TEXT: &str = include_str!("templates/process.c.in");
 
-/// Whether the process that an exported C test starts may have sanitizers.
+/// Whether the process that an exported C test starts may run a program compiled with sanitizers,
+/// which decides about limits and options.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
-    /// Whether the process may have any sanitizer.
+    /// Whether the program that the exported C test runs is possibly compiled with a sanitizer.
     pub(super) sanitized: bool,
-    /// Whether the process may have a sanitizer that maps terabytes of address space, which rules
-    /// out a limit on it.
+    /// Whether the program that the exported C test runs is possibly compiled with a sanitizer that
+    /// maps terabytes of address space, which rules out a limit on it.
     pub(super) shadowed: bool,
 }
 

@@ -139,10 +139,12 @@ fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
 /// and how the program's file is checked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Need {
-    /// Texts of which the program's file contains at least one if it was compiled with the flag.
+    /// Texts, such as names of sanitizer functions, of which the program's file contains at least
+    /// one if it was compiled with the flag.
     texts: Vec<&'static str>,
-    /// Whether the file must also contain a type name written by UndefinedBehaviorSanitizer's
-    /// checks, because other sanitizers' runtimes contain its functions.
+    /// Whether one of `texts` is not enough, and the program's file must also contain a type name
+    /// as the checks of UndefinedBehaviorSanitizer (UBSan) write it: other sanitizers' runtimes
+    /// contain UBSan's functions, too.
     checked: bool,
     /// The compiler flag, such as `-fsanitize=address`.
     flag: String,

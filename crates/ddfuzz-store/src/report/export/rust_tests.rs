@@ -19,14 +19,14 @@ pub struct ProgramCall<'a> {
 }
 
 impl ProgramCall<'_> {
-    /// Returns whether the program may be compiled with a sanitizer, by its own flags or by the
-    /// class of the crash.
+    /// Returns whether the program is possibly compiled with a sanitizer, according to the known
+    /// compiler flags or the class of the crash.
     pub(super) fn is_sanitized(&self, of: &Reproducer) -> bool {
         !self.sanitizers.is_empty() || of.class.sanitizer().is_some()
     }
 
-    /// Returns whether the program may be compiled with a sanitizer that maps terabytes of address
-    /// space, which rules out a limit on it.
+    /// Returns whether the program is possibly compiled with a sanitizer that maps terabytes of
+    /// address space, which rules out a limit on it.
     pub(super) fn is_shadowed(&self, of: &Reproducer) -> bool {
         let known = self.sanitizers.iter();
         let mut all = known

@@ -42,7 +42,7 @@ use load::Candidate;
 /// shown in full.
 const SECTIONS: usize = 4 << 20;
 
-/// Name of a campaign's page in the output directory.
+/// File name of the HTML report in an output directory.
 pub const PAGE: &str = "report.html";
 
 /// Returns the JSON schema of the output of `ddfuzz report --json`.

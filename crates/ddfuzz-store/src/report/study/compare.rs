@@ -24,7 +24,7 @@ pub struct NamedStudy {
 /// Result of comparing several studies of utilities, in the order given.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Failure rates of each directory.
+    /// Failure rates of the utilities of each compared study, with the study's directory.
     pub directories: Vec<DirectoryResult>,
     /// Results of all utilities of the studies, in the order of the first list that has them.
     pub utilities: Vec<ComparedUtility>,

@@ -14,10 +14,10 @@ use crate::report::html::{Cell, fixed_table, page, table, text};
 use crate::report::size;
 use crate::report::text::hex_line;
 
-/// Number of reproducer bytes that the HTML page shows.
+/// Maximum number of bytes of a reproducer that the HTML page of a study shows.
 const SHOWN: usize = 64;
 
-/// Maximum number of failing utilities that the head of the page names.
+/// Maximum number of failing utilities that the head of a study's page names.
 const NAMED: usize = 20;
 
 /// Formats a study as an HTML page: summary, sortable table of utilities, rates, published rates,
