@@ -27,7 +27,7 @@ pub(super) const GROUP: &str = "group.json";
 pub(super) const ORIGINAL: &str = "original";
 pub(super) const CRASH: &str = "crash.json";
 pub(super) const MINIMIZED: &str = "minimized";
-/// File with the result of an entry's minimization.
+/// Name of the file with the result of an entry's minimization.
 pub(super) const OUTCOME: &str = "minimized.json";
 /// File with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";

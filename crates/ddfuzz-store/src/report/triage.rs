@@ -27,7 +27,7 @@ pub struct TriageResult {
     pub flaky: u64,
     /// Number of triaged inputs that do not crash.
     pub healthy: u64,
-    /// Number of inputs that could not be read.
+    /// Number of inputs given to `ddfuzz triage` that could not be read.
     pub unread: u64,
     /// Whether the user stopped the triage; inputs that were not run are left out.
     pub interrupted: bool,

@@ -7,7 +7,8 @@ use crate::report::groups::severity;
 use crate::report::text::{escaped_markdown as escaped, markdown_code as code, shell_word};
 use crate::report::{Extent, size};
 
-/// Maximum number of groups shown with stacks, because servers refuse summaries above a megabyte.
+/// Maximum number of groups that the Markdown report shows with message and stacks, because CI
+/// servers refuse summaries above a megabyte.
 const IN_FULL: usize = 50;
 
 /// Formats the findings as Markdown: a heading, a summary line, a table of the groups, and for each
