@@ -204,7 +204,7 @@ pub fn rows(studies: &[StudyRecord], groups: &[StudyGroup]) -> Vec<Row> {
     rows
 }
 
-/// Attaches the stored groups of failures to the rows of the utilities that crashed. A group
+/// Attaches the stored groups of failures to the rows of the utilities that failed. A group
 /// without runs, met only while another input was minimized, goes to the first row of its utility.
 fn give_groups(rows: &mut [Row], groups: &[StudyGroup]) {
     let mut given = BTreeSet::new();
