@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// Creates a failure for wrong usage (exit code 2).
+    /// Creates a failure for wrong usage of the command line (exit code 2).
     pub fn usage(message: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "usage", message)
     }
@@ -84,7 +84,7 @@ impl Failure {
         .hint_where_missing(path)
     }
 
-    /// Creates a failure for an output file that cannot be written.
+    /// Creates a failure for an output file at `path` that cannot be written because of `error`.
     pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "output", error).path(path)
     }

@@ -28,8 +28,8 @@ pub struct ManArgs {
     force: bool,
 }
 
-/// Words that begin a section in the text after a command's `--help`, each with the section's title
-/// in a man page.
+/// Words that begin a section in the text after a command's options in `--help`, each with the
+/// section's title in a man page.
 const SECTIONS: [(&str, &str); 4] = [
     ("Example:", "EXAMPLES"),
     ("Examples:", "EXAMPLES"),
@@ -77,7 +77,8 @@ fn collect(
         .try_for_each(|one| collect(one, Some(name), pages))
 }
 
-/// Generates the man page of a command; `above` is the name of its parent's page.
+/// Generates the man page of a command; `above` is the name of the man page of its parent command,
+/// `None` for a program itself.
 fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     let name = escaped(command.get_display_name().unwrap_or(command.get_name()));
@@ -108,8 +109,8 @@ fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     Ok(page)
 }
 
-/// Converts the text after a command's `--help` to sections of a man page, and appends them to
-/// `page`; indented lines stay verbatim.
+/// Converts the text after the options in a command's `--help` to sections of a man page, and
+/// appends them to `page`; indented lines stay verbatim.
 fn append_sections(text: &str, page: &mut String) {
     let mut in_section = false;
     for line in text.lines() {
@@ -154,7 +155,7 @@ fn escaped(line: &str) -> String {
                   ddfuzz completions zsh --to ~/.zfunc\n  \
                   ddfuzz completions fish --to ~/.config/fish/completions")]
 pub struct CompletionsArgs {
-    /// Shell
+    /// Shell to write the script for ## shell: Shell
     #[arg(value_enum)]
     shell: Shell,
     /// Program to complete
@@ -246,7 +247,7 @@ fn script(shell: Shell, program: Program) -> String {
 pub enum Program {
     /// The program `ddfuzz`.
     Ddfuzz,
-    /// What `cargo ddfuzz` runs.
+    /// The program `cargo-ddfuzz`, which `cargo ddfuzz` runs.
     CargoDdfuzz,
     /// The program `ddfuzz-runner`, which cargo starts to run the programs that it has built.
     #[value(skip)]

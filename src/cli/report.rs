@@ -84,8 +84,8 @@ fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Resul
     Ok(Exit::Done)
 }
 
-/// Finds for an entry of an output directory, for use in reports, the cargo-fuzz command that runs
-/// its reproducer, and the text of a regression test.
+/// A lookup for reports: given a stored crash of the output directory, it returns the cargo-fuzz
+/// command that runs its reproducer, and the text of a regression test for it.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -126,13 +126,15 @@ impl HtmlArgs {
         self.html.is_some()
     }
 
-    /// Returns the path of the page; `None` if no page is asked for.
+    /// Returns the path of the HTML page that `--html` requests for the output directory `out`;
+    /// `None` without that option.
     fn file(&self, out: &Path) -> Option<PathBuf> {
         let file = self.html.as_ref()?;
         Some(file.clone().unwrap_or_else(|| out.join(PAGE)))
     }
 
-    /// Checks, before anything is run, that the page would not overwrite another file.
+    /// Checks, before anything is run, that the HTML page of `--html` would not overwrite another
+    /// file.
     ///
     /// # Errors
     /// When the file exists and was not written by ddfuzz, or its directory is missing.
@@ -160,8 +162,8 @@ impl HtmlArgs {
     }
 }
 
-/// Minimum wall time before the first version of the HTML page, and before a further attempt after
-/// one that failed, as when the output directory did not exist yet.
+/// Minimum wall time before the HTML page is first written, and before the next attempt after one
+/// that failed, for example because the output directory did not exist yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);

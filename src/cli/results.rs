@@ -49,9 +49,9 @@ pub const CONTINUE_OR_OVERWRITE: &str =
 
 /// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// Into one or two result files and a log.
+    /// The result goes into one or two result files, and the minimization log into another file.
     File {
-        /// Result files; the first is the one that `-o` names.
+        /// Paths of the result files; the first is the one that `-o` names.
         results: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -59,10 +59,10 @@ pub enum ResultPlace {
 }
 
 impl ResultPlace {
-    /// Chooses where the result is written by the options, and checks that this overwrites nothing
-    /// unless `--force` or `--resume` is given, and none of `inputs` in any case. Without `-o`, the
-    /// result file is `named` with the first of `endings` appended; further result files are named
-    /// like the first with the other endings.
+    /// Chooses by the options where the result is written, and checks that this overwrites none of
+    /// `inputs`, and no other file unless `--force` or `--resume` is given. Without `-o`, the
+    /// result file is called `named` with the first of `endings` appended; further result files are
+    /// called like the first, with the other endings appended.
     pub fn choose(
         args: &ResultArgs,
         inputs: &[&Path],
@@ -133,8 +133,8 @@ pub fn is_standard(path: &Path) -> bool {
 }
 
 impl ResultArgs {
-    /// Returns the output settings of the command: those of `output`, and with `-o -` messages go
-    /// to stderr.
+    /// Returns the output settings of the command: those of `output`, but with `-o -` (result to
+    /// stdout) messages go to stderr.
     ///
     /// # Errors
     /// When `-o -` and `--json` are given, which would both write to stdout.
@@ -160,9 +160,9 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Prints the names of files into which inputs from stdin were written; or removes these files
-    /// if the command failed before it wrote a log that refers to them. `done` is the command's
-    /// result, and `result` the default name of its result file.
+    /// Prints the names of the files into which inputs from stdin were written. If the command
+    /// failed before it wrote a log, and not because the user interrupted it, removes these files
+    /// instead. `done` is the command's result, and `result` the default name of its result file.
     pub fn keep_or_remove_stdin<T>(
         &self,
         done: &Result<T, Failure>,
@@ -207,7 +207,7 @@ impl ResultArgs {
     }
 }
 
-/// Path of an input file given on the command line.
+/// An input file given on the command line.
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
@@ -298,7 +298,7 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     }
 }
 
-/// Checks whether the log can be read and contains no test.
+/// Returns true if the minimization log can be read and records no test.
 fn holds_no_test(log: &Path) -> bool {
     let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
@@ -320,8 +320,7 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Checks whether a file stored by [`store_slip`] contains the input of `slip`, by the keys in its
-/// name.
+/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys of `slip`.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
@@ -329,8 +328,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Returns those of the stored slip files `kept` that belong to no slip in `listed`, the slips that
-/// the log records. Workers that test candidates before the search asks for them find such slips.
+/// Returns those of the files `kept`, inputs of slips (other crashes found while minimizing), that
+/// belong to no slip in `listed`, the slips in the log. Workers that test candidates before the
+/// search asks for them find such slips.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -341,9 +341,9 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns the slip (another crash, found while minimizing) with the path of its stored input: one
-/// of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`; without a path if
-/// there is neither.
+/// Returns a copy of the slip (another crash, found while minimizing) that has the path of its
+/// stored input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
+/// It has no path if there is neither.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -360,8 +360,9 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
     }
 }
 
-/// Sets the file of each slip (another crash, found while minimizing) to its original input in the
-/// output directory; to `None` if that does not store the crash. Fails if it cannot be read.
+/// Sets the path of each slip (another crash, found while minimizing) to that of its original input
+/// in the output directory; to `None` if the directory does not store that crash. Fails if the
+/// directory cannot be read.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         let entries = store.reader().entries(Kind::Crash, &slip.major)?;

@@ -34,7 +34,7 @@ pub struct TargetArgs {
     /// file with the input; without @@ the program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
-    /// How the program is executed
+    /// How the program is executed, for example by a fork server
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
     /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
@@ -64,8 +64,8 @@ pub struct TargetArgs {
 }
 
 /// Prints which parts of the sandbox this system supports, and returns their names. Fails if they
-/// cannot protect the user's files; for the message, `against` names what they would protect from,
-/// and `without` says how to do without the sandbox.
+/// cannot protect the user's files. For the error message, `against` names what the files would be
+/// protected from, and `without` says how to do without the sandbox.
 pub(super) fn file_sandbox(
     output: &Output,
     against: &str,
@@ -93,7 +93,7 @@ pub(super) fn file_sandbox(
     Ok(parts)
 }
 
-/// Values of `--exec`: ways of execution.
+/// Values of `--exec`: ways in which the target program is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
     /// Chosen by the kind of program, usually the fastest that works; `ddfuzz doctor` shows why
@@ -211,8 +211,8 @@ impl TargetArgs {
         Ok(target)
     }
 
-    /// Returns the limits on each run of the target, from `--timeout` and `--memory`; `cpu` is the
-    /// time limit without `--timeout`.
+    /// Returns the limits on time and memory of each run of the target: those of `--timeout` and
+    /// `--memory`, else the CPU time `cpu` and the default for memory.
     pub fn limits(&self, cpu: Duration) -> Limits {
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
         if let Some(memory) = self.memory {
@@ -259,8 +259,8 @@ impl TargetArgs {
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// Starts the target as [`probe`](Self::probe) does, and a triager of it; both use one fork
-    /// server, where the target can be run by its entry function.
+    /// Starts the target as [`probe`](Self::probe) does, and a triager for it, which analyses
+    /// crashes. If the target can be run by its entry function, both use one fork server.
     pub fn probe_with_triager(
         &self,
         target: &Target,
@@ -275,8 +275,9 @@ impl TargetArgs {
         Ok((triager, executor))
     }
 
-    /// Starts the target once, and prints with `-v` the way of execution that was chosen. If Ctrl-C
-    /// caused a failure, returns an interruption instead.
+    /// Starts the target once, and prints with `-v` the way of execution that was chosen. If
+    /// starting fails and `stop` is true, returns the failure "interrupted", because Ctrl-C may
+    /// have killed the target.
     pub fn start(
         &self,
         target: &Target,
@@ -390,8 +391,8 @@ impl ChannelArgs {
     }
 }
 
-/// Fails if the arguments of `target` contain `@@`, the placeholder for the input's path, fewer
-/// than `wanted` times; `option` is named in the error.
+/// Fails if `@@`, the placeholder for the path of the input, occurs fewer than `wanted` times in
+/// the arguments of `target`; the error names `option`, which needs it.
 fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
     let marks = |arg: &OsString| arg.to_string_lossy().matches("@@").count();
     let found: usize = target.args.iter().map(marks).sum();

@@ -28,7 +28,7 @@ pub struct Project {
     pub target_directory: PathBuf,
 }
 
-/// The parts of the output of `cargo metadata` that are used.
+/// The parts that ddfuzz uses of the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct CargoMetadata {
     packages: Vec<CargoPackage>,
@@ -199,7 +199,7 @@ struct FuzzTarget {
     name: String,
     /// Number of files in the fuzz target's corpus.
     corpus: u64,
-    /// Number of failing inputs in `artifacts/TARGET`.
+    /// Number of failing inputs in the project's folder `artifacts/TARGET`.
     artifacts: u64,
     /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
     /// target.
@@ -421,7 +421,7 @@ pub fn copy_to_project(
 /// Result of writing failing inputs to the project's folder `artifacts/TARGET`.
 #[derive(Debug, Default)]
 pub struct WrittenArtifacts {
-    /// Number of files that did not exist before.
+    /// Number of files that were written; files that existed before do not count.
     pub count: u64,
     /// Path of the first representative's reproducer, whether or not it existed before; `None`
     /// without groups.

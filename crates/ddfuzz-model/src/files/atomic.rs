@@ -15,7 +15,7 @@ use crate::files::{FileError, folder};
 /// readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Returns whether a file name is that of a temporary file of an atomic write: it begins with
+/// Returns true if a file name is that of a temporary file of an atomic write: it begins with
 /// [`TEMPORARY_PREFIX`].
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
