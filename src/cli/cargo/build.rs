@@ -155,8 +155,8 @@ impl BuildArgs {
         Ok(Built { program, toolchain })
     }
 
-    /// Whether the build options need the nightly compiler: sanitizers and all unstable features
-    /// do.
+    /// Returns true if the build options need the nightly compiler, as sanitizers and all unstable
+    /// features do.
     fn needs_nightly(&self) -> bool {
         self.sanitizer != Sanitizer::None
             || self.build_std
@@ -212,8 +212,8 @@ impl BuildArgs {
         flags
     }
 
-    /// Formats the build options that the user has given, quoted for a shell, with a space before
-    /// each.
+    /// Formats the build options that the user has given as words of a shell command line, with a
+    /// space before each.
     pub fn shown(&self, triple: Option<&str>) -> String {
         let mut words = self.flags(triple);
         if let Some(dir) = &self.fuzz_dir {
@@ -300,7 +300,7 @@ pub fn cargo(toolchain: Toolchain) -> Command {
     command
 }
 
-/// Builds the error message for a `cargo` that cannot be started.
+/// Builds the failure for a `cargo` that cannot be started because of `error`.
 pub fn no_cargo(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Baseline,
@@ -310,7 +310,8 @@ pub fn no_cargo(error: &io::Error) -> Failure {
     .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
 }
 
-/// Whether the compiler of the given Rust toolchain accepts unstable options.
+/// Returns true if the compiler of the given Rust toolchain accepts unstable options, as a nightly
+/// one does.
 fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     if std::env::var_os("RUSTC_BOOTSTRAP").is_some_and(|set| set != OsStr::new("0")) {
         return Ok(true);

@@ -54,7 +54,7 @@ pub struct ChangesArgs {
     /// program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// The input: on stdin, or as the file @@
+    /// The input of the program, on stdin or as the file @@
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
     /// What the output of a failing --run matches; of a PROGRAM the class or key of the crash.
@@ -125,8 +125,8 @@ pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
 /// Maximum number of changes that the printed result lists one by one.
 const SHOWN: usize = 6;
 
-/// Formats the result as text: at most six changes, the counts of tests and builds, and the paths
-/// of the patches and the log.
+/// Formats the result of a search for changes as text: at most six changes, the counts of tests and
+/// builds, and the paths of the patches and the log.
 fn text(result: &ChangesResult) -> String {
     let count = size::counted(result.changes.len() as u64, "change");
     let mut lines = vec![match (result.goal, result.changes.len()) {

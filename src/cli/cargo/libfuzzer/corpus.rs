@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 30;
 /// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// Further directories of inputs, to which libFuzzer does not write.
+    /// Further corpus directories, which libFuzzer reads but does not write to.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
@@ -31,9 +31,10 @@ pub struct Corpus {
 /// Temporary copy of all corpus directories: each distinct input once, named as libFuzzer names it.
 struct CorpusCopy {
     dir: Scratch,
-    /// Names of files that need not be written back: copied at the start, or already written back.
+    /// Names of files in the copy that need not be written back to the user's corpus: they were
+    /// copied from it, or written back before.
     known: HashSet<OsString>,
-    /// Names of crashing inputs that were removed from the copy.
+    /// Names of crashing inputs that were removed from the temporary corpus.
     deadly: HashSet<String>,
 }
 
@@ -61,8 +62,8 @@ impl Corpus {
     }
 
     /// Removes a crashing input from the temporary copy of the corpus, which the first call
-    /// creates; the user's corpus stays as it is. Returns true if that removed something, now or in
-    /// an earlier call: then a restarted libFuzzer gets further.
+    /// creates; the user's corpus stays as it is. Returns true if this call or an earlier one
+    /// removed the input, so that a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -156,8 +157,9 @@ impl CorpusCopy {
     }
 }
 
-/// Calls `what` with each input in a directory, and in those below it, that libFuzzer would read;
-/// skips hidden directories, and files that are unreadable or longer than 1 GiB.
+/// Calls `what` with the content of each file, in a directory and those below it, that libFuzzer
+/// would read as an input; skips hidden directories, and files that are unreadable or longer than 1
+/// GiB.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -187,8 +189,8 @@ const PREFIX: &str = "ddfuzz-corpus-";
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
-/// Temporary directory for inputs, removed on drop. Those that killed processes have left are
-/// removed when the next one is created.
+/// A temporary directory for inputs, removed on drop. Directories of this kind that killed
+/// processes have left are removed when the next one is created.
 pub struct Scratch {
     inputs: PathBuf,
     // Removed while it is still locked.
@@ -202,8 +204,8 @@ impl Scratch {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Creates a locked temporary directory for inputs in the directory `root`, and removes those
-    /// there that killed processes have left.
+    /// Creates a locked temporary directory for inputs in the directory `root`, and removes other
+    /// such directories there that killed processes have left.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
