@@ -22,7 +22,7 @@ use job::{FailureCriterion, baseline_crash, check_baseline_test};
 /// Heading of the options about interestingness tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
-/// Options that `max` and `diff` share.
+/// Options that `ddfuzz max` and `ddfuzz diff` share.
 #[derive(clap::Args)]
 struct SearchArgs {
     #[command(flatten)]
@@ -65,17 +65,19 @@ impl Input {
     }
 }
 
-/// Goal of a search of `max` or `diff`, the kind of its deltas, and its passing and failing input.
+/// A search of `ddfuzz max` or `ddfuzz diff`: its goal, the kind of its deltas, and its passing and
+/// failing input.
 struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The input that passes; `None` stands for the empty input.
+    /// The passing input that the user gave; `None` stands for the empty input.
     passing: Option<Input>,
     failing: Input,
 }
 
 impl SearchTask {
-    /// Returns the paths of the inputs of a search; the result is named after the last.
+    /// Returns the paths of the inputs of a search: the passing one, if the user gave one, and the
+    /// failing one.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
         inputs.map(|input| input.path.as_path()).collect()
@@ -140,8 +142,8 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Determines by what a candidate fails, a crash or a test, and checks the inputs by it, before any
-/// file is written.
+/// Chooses what decides whether a candidate fails, a crash or an interestingness test, and checks
+/// by it that the inputs behave as required, before any file is written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
@@ -329,9 +331,9 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// Formats one position where the inputs differ: its offset, `-` with the bytes of the passing
-/// input, and `+` with those of the failing one. `is_of_failing`: `differing` tells how the failing
-/// input becomes the passing one, and not the reverse.
+/// Formats one position where two inputs differ: its offset, `-` with the bytes of the passing
+/// input, and `+` with those of the failing one. `is_of_failing`: true if `differing` says how the
+/// failing input becomes the passing one, false if the reverse.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {
