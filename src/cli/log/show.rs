@@ -12,7 +12,8 @@ use crate::minimize::Claim;
 use crate::minimize::log::{OsText, StartLine};
 use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, size, svg};
 
-/// Maximum number of reductions (accepted candidates) that `ddfuzz log show` lists without `-v`.
+/// Maximum number of reductions (candidates that became the new best) that `ddfuzz log show` lists
+/// without `-v`.
 const LISTED: usize = 20;
 
 /// Options of `ddfuzz log show`.
@@ -125,8 +126,8 @@ fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String 
     text
 }
 
-/// Formats the reductions as a table with test number, size and rule; without `all`, only the last
-/// 20.
+/// Formats the reductions of a minimization (candidates that became the new best) as a table with
+/// test number, size and the rule that proposed them; without `all`, only the last 20.
 fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {
