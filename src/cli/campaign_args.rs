@@ -25,7 +25,7 @@ use crate::structure::{is_library, load_grammar, structure_names};
 /// Heading of the options about seeds and dictionaries in `--help`.
 const INPUTS_HEADING: &str = "Inputs";
 
-/// Options for seeds and dictionaries.
+/// Options that name the seeds and dictionaries of a campaign.
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Seed inputs: a file, or all files below a directory; may be repeated
@@ -162,10 +162,10 @@ fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
 /// Heading of the options about the minimization of crashes in `--help`.
 pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 
-/// Default of `--budget-time`, the maximum time for one minimization.
+/// Default of `--budget-time`, the maximum time for minimizing one crash in a campaign.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
-/// Options for the minimization of new groups.
+/// Options for the minimization of crash groups that a campaign finds.
 #[derive(Args, Clone, Debug)]
 pub struct MinimizationArgs {
     /// When new groups are minimized
@@ -181,9 +181,9 @@ pub struct MinimizationArgs {
     /// Maximum number of tests for one minimization
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N")]
     budget_tests: Option<u64>,
-    /// Also minimize up to N further minor keys of each group of crashes after all groups are done:
-    /// bugs in several callers of one function may share a group [default: 3, but none where a
-    /// sanitizer reports the crash]
+    /// For each group of crashes, also minimize crashes with up to N further minor keys, after all
+    /// groups are done: bugs in several callers of one function may share a group [default: 3, but
+    /// none where a sanitizer reports the crash]
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16))]
     variants: Option<u16>,
     /// Write the bytes of each tested candidate into the logs
@@ -291,11 +291,11 @@ impl MinimizationArgs {
 /// Values of `--generator`: how a campaign generates its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratorArg {
-    /// Coverage-guided where the target reports coverage, else classic
+    /// Use the coverage-guided generator where the target reports coverage, else the classic one
     Auto,
-    /// Random characters, as in the fuzz studies, and mutations of the seeds
+    /// Generate random characters, as in the fuzz studies, and mutations of the seeds
     Classic,
-    /// Mutations of inputs that reached new coverage; of an unmodified program on x86-64, new
+    /// Mutate inputs that reached new coverage; of an unmodified program on x86-64, new basic
     /// blocks
     Guided,
 }

@@ -15,10 +15,10 @@ use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
-/// Of each group the reproducers are run, and the original inputs if no reproducer fails any
-/// more. A crash that this build cannot show (a report of AddressSanitizer in a build without it)
-/// is not called fixed. Of the directory only the list of
-/// checks (checks.jsonl) is written, by which a group that comes back is recognized.
+/// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
+/// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
+/// called fixed. In the output directory only the list of checks (checks.jsonl) is written, by
+/// which a group that comes back is recognized.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -125,9 +125,9 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     Ok(all)
 }
 
-/// Returns the target that runs the reproducers of all groups: that of the command line, else the
-/// recorded one; time and memory limits are the recorded ones unless given. `None` if every entry
-/// records its own program, as after a study of many programs.
+/// Returns the target on which the reproducers of all groups are run: that of the command line,
+/// else the recorded one; its time and memory limits are the recorded ones unless given. `None` if
+/// every entry records its own program, as after a study of many programs.
 fn one_target(
     args: &CheckArgs,
     reader: &Reader,
@@ -162,8 +162,8 @@ fn one_target(
     })
 }
 
-/// Warns if the recorded target got its input as a file (`@@`), and the given one does not: a
-/// program that reads no input would seem to have all its crashes fixed.
+/// Prints a warning if the recorded target got its input as a file (`@@`), and the given target
+/// does not: a program that reads no input would seem to have all its crashes fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()

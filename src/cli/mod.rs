@@ -98,7 +98,7 @@ fn command() -> clap::Command {
     with_rare_options_last(Cli::command())
 }
 
-/// Headings in `--help` under which there are only options that few users need.
+/// Headings in `--help` above options that only few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
 /// Moves options under the headings in `RARE` to the end of each command's help. Each of these
@@ -133,10 +133,10 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Runs one call of a program: adds the options from the settings file (`ddfuzz.toml`) to the words
-/// typed by the user, parses all with `root`, converts the parsed options to a job by `understand`,
-/// runs the job, and returns its exit code. `whole` is the command line of `ddfuzz`, which defines
-/// the options that a settings file may contain.
+/// Runs one call of `ddfuzz` or `cargo ddfuzz`: adds the options from the settings file
+/// (`ddfuzz.toml`) to the words that the user typed, parses all with `root`, converts the parsed
+/// options to a job by `understand`, runs the job, and returns its exit code. `whole` is the
+/// command line of `ddfuzz`, which defines the options that a settings file may contain.
 fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     typed: Vec<OsString>,
     root: clap::Command,
@@ -353,7 +353,7 @@ fn release_freed_memory() {
 mod tests {
     use super::*;
 
-    /// Checks whether a heap block has its own memory mapping: glibc stores a flag for that in the
+    /// Returns true if a heap block has its own memory mapping: glibc stores a flag for that in the
     /// word before the block.
     fn is_mapped(block: &[u8]) -> bool {
         const IS_MMAPPED: usize = 2;

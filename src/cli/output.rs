@@ -21,13 +21,13 @@ pub struct Output {
     /// Print the result as one JSON object on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print fewer messages
+    /// Print fewer messages on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Print more messages
+    /// Print more messages on stderr
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// When to use colours
+    /// When to use colours in messages
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
     /// Whether the command writes a file to stdout, because the user named it `-`; messages then go
@@ -114,7 +114,7 @@ impl Output {
         })
     }
 
-    /// Prints an error on stderr; with `--json`, also as JSON on stdout.
+    /// Prints a failure of the command on stderr; with `--json`, also as JSON on stdout.
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.result("", failure.report());

@@ -98,8 +98,8 @@ impl TargetKnowledge for OfTargets<'_> {
     }
 }
 
-/// Generates the HTML page of an output directory; its links are right if the page is stored at
-/// `file`.
+/// Generates the HTML page of an output directory, with links that are right if the page is stored
+/// at `file`.
 fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     let whole = match is_standard(file) {
         true => absolute(Path::new(PAGE)),
@@ -109,7 +109,8 @@ fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     Ok(campaign_page(reader, folder, &OfTargets(reader))?)
 }
 
-/// Option `--html` of commands that fill an output directory.
+/// Option `--html` of commands that fill an output directory: keep an HTML page of the results
+/// current.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct HtmlArgs {
     /// Keep an HTML page of the results current while the command runs: at FILE, or report.html in
@@ -167,8 +168,8 @@ impl HtmlArgs {
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// Factor from the time that writing a version of the HTML page took to the pause after it: writing
-/// takes at most one hundredth of the time.
+/// The pause after writing a version of the HTML page is this factor times the time that writing it
+/// took, so that writing takes at most one hundredth of the time.
 const PAUSE_FACTOR: u32 = 99;
 
 /// An HTML page of an output directory that a thread writes again at intervals until it is stopped.
@@ -202,7 +203,8 @@ impl LivePage {
         }
     }
 
-    /// Stops the thread, writes the last version of the page, and prints its path.
+    /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
+    /// prints its path.
     ///
     /// # Errors
     ///
@@ -231,8 +233,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits for `pause`, or until the thread that writes the page is to stop; returns true if it is to
-/// stop.
+/// Waits for the time `pause`, or until the flag in `stop` tells the thread that writes the HTML
+/// page to end; returns true in the latter case.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

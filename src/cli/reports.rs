@@ -29,8 +29,8 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// Text by which ddfuzz recognizes its own report, to overwrite it; and the number of bytes at the
-/// beginning of the file in which the text must occur.
+/// A text by which ddfuzz recognizes its own report, so that it may overwrite it, and the number of
+/// bytes at the beginning of the file in which the text must occur.
 pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
@@ -60,7 +60,8 @@ impl ReportArgs {
         check_reports(&all, output)
     }
 
-    /// Writes the requested reports (Markdown, SARIF, JUnit).
+    /// Writes the reports that the options request (Markdown, SARIF, JUnit) on the crash groups in
+    /// `findings`.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
         write_report(&self.markdown, || markdown(findings))?;
         write_report(&self.sarif, || sarif(findings))?;

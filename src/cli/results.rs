@@ -105,9 +105,9 @@ impl ResultPlace {
         Ok(ResultPlace::File { results, log })
     }
 
-    /// Removes existing result files and the log; does nothing if the result goes into an output
-    /// directory. Called only with `--force`, after the original input was checked and before the
-    /// search begins.
+    /// Removes existing result files and the log, for `--force`; does nothing if the result goes
+    /// into an output directory. Called after the original input was checked and before the search
+    /// begins.
     pub fn clear(&self) -> Result<(), Failure> {
         let ResultPlace::File { results, log } = self else {
             return Ok(());
@@ -121,13 +121,13 @@ impl ResultPlace {
     }
 }
 
-/// File name that the user gives for stdin or stdout.
+/// The file name that stands for stdin or stdout on the command line.
 const STANDARD: &str = "-";
 /// Number of hex digits of the content's hash in the name of the file that stores an input from
 /// stdin.
 const HASH_DIGITS: usize = 8;
 
-/// Checks whether the path is `-`, which stands for stdin or stdout.
+/// Returns true if the path is `-`, which stands for stdin or stdout.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
@@ -181,7 +181,7 @@ impl ResultArgs {
         }
     }
 
-    /// Checks whether `-o -` sends the result to stdout.
+    /// Returns true if `-o -` sends the result to stdout.
     pub fn to_stdout(&self) -> bool {
         self.out.as_deref().is_some_and(is_standard)
     }
@@ -211,12 +211,12 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call of ddfuzz has created the file from stdin.
+    /// Whether this call of ddfuzz has created the file, with the content of stdin.
     is_new: bool,
 }
 
-/// Returns the file of the input `path`. If that is `-`, stdin is written to a file named after its
-/// hash, because logs refer to their inputs by path.
+/// Returns the input file at `path`. If `path` is `-`, reads stdin and writes it to a file named
+/// after its hash, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -250,7 +250,7 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
-/// Checks whether two paths lead to the same existing file (by device and inode).
+/// Returns true if two paths lead to the same existing file (by device and inode).
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -265,18 +265,19 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Returns the absolute path; the path unchanged if the working directory no longer exists.
+/// Returns the absolute path of `path`; `path` itself if the working directory no longer exists.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the absolute path, as stored in JSON records; `None` if it cannot be determined.
+/// Returns the absolute path of `path` in the form that JSON records contain; `None` if it cannot
+/// be determined.
 pub fn recorded_path(path: &Path) -> Option<OsText> {
     let absolute = std::path::absolute(path).ok()?;
     Some(OsText(absolute.into()))
 }
 
-/// Formats the path of a JSON record for people; empty for `None`.
+/// Formats a path from a JSON record for people; the empty text for `None`.
 pub fn shown_path(path: &Option<OsText>) -> String {
     let path = path.as_ref().map(|path| path.0.to_string_lossy());
     path.unwrap_or_default().into_owned()

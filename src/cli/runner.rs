@@ -29,7 +29,7 @@ use crate::store::{KnownGroups, Store};
 /// Name of the environment variable whose value `off` makes `ddfuzz-runner` execute the program
 /// without ddfuzz.
 const SWITCH: &str = "DDFUZZ_RUNNER";
-/// Name of the environment variable with the path of the output directory.
+/// Name of the environment variable with the path of ddfuzz's output directory.
 const OUT: &str = "DDFUZZ_OUT";
 
 /// Runs `ddfuzz-runner`: executes the program on the command line, with ddfuzz if it is a libFuzzer
@@ -251,7 +251,7 @@ const OTHER_JOBS: [&str; 11] = [
 /// one input to the named file, and ends.
 const DEBUG_PATH: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// Checks whether the program is a libFuzzer harness, and its arguments ask it to fuzz, not to run
+/// Returns true if the program is a libFuzzer harness, and its arguments ask it to fuzz, not to run
 /// files, merge, minimize or print something.
 pub fn is_called_to_fuzz(program: &OsStr, words: &[OsString]) -> bool {
     if std::env::var_os(DEBUG_PATH).is_some() || !asks_for_fuzzing(words) {
@@ -275,8 +275,8 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
 /// The display of a campaign under `ddfuzz-runner`: prints a block of text for each minimized crash
 /// group, at once or after libFuzzer has ended.
 pub struct GroupBlocks {
-    /// Texts to print after libFuzzer has ended; `None` prints each text at once, because libFuzzer
-    /// is started again after a crash.
+    /// Texts to print after libFuzzer has ended; if `None`, each text is printed at once, because
+    /// libFuzzer is started again after each crash.
     pub pending: Option<Vec<String>>,
 }
 
@@ -336,8 +336,8 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Runs the helper process started with [`PRINT_AFTER`]: waits, then prints; `words` are the
-/// arguments after that option.
+/// Runs as the helper process that was started with [`PRINT_AFTER`]: waits until the process with
+/// the given id ends, then prints the text on stdin; `words` are the arguments after that option.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // What is left of a text that is cut off is printed.

@@ -11,8 +11,8 @@ use signal_hook::{flag, low_level};
 use super::{Exit, Failure, ui};
 use crate::campaign::Deadline;
 
-/// Installs signal handlers, and returns a flag that turns true when SIGINT or SIGTERM arrives; a
-/// second signal ends ddfuzz at once.
+/// Installs handlers for SIGINT and SIGTERM, and returns a flag that turns true when one of these
+/// signals arrives; a second signal ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

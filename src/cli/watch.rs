@@ -169,7 +169,7 @@ pub struct WatchJob<'a> {
     pub engine: String,
     /// Word by which messages call an execution of the watched fuzzer: `run` or `input`.
     pub unit: &'static str,
-    /// Whether to print lines instead of showing the full screen.
+    /// Whether progress is printed as lines instead of on the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
     /// Option `--html`: whether, and at which path, an HTML page of the results is kept current.

@@ -5,14 +5,14 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// The question that AFL++ has to answer next.
+/// The question that AFL++ has to answer next by running the target.
 enum Asked {
     /// Whether the unchanged queue entry has the same coverage when it is run again. If the outcome
     /// is not FAIL (the same coverage), the trimming ends.
     Whole,
     /// Whether the candidate that the search proposed has the same coverage as the queue entry.
     Candidate,
-    /// There is no question, since the trimming has ended.
+    /// No question is left, because the trimming has ended.
     Nothing,
 }
 
@@ -32,8 +32,9 @@ pub(crate) struct Entry {
     original: Vec<u8>,
     /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
-    /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
-    /// reads its minimum length from this buffer, whatever the length of the candidate is.
+    /// The current candidate, padded with zeros to the length of the queue entry. With the option
+    /// `-g`, AFL++ reads its minimum length from this buffer, whatever the length of the candidate
+    /// is.
     buffer: Vec<u8>,
     /// Length in bytes of the candidate in `buffer`, without the padding.
     len: usize,

@@ -100,7 +100,7 @@ impl Blocks {
     /// Name of this search algorithm in messages and in the environment variable that selects it.
     pub const NAME: &'static str = "blocks";
 
-    /// Starts the search over a queue entry of `len` bytes.
+    /// Starts the search that deletes blocks, over a queue entry of `len` bytes.
     pub fn new(len: usize) -> Blocks {
         Blocks {
             best: Config::all(len),

@@ -18,7 +18,7 @@ pub unsafe fn input<'a>(data: *const u8, length: usize) -> &'a [u8] {
 }
 
 /// Runs the harness `target` on `input` and returns its exit status. Before the first input of the
-/// process, it calls `init` and makes panics abort.
+/// process, calls `init` and makes panics abort the process.
 pub fn enter<S: Status>(
     init: impl FnOnce(),
     target: impl FnOnce(&[u8]) -> S,

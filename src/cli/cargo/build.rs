@@ -47,7 +47,7 @@ pub struct BuildArgs {
     /// Build with additional checks for undefined behaviour
     #[arg(help_heading = BUILD_HEADING, short, long)]
     careful: bool,
-    /// Unstable flags for cargo
+    /// Unstable flags for cargo (-Z)
     #[arg(help_heading = BUILD_HEADING, short = 'Z', value_name = "FLAG")]
     unstable: Vec<String>,
     /// Directory for build artifacts
@@ -62,16 +62,16 @@ pub struct BuildArgs {
     /// Do not set `cfg(fuzzing)`
     #[arg(help_heading = BUILD_HEADING, long)]
     no_cfg_fuzzing: bool,
-    /// Do not instrument comparisons
+    /// Do not instrument comparisons for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     no_trace_compares: bool,
-    /// Instrument divisions
+    /// Instrument divisions for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     trace_div: bool,
-    /// Instrument array indices
+    /// Instrument array indices for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     trace_gep: bool,
-    /// Whether to disable branch folding
+    /// Whether to disable the compiler's branch folding
     #[arg(help_heading = BUILD_HEADING, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     disable_branch_folding: Option<bool>,
 }
@@ -83,18 +83,18 @@ pub struct Built {
     pub toolchain: Toolchain,
 }
 
-/// Sanitizers that cargo-fuzz builds with.
+/// Values of `--sanitizer`: the sanitizers that cargo-fuzz can build a fuzz target with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sanitizer {
-    /// AddressSanitizer
+    /// Build with AddressSanitizer
     Address,
-    /// LeakSanitizer
+    /// Build with LeakSanitizer
     Leak,
-    /// MemorySanitizer
+    /// Build with MemorySanitizer
     Memory,
-    /// ThreadSanitizer
+    /// Build with ThreadSanitizer
     Thread,
-    /// None; stable Rust suffices to build
+    /// Build without a sanitizer; stable Rust suffices
     None,
 }
 

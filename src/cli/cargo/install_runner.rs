@@ -25,10 +25,10 @@ pub struct InstallRunnerArgs {
     /// Target triple of the programs [default: that of this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
-    /// Make the change without asking
+    /// Change Cargo's configuration without asking
     #[arg(short, long)]
     yes: bool,
-    /// Remove the setting again
+    /// Remove the setting of ddfuzz-runner again
     #[arg(long)]
     remove: bool,
 }
@@ -113,9 +113,9 @@ fn config_file() -> PathBuf {
     }
 }
 
-/// Returns the text of Cargo's configuration file with the setting of `ddfuzz-runner` added, or
-/// removed if `remove` is set. Fails if the text is not valid TOML, or if another runner is set
-/// where `ddfuzz-runner` would be added.
+/// Returns the text of Cargo's configuration file, `before`, with the setting of `ddfuzz-runner`
+/// added, or removed if `remove` is true. Fails if the text is not valid TOML, or if another runner
+/// is set where `ddfuzz-runner` would be added.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))

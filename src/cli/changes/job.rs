@@ -360,8 +360,9 @@ fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesE
     }
 }
 
-/// Prints warnings: if the history from the old to the new version cannot be searched by commits,
-/// and why; if submodules or files of Git LFS change, whose contents builds do not get.
+/// Prints warnings before a search for changes: if the history from the old to the new version
+/// cannot be searched by commits, and why; if submodules or files of Git LFS change, whose contents
+/// builds do not get.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,

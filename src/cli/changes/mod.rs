@@ -57,12 +57,12 @@ pub struct ChangesArgs {
     /// The input of the program, on stdin or as the file @@
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// What the output of a failing --run matches; of a PROGRAM the class or key of the crash.
-    /// Other failures are unresolved
+    /// Regular expression that the output of a failing --run has to match; for a PROGRAM, the class
+    /// or key of its crash. Other failures are unresolved
     #[arg(long, value_name = "REGEX|KEY")]
     expect: Option<String>,
-    /// The failure is this group of the output directory: its reproducer is the input, and its
-    /// crash is searched for. The program is the recorded one unless one is given
+    /// Search for the change that causes the crash of this group of the output directory, with its
+    /// reproducer as the input. The program is the recorded one unless one is given
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["run", "input", "expect"])]
     group: Option<PathBuf>,
     /// Search for one change that makes the failure come once others are applied, instead of a
@@ -105,7 +105,7 @@ pub struct ChangesArgs {
     /// network
     #[arg(hide_short_help = true, long)]
     sandbox: bool,
-    /// Continue a search that was interrupted; it is continued without this option, too
+    /// Continue a search that was interrupted, which happens without this option, too
     #[arg(hide_short_help = true, long, conflicts_with = "force")]
     resume: bool,
     /// Replace the result and the log of another search

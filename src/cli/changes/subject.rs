@@ -44,7 +44,8 @@ pub(super) struct Subject {
     /// Path of the input of the program that crashes; `None` if it gets none.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
-    /// The program that crashes and its arguments; empty with `--run`.
+    /// The program that crashes, and its arguments; empty with `--run`, by which a command tests
+    /// each version.
     pub program: Vec<OsString>,
     /// The crash of the group that `--group` names, whose cause is searched for; `None` without
     /// that option.
@@ -159,7 +160,7 @@ impl Versions {
         }
     }
 
-    /// Checks whether the repository of the versions is a shallow clone, whose history is cut off;
+    /// Returns true if the repository of the versions is a shallow clone, whose history is cut off;
     /// false for directories.
     pub fn are_shallow(&self) -> bool {
         matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))

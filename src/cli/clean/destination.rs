@@ -95,8 +95,8 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Copies the files that a cleanup kept to the corpus `onto`, each named by the hash of its
-/// content; existing files there stay.
+/// Copies the files that a cleanup kept into the corpus directory `onto`, each named by the hash of
+/// its content; existing files there stay.
 ///
 /// # Errors
 /// When a file cannot be written; files that were copied before it stay.
@@ -158,7 +158,7 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Checks that no older corpus exists at `CORPUS.old`, to which the replaced corpus is moved,
+    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved,
     /// unless `--delete-old` is given. A new corpus that a killed call has left there does not
     /// count.
     fn check_aside(&self) -> Result<(), Failure> {

@@ -160,8 +160,8 @@ fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBu
     Ok(folder)
 }
 
-/// Returns, sorted, the contents of all files in the folder that are not links: libFuzzer's merge
-/// has added them.
+/// Returns, sorted, the contents of those files in the folder that are not symbolic links: inputs
+/// that libFuzzer's merge has added.
 fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -137,7 +137,7 @@ pub enum TrimArg {
     Worth,
     /// Keep exactly the coverage that the file has
     Signature,
-    /// Files are not trimmed
+    /// Do not trim files
     Off,
 }
 

@@ -4,16 +4,16 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// One `key = value` of the settings file `ddfuzz.toml`.
+/// A line `key = value` of the settings file `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     pub key: String,
-    /// Line number in the settings file, from 1.
+    /// Number of the line of this setting in the settings file, from 1.
     pub line: usize,
     pub value: Value,
 }
 
-/// Value of a setting in `ddfuzz.toml`.
+/// The value of a setting in `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),

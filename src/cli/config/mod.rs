@@ -39,7 +39,8 @@ pub struct ConfigArgs {
 /// The command line of this process, completed with options from the settings file.
 pub struct Call {
     pub words: Vec<OsString>,
-    /// The settings file, and the words taken from it; `None` if no settings file was read.
+    /// The settings file that was read, and the words that were taken from it; `None` if none was
+    /// read.
     pub settings: Option<SettingsFile>,
 }
 
@@ -225,8 +226,8 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// Returns the parser of the command with these names; `None` if there is none, if it has
-/// subcommands, or if it is `help`.
+/// Returns the parser of the subcommand with these names, outermost first; `None` if there is none,
+/// if it has subcommands, or if it is `help`.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -352,10 +353,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns why a fuzzed program could change a file, or the entries of a directory, with the
-/// metadata `facts`: everybody can write it, or it belongs to `nobody`. `None` if neither holds. In
-/// a sticky directory everybody may write, if it and `file`, the settings file, belong to the user
-/// or to root.
+/// Returns why others than the user could change a file or a directory with the metadata `facts`,
+/// as the end of a sentence: everybody can write it, or it belongs to `nobody`, as whom fuzzed
+/// programs run. `None` if neither holds. A directory may be writable by everybody if it is sticky,
+/// and it and the settings file, whose metadata is `file`, belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

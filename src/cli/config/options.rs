@@ -13,7 +13,7 @@ use super::file::{Setting, Value};
 use super::settings_error;
 use crate::cli::Failure;
 
-/// Name of the table in `ddfuzz.toml` whose settings apply to several commands.
+/// Name of the table in `ddfuzz.toml` whose settings apply to all commands that have the option.
 pub const COMMON: &str = "common";
 /// Options that can be set in `ddfuzz.toml` for one command, but not for all commands at once.
 const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
@@ -31,8 +31,8 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 /// `ddfuzz.toml` does not apply to them.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
-/// Converts the settings of a settings file to command-line options; holds the file's path and the
-/// command-line parsers that the settings are checked against.
+/// A converter of a settings file's settings to command-line options; it holds the file's path and
+/// the command-line parsers by which the settings are checked.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file, which error messages name.
     pub path: &'a Path,
@@ -199,8 +199,8 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
         .find(|arg| arg.get_long() == Some(name))
 }
 
-/// Returns the commands without subcommands, at or below `command`, that have the option `--name`,
-/// and the option of each.
+/// Returns the names of those commands, at or below `command` and without subcommands, that have
+/// the option `--name`, each with its option.
 fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> {
     let own = option(command, name).map(|arg| (command.get_name(), arg));
     let below = command

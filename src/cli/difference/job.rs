@@ -267,8 +267,8 @@ impl FailureCriterion {
     }
 }
 
-/// Runs the failing input, or with `invert` the passing one, and returns its crash; fails if it
-/// does not crash.
+/// Runs the failing input, or with `invert` (which swaps PASS and FAIL) the passing one, and
+/// returns its crash; fails if it does not crash.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,

@@ -87,8 +87,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// Returns the suffixes of the result files: that of the result itself, and for `diff` `.pass`,
-    /// which is appended to the result's name.
+    /// Returns the suffixes that are appended to a name for the names of the result files: for
+    /// `max` `.max`; for `diff` `.diff`, and `.pass` for the passing side.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -274,7 +274,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// Maximum number of differing positions in the result that are printed.
+/// Maximum number of positions at which the two inputs of the result differ that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {

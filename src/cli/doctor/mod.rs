@@ -171,10 +171,10 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
 /// execution get the same inputs.
 const SEED: u64 = 1;
 
-/// The measuring time divided by this is the time of the warm-up, in which servers start and new
-/// crashes are analysed.
+/// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
+/// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which a rate is computed.
+/// Minimum number of measured runs from which the runs per second are computed.
 const MIN_MEASURED_RUNS: u64 = 64;
 
 /// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs

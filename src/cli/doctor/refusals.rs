@@ -16,7 +16,7 @@ const LONGEST: u64 = 4096;
 pub struct Refusal {
     /// What a refused run would have done, in a few words such as `write to a file`.
     pub reason: String,
-    /// Number of runs refused for this reason.
+    /// Number of runs that were refused for this reason.
     pub runs: u64,
 }
 

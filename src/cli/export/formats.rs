@@ -189,8 +189,8 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Returns the path of the target's program, and facts about it. Fails if the program does not
-    /// exist.
+    /// Returns the path of the program of the target, and facts read from the program file. Fails
+    /// if the program does not exist.
     fn program(&self, target: &Target) -> Result<(PathBuf, TargetFacts), Failure> {
         let path = match &target.program {
             Program::Path(path) => path.clone(),

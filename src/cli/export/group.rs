@@ -183,7 +183,7 @@ impl ChosenGroup {
         })
     }
 
-    /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
+    /// Fails if an exported file at `to` would overwrite a file of the crash group itself.
     pub(in crate::cli) fn check_not_own(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),

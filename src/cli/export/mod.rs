@@ -47,14 +47,14 @@ pub struct ExportArgs {
     /// Output directory that contains the group
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// Form to write, unless --into is given
+    /// Form in which the reproducer is written, unless --into is given
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
-    /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a
-    /// second file beside this one
+    /// Write the exported form to FILE; - is stdout. A Rust test with an input over 4 KiB includes
+    /// it from a second file beside this one
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Overwrite the file
+    /// Overwrite the file of --to
     #[arg(long, requires = "to")]
     force: bool,
     /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files

@@ -71,7 +71,7 @@ pub struct GenArgs {
     /// Wait this long after each character: seconds, or with ms, s, m or h
     #[arg(short, long, value_name = "TIME", value_parser = values::time)]
     delay: Option<Duration>,
-    /// Generate the input with this name again
+    /// Generate the input that has this name (see --print-name) again
     #[arg(long, value_name = "KIND:SEED:LENGTH",
           conflicts_with_all = ["length", "nul", "all", "printable", "lines", "seed", "modulus"])]
     name: Option<InputName>,
@@ -163,8 +163,8 @@ impl GenArgs {
         self.printable && random && !self.nul && self.epilog.is_none()
     }
 
-    /// Returns the name that describes the input to generate, and its seed as `--show-seed` prints
-    /// it.
+    /// Returns the name of the input to generate, which describes how it is generated, and its seed
+    /// as `--show-seed` prints it.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
             return (name, Seed::from(name.seed));

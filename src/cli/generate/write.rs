@@ -22,9 +22,9 @@ const BLOCK: usize = 64 << 10;
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
 /// characters, epilog.
 pub struct Parts {
-    /// Line with the seed (`--show-seed`), or empty.
+    /// Line with the seed, for `--show-seed`; empty without that option.
     pub first: Vec<u8>,
-    /// Source of the random characters, or of the replayed file.
+    /// Source from which the random characters, or those of the replayed file, are read.
     pub body: Box<dyn Read>,
     /// Path of the replayed file, for error messages; `None` for generated characters.
     pub body_from: Option<PathBuf>,
@@ -110,7 +110,7 @@ fn record(
     }
 }
 
-/// Returns the failure for an output file that exists already.
+/// Builds the failure for an output file that exists already.
 pub fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{} exists already", path.display()))
         .path(path)

@@ -57,7 +57,7 @@ pub struct DifferenceLog<'a> {
     pub record: &'a DifferenceRecord,
     /// The option `--passing`, by which the user may name the passing input.
     pub passing: &'a PassingArgs,
-    /// Content of the failing input.
+    /// Content of the failing input of the search.
     pub failing: &'a [u8],
 }
 
@@ -139,7 +139,7 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Runs again the tests that the log's claim of minimality rests on, prints the verdict, and
+/// Runs the tests again on which the log's claim of minimality rests, prints the verdict, and
 /// returns the exit code (`ddfuzz log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,

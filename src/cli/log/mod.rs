@@ -44,8 +44,8 @@ enum Command {
     /// Show how the input was reduced, step by step
     #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
     Show(show::LogShowArgs),
-    /// Rebuild the result from the input and the log, without running the target. Of a log of
-    /// --args or --env-vars these are the arguments or variables, each followed by a NUL
+    /// Rebuild the result from the input and the log, without running the target. For a log of
+    /// --args or --env-vars, the result is the arguments or variables, each followed by a NUL
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
         #[command(flatten)]
@@ -72,7 +72,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct LogFileArgs {
-    /// The log file
+    /// The minimization log
     log: PathBuf,
     /// The input that was minimized [default: `original` beside the log, else the path in the log]
     #[arg(long, value_name = "FILE")]

@@ -16,10 +16,10 @@ use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, s
 /// without `-v`.
 const LISTED: usize = 20;
 
-/// Options of `ddfuzz log show`.
+/// Options of `ddfuzz log show`, which shows a minimization from its log.
 #[derive(clap::Args)]
 pub struct LogShowArgs {
-    /// The log file
+    /// The minimization log
     log: PathBuf,
     /// Also draw the curve of sizes into this SVG file
     #[arg(long, value_name = "FILE")]

@@ -180,7 +180,7 @@ pub(super) struct CallFiles {
 }
 
 impl CallFiles {
-    /// Returns the names of all files of a minimization of a command line, given the path of its
+    /// Returns the paths of all files of a minimization of a command line, given the path of its
     /// main log; creates no file.
     pub(super) fn beside(log: &Path) -> CallFiles {
         let name = log.as_os_str().as_bytes();
@@ -292,8 +292,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Returns the existing files of a minimized command line: the script, and all logs but the
-    /// main one.
+    /// Returns the paths of those files of a minimized command line that exist: the script, and all
+    /// logs but the main one.
     fn existing(&self) -> Vec<PathBuf> {
         let Some(name) = self.prefix.file_name() else {
             return Vec::new();
@@ -311,7 +311,7 @@ impl CallFiles {
     }
 }
 
-/// Checks whether a file name is that of the script or of a log (but not the main one) of the
+/// Returns true if a file name is that of the script or of a log (but not the main one) of the
 /// minimization of a command line; `prefix` is the beginning that all these names have.
 fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
     let rest = file.as_bytes().strip_prefix(prefix.as_bytes());

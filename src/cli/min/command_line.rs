@@ -46,7 +46,7 @@ pub(super) struct CallMinimization<'a> {
     pub(super) files: CallFiles,
     /// The target with its command line and environment as minimized so far.
     pub(super) target: Target,
-    /// The input as minimized so far.
+    /// The input of the program, as minimized so far.
     pub(super) input: Vec<u8>,
     pub(super) done: Vec<Phase>,
 }

@@ -14,11 +14,11 @@ use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Default of `--budget-time` for each crash group, when the groups of an output directory are
-/// minimized.
+/// Default of `--budget-time`, the maximum time for one minimization, when the groups of an output
+/// directory are minimized.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
-/// Result of minimizing the crash groups of an output directory.
+/// The result of minimizing the crash groups of an output directory.
 #[derive(Serialize)]
 pub(in crate::cli) struct MinimizedGroups {
     /// All crash groups in the output directory, also those of hangs and out-of-memory failures.
@@ -75,7 +75,8 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Fails if an option is given that applies to minimizing a single input only.
+/// Fails if an option is given that applies only to minimizing a single input, not to an output
+/// directory.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),

@@ -84,8 +84,8 @@ pub struct MinArgs {
     /// lua.so [default: by the ending of the file's name and the input's content]
     #[arg(hide_short_help = true, long, value_name = "NAME|FILE.so", value_parser = Structures)]
     grammar: Option<String>,
-    /// Of an output directory, also minimize up to N further minor keys of each group of crashes
-    /// [default: 3, but none where a sanitizer reports the crash]
+    /// For an output directory, also minimize crashes with up to N further minor keys of each group
+    /// of crashes [default: 3, but none where a sanitizer reports the crash]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16))]
     variants: Option<u16>,
     /// Number of workers; the result does not depend on it [default: the number of processors]
@@ -262,8 +262,8 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Chooses by `-o` and `--log` where the result is written. Fails if a file exists without
-    /// `--force` or `--resume`, or is the input.
+    /// Chooses by `-o` and `--log` where the result and the log are written. Fails if one of the
+    /// files exists without `--force` or `--resume`, or is the input.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])

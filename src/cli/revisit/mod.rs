@@ -53,8 +53,8 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, resumed, &args, output)
 }
 
-/// Opens the output directory of a study: continues the study in it with `--resume`, else begins a
-/// new one beside earlier ones.
+/// Opens the output directory of a study: with `--resume` continues the study in it, else begins a
+/// new one and keeps the earlier ones. Returns the opened directory and the record of the study.
 fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), Failure> {
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
@@ -193,7 +193,7 @@ const WHICH: &str = "Selection of utilities";
                         ddfuzz revisit --list run_test/test_Linux/regular --time 2h --shard 2/5\n  \
                         ddfuzz revisit --compare bookworm trixie")]
 pub struct RevisitArgs {
-    /// Utilities, by name or path [default: all of --list]
+    /// Run these utilities, given by name or path [default: all of --list]
     #[arg(value_name = "UTILITY")]
     pub(super) utilities: Vec<String>,
     /// List of utilities, in the format of `run.py` of the study of 2020 [default: a list for

@@ -145,8 +145,8 @@ fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
 
-/// Builds the settings of a study from the options, the selected utilities (`planned`), the
-/// campaign record, and the sandbox (`held`).
+/// Builds the settings of a study from the options, the selected utilities (`planned`), the record
+/// of its campaign, and whether utilities run in a sandbox (`held`).
 pub(super) fn settings(
     args: &RevisitArgs,
     planned: StudySelection,

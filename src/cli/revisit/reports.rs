@@ -12,8 +12,8 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// Results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of utilities,
-/// and the groups of failures.
+/// The results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of
+/// utilities, and the groups of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
     /// The rows of the result table, one for each utility.
@@ -39,7 +39,7 @@ impl Studied {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// Returns the failure for an output directory that contains no study of utilities.
+    /// Builds the failure for an output directory that contains no study of utilities.
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -128,7 +128,7 @@ impl CompareArgs {
         !self.compare.is_empty()
     }
 
-    /// Prints the comparison of the studies in the directories of `--compare`, which are only read.
+    /// Prints a comparison of the studies in the directories of `--compare`, which are only read.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());

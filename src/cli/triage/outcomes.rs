@@ -35,7 +35,7 @@ pub struct Variant {
     ended: Ended,
     /// Hash of the input with the crash that `line` records.
     pub examined: ContentHash,
-    /// Stack trace of the crash that `line` records; `None` if it is not in memory.
+    /// Stack trace of the crash that `line` records; `None` if it is not kept in memory.
     pub trace: Option<Trace>,
 }
 
@@ -187,8 +187,8 @@ impl TriageOutcomes {
         least
     }
 
-    /// Builds the crash groups of the input files, one for each major key, sorted by kind,
-    /// severity, and number of files.
+    /// Builds the groups of crashes of the input files, one for each kind of failure and major key,
+    /// sorted by kind, severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {

@@ -68,12 +68,12 @@ pub struct Workers<'a> {
     /// Whether all inputs that do not crash are checked for memory leaks; false checks only files
     /// whose names announce a leak.
     pub leaks: bool,
-    /// Flag that makes the worker threads end when it turns true.
+    /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of inputs that some worker has run or is running.
+    /// Hashes of the inputs that a worker has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
-    /// Major and minor keys of crashes that some worker has examined; an input that crashes with
-    /// such keys is run only once, without symbolization.
+    /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
+    /// keys is run only once, without symbolization.
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 

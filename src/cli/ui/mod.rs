@@ -44,7 +44,7 @@ pub fn stdout_width() -> Option<usize> {
     Some(usize::from(columns))
 }
 
-/// Formats a rate per second, such as that of runs; below 10 with one decimal.
+/// Formats a rate per second, such as that of runs, with one decimal if it is below 10.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         slow if slow < 10.0 => format!("{slow:.1}"),
@@ -72,7 +72,7 @@ impl CountBar {
         }
     }
 
-    /// Changes the total number of items that the progress line shows.
+    /// Sets the total number of items that the progress line shows.
     pub fn set_all(&mut self, all: u64) {
         self.all = all;
     }
@@ -238,8 +238,8 @@ impl Statuses {
         ))
     }
 
-    /// Returns the number of crash groups for which a line was printed. This may exceed the
-    /// campaign's own count, because minimizations find further groups.
+    /// Returns the number of crash groups for which a `key=value` line was formatted. This may
+    /// exceed the campaign's own count, because minimizations find further groups.
     fn crash_groups(&self) -> u64 {
         let crashes = self.named.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64

@@ -145,12 +145,12 @@ impl Appender {
             .map_err(FileError::at("sync", &self.path))
     }
 
-    /// Returns the file, to read records from it.
+    /// Returns the open file, from which records can be read.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the file of records.
     pub fn path(&self) -> &Path {
         &self.path
     }

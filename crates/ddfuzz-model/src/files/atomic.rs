@@ -85,7 +85,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
 }
 
 /// Creates a temporary file in the folder of `path`, with the content that `fill` writes, and syncs
-/// it. `mode` is its mode before the umask.
+/// it. `mode` is the file's permission mode before the umask.
 fn temporary(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,

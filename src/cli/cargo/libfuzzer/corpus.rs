@@ -16,7 +16,7 @@ use crate::files::{atomic, regular};
 /// Maximum length of a corpus file that is read, in bytes; longer ones are skipped.
 const LONGEST: u64 = 1 << 30;
 
-/// Corpus directories of a campaign whose engine is libFuzzer.
+/// The corpus directories of a campaign whose engine is libFuzzer.
 ///
 /// libFuzzer first runs its whole corpus, and would crash on the same input after each restart.
 /// After the first such crash, libFuzzer uses a copy without the crashing inputs; new inputs in the
@@ -28,7 +28,8 @@ pub struct Corpus {
     copy: Option<CorpusCopy>,
 }
 
-/// Temporary copy of all corpus directories: each distinct input once, named as libFuzzer names it.
+/// A temporary copy of all corpus directories: each distinct input once, under the name that
+/// libFuzzer gives it.
 struct CorpusCopy {
     dir: Scratch,
     /// Names of files in the copy that need not be written back to the user's corpus: they were
@@ -72,7 +73,8 @@ impl Corpus {
         copy.remove(input)
     }
 
-    /// Copies new inputs from the temporary copy to the user's corpus.
+    /// Copies the inputs that libFuzzer added to the temporary copy of the corpus to the user's
+    /// corpus; does nothing if there is no copy.
     pub fn write_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
@@ -122,9 +124,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus. If it is not there, removes the files that begin
-    /// with it, because with `-max_len` libFuzzer runs only the beginning of longer files. Returns
-    /// true if something was removed, now or by an earlier call; false for the empty input.
+    /// Removes an input from the temporary corpus. If no file has this content, removes the files
+    /// that begin with it, because with `-max_len` libFuzzer runs only the beginning of longer
+    /// files. Returns true if something was removed, now or by an earlier call; false for the empty
+    /// input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -185,7 +188,8 @@ impl Drop for Corpus {
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// Name of a file that a running ddfuzz keeps locked; the lock is free after ddfuzz is killed.
+/// Name of the lock file in a temporary directory for inputs; a running ddfuzz keeps it locked, and
+/// the lock is free after ddfuzz was killed.
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 

@@ -22,7 +22,8 @@ use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
 use process::timeout_flag;
 
-/// Default of `--max-len`, the maximum length of inputs, with libFuzzer, in bytes.
+/// Default of `--max-len`, the maximum length of inputs in bytes, in campaigns whose engine is
+/// libFuzzer.
 pub const MAX_LEN: u64 = 256 << 20;
 
 /// Runs a campaign on a fuzz target of the project with the libFuzzer that is linked into it, until
@@ -140,7 +141,7 @@ fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failur
     })
 }
 
-/// Parsed command line of libFuzzer. Flags that apply to the whole campaign (`-max_total_time`,
+/// A parsed command line of libFuzzer. Flags that apply to the whole campaign (`-max_total_time`,
 /// `-runs`, `-artifact_prefix`) are separated from those that each process gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {

@@ -261,7 +261,7 @@ const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
 /// Interval at which new inputs are copied from the temporary corpus to the user's.
 const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the libFuzzer processes of a campaign are started.
+/// How the libFuzzer processes of a campaign are started: program, flags, environment, number.
 pub struct LibFuzzerPlan {
     /// Path of the fuzz target.
     pub program: PathBuf,
@@ -275,7 +275,8 @@ pub struct LibFuzzerPlan {
     pub artifact_prefix: OsString,
     /// Number of libFuzzer processes that run at a time.
     pub jobs: usize,
-    /// Whether the libFuzzer processes use the terminal of ddfuzz.
+    /// Whether the libFuzzer processes share the terminal of ddfuzz, and whether their output is
+    /// printed.
     pub terminal: TerminalUse,
     /// Whether a libFuzzer process is started again after it has found a failing input.
     pub again: bool,
@@ -375,7 +376,8 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts one more libFuzzer process; `None` if the time or number of runs is used up.
+    /// Starts one more libFuzzer process for the remaining time and runs; `None` if the time or the
+    /// number of runs is used up.
     fn next(&self) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![

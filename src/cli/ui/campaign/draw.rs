@@ -68,8 +68,8 @@ pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'stat
     ])
 }
 
-/// Creates the line at the bottom that explains keys, given as (key, what it does); those that do
-/// not fit are left out.
+/// Creates the line at the bottom of the screen that says what keys do, given as (key, what it
+/// does); those that do not fit are left out.
 pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -140,7 +140,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// Creates the set of styles, with or without colour.
+    /// Creates the styles of the full screen, with or without colour.
     pub fn new(colored: bool) -> Palette {
         Palette { colored }
     }
@@ -152,7 +152,7 @@ impl Palette {
         }
     }
 
-    /// Returns the style of labels and rules.
+    /// Returns the style of unimportant text: labels and rules.
     pub fn faint(self) -> Style {
         self.of(Color::DarkGray)
     }

@@ -326,7 +326,7 @@ const AT_ONCE: usize = 1 << 20;
 /// people.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Number of bytes of the log file read so far; always whole lines.
+    /// Number of bytes of the log file that were read so far; always whole lines.
     read: u64,
     /// Sizes of the input over the tests of the minimization; `None` before the log's first line
     /// was read.
@@ -336,8 +336,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the lines added to the log file since the last call, at most about 1 MiB at once. A
-    /// file that has become shorter is read again from the beginning.
+    /// Reads the lines added to the log file at `path` since the last call, at most about 1 MiB at
+    /// once. A file that has become shorter is read again from the beginning.
     ///
     /// # Errors
     /// When the file cannot be read; a missing file is no error.
@@ -411,7 +411,7 @@ impl Log {
     }
 }
 
-/// Formats a line of the minimization log for people.
+/// Formats a line of the minimization log as text for people.
 fn said(line: &LogLine) -> String {
     match line {
         LogLine::Start(start) => {

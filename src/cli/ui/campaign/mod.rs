@@ -29,7 +29,7 @@ use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
 use crate::store::Reader;
 
-/// Interval between checks for pressed keys.
+/// Minimum interval between checks whether keys were pressed.
 const KEY_INTERVAL: Duration = Duration::from_millis(40);
 /// Minimum interval between redraws of the full screen, unless a key was pressed.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,7 +40,8 @@ const READ_INTERVAL: Duration = Duration::from_millis(500);
 /// draws and reads keys when the campaign reports progress.
 pub struct FullScreen {
     model: ScreenModel,
-    /// Terminal that is drawn on; `None` once it fails, for example because its window was closed.
+    /// The terminal that shows the full screen; `None` once it fails, for example because its
+    /// window was closed.
     terminal: Option<Terminal>,
     reader: Reader,
     stop: Arc<AtomicBool>,

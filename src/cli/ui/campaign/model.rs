@@ -134,8 +134,8 @@ impl ScreenModel {
         self.elapsed = self.elapsed.max(elapsed);
     }
 
-    /// Sets the current progress of the campaign (numbers of runs, crashes, edges), and adds it to
-    /// the plots.
+    /// Sets the current progress of the campaign (numbers of runs, crashes, covered edges), and
+    /// adds it to the plots.
     pub fn progress(&mut self, progress: &Progress) {
         self.at(Duration::from_millis(progress.time_ms));
         self.history.add(progress);
@@ -180,8 +180,8 @@ impl ScreenModel {
         self.tell(text, true);
     }
 
-    /// Marks the campaign as ending, and adds that to the list of events; called when the user
-    /// asked for it.
+    /// Marks the campaign as ending, and adds that to the list of events; called when the user has
+    /// asked to end it.
     pub fn stop(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -393,7 +393,8 @@ pub struct Group {
     pub size_before: u64,
     /// Size of the smallest known input that shows the crash, in bytes.
     pub size: u64,
-    /// Whether the input has become smaller since the full screen first showed the group.
+    /// Whether the smallest known input has become smaller since the full screen first showed the
+    /// group.
     pub shrinks: bool,
     /// Number of tests executed by the group's minimization; `None` before it has finished.
     pub tests: Option<u64>,
@@ -443,8 +444,9 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the group's data by `now`. Once the group has a minimized input, another crash of
-    /// the group replaces it only if its minimized input is smaller.
+    /// Replaces the data of this crash group by the newer data `now`. Once the group has a
+    /// minimized input, data of another crash of the group replaces it only if that has a smaller
+    /// minimized input.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -473,7 +475,7 @@ const MAX_SAMPLES: usize = 480;
 /// Interval between progress samples at the beginning of a campaign, in milliseconds; it doubles
 /// whenever there are too many samples.
 const STEP_MS: u64 = 500;
-/// Period over which the current number of runs per second is measured, in milliseconds.
+/// Period in milliseconds over which the current number of runs per second is measured.
 const NOW_MS: u64 = 3000;
 /// Maximum number of samples from which the current number of runs per second is computed.
 const NOW_POINTS: usize = 64;
@@ -611,7 +613,8 @@ impl History {
             .collect()
     }
 
-    /// Returns all samples of the campaign, the oldest first, followed by the latest progress.
+    /// Returns all samples of the campaign's progress, the oldest first, followed by the latest
+    /// progress.
     fn with_last(&self) -> impl Iterator<Item = &Sample> {
         let newer = self
             .recent

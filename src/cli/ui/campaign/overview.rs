@@ -241,7 +241,7 @@ fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Maximum width of the crash class in the table of groups, in columns.
+/// Maximum width in columns of the crash class in the table of groups.
 const MAX_CLASS_WIDTH: usize = 16;
 /// Minimum terminal width in columns for the table of groups to have full group keys and long size
 /// bars.
