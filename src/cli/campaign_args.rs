@@ -247,8 +247,8 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(std::iter::once(NO_STRUCTURE).chain(structure_names()))
 }
 
-/// Option `--grammar` of commands that read a minimization log; parsing it loads the grammar that
-/// the log names.
+/// Option `--grammar` of commands that read a minimization log: it names the shared library of the
+/// log's grammar, which is loaded when the option is parsed.
 #[derive(Args, Clone, Debug)]
 pub struct GrammarArgs {
     /// Shared library with the grammar that the log names, if it was loaded from one

@@ -45,8 +45,8 @@ impl<'a> TaskPool<'a> {
     /// Starts the worker threads and calls `work` once in each; `work` takes tasks and reports
     /// their results by its [`Worker`]. Calls `receive` in the calling thread: with each report in
     /// the order in which they arrive, with the error of a worker, and with `None` when nothing has
-    /// arrived for one `tick`. Returns when all threads have ended. The first error of a worker or
-    /// of `receive` makes all workers end after their tasks.
+    /// arrived for the time `tick`. Returns when all threads have ended. The first error of a
+    /// worker or of `receive` makes all workers end after their current tasks.
     ///
     /// # Errors
     /// The error of `receive`; further reports are dropped then.

@@ -474,8 +474,8 @@ fn learn_failure(
     Ok(())
 }
 
-/// Makes the start line of the search's log: the target or test command, the input, the key of the
-/// crash, the two versions, and the limits.
+/// Makes the first line of the log of a search for changes: the target or test command, the input,
+/// the key of the crash, the two versions, and the limits.
 fn start_line(
     args: &ChangesArgs,
     subject: &Subject,

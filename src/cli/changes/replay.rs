@@ -20,8 +20,8 @@ use crate::minimize::log::{ChangesRecord, ContentHash, Log, StartLine};
 use crate::minimize::{Claim, Counts, Proved};
 use crate::report::size;
 
-/// A log of `ddfuzz changes` after its replay, which builds nothing: the result that its lines lead
-/// to, and the repository that contains both versions.
+/// The replay of a log of `ddfuzz changes`, made without builds: the result to which its lines
+/// lead, and the repository that contains both versions.
 struct Replay {
     session: Session<'static>,
     found: Result<Found, ChangesError>,

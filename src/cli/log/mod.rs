@@ -50,14 +50,14 @@ enum Command {
     Replay {
         #[command(flatten)]
         log: LogFileArgs,
-        /// Write the result to FILE; - is stdout
+        /// Write the rebuilt result to FILE; - is stdout
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
     /// Print the JSON schema of a log's lines
     #[command(after_help = "Example:\n  ddfuzz log schema > log.schema.json")]
     Schema,
-    /// Run the tests again that the claim of minimality rests on
+    /// Run the tests again on which the log's claim of minimality rests
     #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
     Verify {
         #[command(flatten)]

@@ -11,8 +11,8 @@ use tempfile::NamedTempFile;
 
 use crate::files::{FileError, folder};
 
-/// Prefix of the names of temporary files. If a writer is killed, its temporary file remains;
-/// readers ignore it, and later writers may remove it.
+/// Prefix of the names of temporary files of atomic writes. If a writer is killed, its temporary
+/// file remains; readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
 /// Returns true if a file name is that of a temporary file of an atomic write: it begins with

@@ -8,8 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::files::{Appender, FileError, Position};
 
-/// A file with one record of type `R`, in JSON, per line, open for appending. It holds no records
-/// in memory: a record is read again from the file by its position.
+/// A file of records of type `R`, each a line of JSON, open for appending. It holds no records in
+/// memory: a record is read again from the file by its position.
 #[derive(Debug)]
 pub struct Journal<R> {
     file: Appender,

@@ -292,7 +292,7 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Total number of inputs that those libFuzzer processes have run that have ended.
+    /// Number of inputs that those libFuzzer processes have run, in total, that have already ended.
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
