@@ -10,7 +10,8 @@ use crate::report::size;
 
 /// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// Minimum number of runs of a campaign from which a warning about the target is derived.
+/// Minimum number of runs that a campaign must have made before a warning about its target is
+/// derived from them.
 const MIN_RUNS: u64 = 200;
 
 /// How the target behaved in two trial runs: on an empty input and on a short text.
@@ -26,8 +27,8 @@ pub struct Behaviour {
     pub crashes: bool,
 }
 
-/// A reason why fuzzing the target with this command line would find little, and what to do about
-/// it.
+/// A warning to the user: why fuzzing the target with this command line would find little, and what
+/// to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
     /// What was observed of the target, for example "the target does not read stdin".
@@ -36,7 +37,7 @@ pub struct TargetWarning {
 }
 
 /// Makes two trial runs of the target, on an empty input and on a short text, and returns how it
-/// behaved. Of a run that cannot be made, the fields are `None` or false.
+/// behaved. If a run cannot be made, the fields about it are `None` or false.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
     let text = executor.run(TRIAL_TEXT).ok();
@@ -52,8 +53,8 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 }
 
 impl Behaviour {
-    /// Returns a warning if the target gets its input on stdin and read nothing of the short text;
-    /// `None` also if that is not known.
+    /// Returns a warning if the target gets its input on stdin and read no byte of the short text
+    /// in its trial run; `None` if it read some, or if the number of bytes read is not known.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         (on_stdin && self.read == Some(0)).then(|| TargetWarning {
@@ -88,8 +89,8 @@ impl Behaviour {
     }
 }
 
-/// Returns a warning if a libFuzzer binary is run as a program that reads a file, which loses its
-/// coverage and most of its speed; `None` if not.
+/// Returns a warning if a libFuzzer binary is run as a program that reads a file instead of through
+/// its entry function, which loses its coverage and most of its speed; `None` if not.
 pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     let is_called = target.takes_file() && way != Way::Harness;
     let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;
@@ -99,14 +100,14 @@ pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     })
 }
 
-/// Advice for a target that crashes on any input.
+/// Advice in the warning about a target that crashes on any input.
 const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its libraries and the files that it \
                         needs: a crash on any input hides all other bugs";
 
-/// Returns a warning about the target after a campaign of at least 200 runs if every run crashed,
-/// or if none crashed and the corpus has at most one input, so that no run reached coverage that
-/// the first had not; else `None`. `corpus`: number of inputs in the corpus; `None` if coverage is
-/// not known.
+/// Returns a warning about the target after a campaign of at least 200 runs in two cases: if every
+/// run crashed, or if none crashed and no run reached coverage that the first had not, so that the
+/// corpus has at most one input. Else returns `None`. `corpus`: number of inputs in the corpus;
+/// `None` if coverage is not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs < MIN_RUNS {
         return None;

@@ -25,7 +25,7 @@ use crate::structure::{is_library, load_grammar, structure_names};
 /// Heading of the options about seeds and dictionaries in `--help`.
 const INPUTS_HEADING: &str = "Inputs";
 
-/// Options for seeds and dictionaries.
+/// Options that name the seeds and dictionaries of a campaign.
 #[derive(Args, Clone, Debug)]
 pub struct SeedArgs {
     /// Seed inputs: a file, or all files below a directory; may be repeated
@@ -54,8 +54,8 @@ impl SeedArgs {
         (&self.seeds, &self.dict)
     }
 
-    /// Reads the seeds of at most `max_len` bytes, and the dictionary words that are inserted into
-    /// inputs.
+    /// Reads the seeds of at most `max_len` bytes, and the dictionary words that the mutator
+    /// inserts into inputs.
     pub fn read(
         &self,
         target: &Target,
@@ -67,8 +67,8 @@ impl SeedArgs {
         Ok((seeds, words))
     }
 
-    /// Reads the given seeds of at most `max_len` bytes, and adds those of a bundled target if
-    /// asked for. Fails if seeds are given and none of them can be used.
+    /// Reads the seeds of at most `max_len` bytes that `--seeds` names, and with `--bundled-seeds`
+    /// those of the bundled target. Fails if `--seeds` names some and none of them can be used.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
         let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
         if seeds.is_empty() && !self.seeds.is_empty() {
@@ -162,10 +162,10 @@ fn seeds_summary(count: u64, left_out: SkippedSeeds) -> String {
 /// Heading of the options about the minimization of crashes in `--help`.
 pub const MINIMIZATION_HEADING: &str = "Minimization of new groups";
 
-/// Default of `--budget-time`, the maximum time for one minimization.
+/// Default of `--budget-time`, the maximum time for minimizing one crash in a campaign.
 const DEFAULT_BUDGET: Duration = Duration::from_secs(60);
 
-/// Options for the minimization of new groups.
+/// Options for the minimization of crash groups that a campaign finds.
 #[derive(Args, Clone, Debug)]
 pub struct MinimizationArgs {
     /// When new groups are minimized
@@ -181,9 +181,9 @@ pub struct MinimizationArgs {
     /// Maximum number of tests for one minimization
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N")]
     budget_tests: Option<u64>,
-    /// Also minimize up to N further minor keys of each group of crashes after all groups are done:
-    /// bugs in several callers of one function may share a group [default: 3, but none where a
-    /// sanitizer reports the crash]
+    /// For each group of crashes, also minimize crashes with up to N further minor keys, after all
+    /// groups are done: bugs in several callers of one function may share a group [default: 3, but
+    /// none where a sanitizer reports the crash]
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16))]
     variants: Option<u16>,
     /// Write the bytes of each tested candidate into the logs
@@ -194,13 +194,13 @@ pub struct MinimizationArgs {
 /// Values of `--minimize`: when new groups are minimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WhenArg {
-    /// As soon as they are found, in between fuzzing
+    /// Minimize new groups as soon as they are found, in between fuzzing
     Inline,
-    /// After fuzzing has ended
+    /// Minimize new groups after fuzzing has ended
     After,
-    /// By one worker that does nothing else
+    /// Minimize new groups by one worker that does nothing else
     Worker,
-    /// Not at all
+    /// Do not minimize new groups
     Off,
 }
 
@@ -211,8 +211,9 @@ pub fn searches() -> PossibleValuesParser {
     PossibleValuesParser::new(SEARCHES.iter().map(value))
 }
 
-/// Parser for values of `--grammar`: the names of the structures, `none`, and paths of shared
-/// libraries, whose grammars are loaded. The value is then the name of the grammar.
+/// Parser for values of `--grammar`, which say how inputs are parsed: the name of a structure (a
+/// grammar or file format), `none`, or the path of a shared library, whose tree-sitter grammar is
+/// then loaded. Its result is the name of the structure.
 #[derive(Clone)]
 pub struct Structures;
 
@@ -240,12 +241,14 @@ impl TypedValueParser for Structures {
     }
 }
 
-/// Returns the parser for the names of the structures, and `none`.
+/// Returns the parser for values of `--grammar` that are no path: the names of the structures
+/// (grammars and file formats), and `none`.
 fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(std::iter::once(NO_STRUCTURE).chain(structure_names()))
 }
 
-/// Option of commands that read a log: parsing it loads the grammar that the log names.
+/// Option `--grammar` of commands that read a minimization log: it names the shared library of the
+/// log's grammar, which is loaded when the option is parsed.
 #[derive(Args, Clone, Debug)]
 pub struct GrammarArgs {
     /// Shared library with the grammar that the log names, if it was loaded from one
@@ -263,15 +266,15 @@ impl MinimizationArgs {
         }
     }
 
-    /// Returns how many reproducers of a crash group, each with another minor crash key, are
-    /// minimized beside its first: the value of `--variants`, else `otherwise`.
+    /// Returns how many further reproducers, each with another minor crash key, are minimized for a
+    /// crash group in addition to its first: the value of `--variants`, else `otherwise`.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
     }
 
-    /// Builds the settings for minimizing crashes of `target`. `learn_limit`: adapt the time limit
-    /// of a run to the target, because the user has set none.
+    /// Builds the settings for minimizing crashes of `target`, executed by `way`. `learn_limit`:
+    /// whether the time limit of a run is adapted to the target, because the user has set none.
     pub fn minimizing(&self, target: Target, way: Way, learn_limit: bool) -> Minimizing {
         Minimizing {
             budget_time: Some(self.budget_time.unwrap_or(DEFAULT_BUDGET)),
@@ -285,22 +288,22 @@ impl MinimizationArgs {
     }
 }
 
-/// Values of `--generator`.
+/// Values of `--generator`: how a campaign generates its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GeneratorArg {
-    /// Coverage-guided where the target reports coverage, else classic
+    /// Use the coverage-guided generator where the target reports coverage, else the classic one
     Auto,
-    /// Random characters, as in the fuzz studies, and mutations of the seeds
+    /// Generate random characters, as in the fuzz studies, and mutations of the seeds
     Classic,
-    /// Mutations of inputs that reached new coverage; of an unmodified program on x86-64, new
+    /// Mutate inputs that reached new coverage; of an unmodified program on x86-64, new basic
     /// blocks
     Guided,
 }
 
 impl GeneratorArg {
-    /// Chooses the input generator: for `Auto` the coverage-guided one if the started target
-    /// reports coverage. For `Guided` the blocks of an unmodified program are its coverage; fails
-    /// if they are not known.
+    /// Chooses the input generator of a campaign. `Auto` means the coverage-guided one if the
+    /// started target reports coverage, else the classic one. `Guided` also takes the basic blocks
+    /// of an unmodified program as its coverage, and fails if there is no coverage either way.
     pub fn settle(self, started: &mut Started) -> Result<Generator, Failure> {
         let places = match self {
             GeneratorArg::Guided => started.executor.cover_blocks()?,
@@ -325,20 +328,22 @@ impl GeneratorArg {
     }
 }
 
-/// Values of `--mutate-structure`.
+/// Values of `--mutate-structure`: when a coverage-guided campaign also mutates inputs by their
+/// structure (as trees of a grammar or file format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MutateStructureArg {
-    /// If most seeds are files of a known format or programs in a known language
+    /// Mutate by structure if most seeds are files of a known format or programs in a known
+    /// language
     Auto,
-    /// If most seeds have the same structure, which may be that of any text
+    /// Mutate by structure if most seeds have the same one, which may be that of any text
     On,
-    /// Never
+    /// Never mutate by structure
     Off,
 }
 
 impl MutateStructureArg {
-    /// Returns the name of the structure by which inputs are mutated; `None` if havoc alone mutates
-    /// them.
+    /// Returns the name of the structure (grammar or file format) by which inputs are mutated, the
+    /// usual one of the seeds; `None` if they are mutated by havoc only.
     pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
         let usual = match self {
             MutateStructureArg::Off => None,
@@ -362,8 +367,8 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from a file; without a file, no group is known. Fails at a
-/// line that is no key.
+/// Reads the list of known crash groups from the file of `--known`; without a file, no group is
+/// known. Fails at a line that is no crash key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

@@ -15,10 +15,10 @@ use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
-/// Of each group the reproducers are run, and the original inputs if no reproducer fails any
-/// more. A crash that this build cannot show (a report of AddressSanitizer in a build without it)
-/// is not called fixed. Of the directory only the list of
-/// checks (checks.jsonl) is written, by which a group that comes back is recognized.
+/// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
+/// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
+/// called fixed. In the output directory only the list of checks (checks.jsonl) is written, by
+/// which a group that comes back is recognized.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -80,8 +80,9 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, missing.len() as u64, target, output))
 }
 
-/// Prints the result of the check, with the groups that came back; `not_run` groups have no
-/// program. Returns the exit code, which is 0 only if all groups are fixed.
+/// Prints the result of `ddfuzz check`, with the groups that came back. `not_run`: number of groups
+/// that were not checked because their program is missing. Returns the exit code, which says
+/// success only if all groups are fixed.
 fn report(
     args: &CheckArgs,
     checked: Vec<Option<CheckedGroup>>,
@@ -124,9 +125,9 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
     Ok(all)
 }
 
-/// Returns the target that runs the reproducers of all groups: that of the command line, else the
-/// recorded one; time and memory limits are the recorded ones unless given. `None` if every entry
-/// records its own program, as after a study of many programs.
+/// Returns the target on which the reproducers of all groups are run: that of the command line,
+/// else the recorded one; its time and memory limits are the recorded ones unless given. `None` if
+/// every entry records its own program, as after a study of many programs.
 fn one_target(
     args: &CheckArgs,
     reader: &Reader,
@@ -161,8 +162,8 @@ fn one_target(
     })
 }
 
-/// Warns if the recorded target got its input as a file (`@@`), and the given one does not: a
-/// program that reads no input would seem to have all its crashes fixed.
+/// Prints a warning if the recorded target got its input as a file (`@@`), and the given target
+/// does not: a program that reads no input would seem to have all its crashes fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()
@@ -178,8 +179,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns two answers about the recorded failures of the groups: whether some record a target of
-/// their own, and whether some do not.
+/// Returns a pair about the recorded failures of the groups: whether some record a target of their
+/// own, and whether some do not.
 fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
@@ -193,11 +194,12 @@ fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> 
     Ok((own, others))
 }
 
-/// A group that cannot be checked, and the missing program that its failures need.
+/// A group that cannot be checked, with the path of the missing program that its recorded failures
+/// need.
 type Stranded = (Group, PathBuf);
 
-/// Splits the groups into those with an existing program, and those whose program is missing. Fails
-/// if groups are given and the programs of all are missing.
+/// Splits the groups into those whose program exists, and those whose program is missing. Fails if
+/// there are groups and the program of each is missing.
 fn runnable(
     reader: &Reader,
     groups: Vec<Group>,
@@ -231,8 +233,8 @@ fn runnable(
     }
 }
 
-/// Returns the path of the target's program if no such file exists any more; `None` if it exists or
-/// the target is a bundled one.
+/// Returns the path of the target's program if no file exists at it any more; `None` if it exists,
+/// or if the target is one that comes with ddfuzz.
 fn gone(target: &Target) -> Option<&Path> {
     match &target.program {
         Program::Path(path) if !path.is_file() => Some(path),
@@ -240,16 +242,16 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// Returns the target and the method of execution that a recorded failure itself names; `None` if
-/// it names none.
+/// Returns the target and the way of execution that the record of a failure names itself, as in a
+/// study of many programs; `None` if it names none.
 fn own_target(entry: &Entry) -> Option<(Target, Way)> {
     let record = &entry.crash.of.as_ref()?.target;
     Some((record.target(entry.crash.limits)?, record.way))
 }
 
-/// Returns the target and method of execution to run a recorded failure with: those named on the
-/// command line, else its own, else `one`. `None` if another process has added it meanwhile, and it
-/// names no target.
+/// Returns the target and the way of execution with which a recorded failure is run again: those
+/// named on the command line, else those in its own record, else `one`. `None` if there are none of
+/// these, as for a failure that another process has added meanwhile.
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;

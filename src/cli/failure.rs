@@ -44,7 +44,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Error that ends a command: exit code, message, and optionally a path and a hint.
+/// An error that ends a command: exit code, message, and optionally a path and a hint.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// Creates a failure for wrong usage (exit code 2).
+    /// Creates a failure for wrong usage of the command line (exit code 2).
     pub fn usage(message: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "usage", message)
     }
@@ -84,7 +84,7 @@ impl Failure {
         .hint_where_missing(path)
     }
 
-    /// Creates a failure for an output file that cannot be written.
+    /// Creates a failure for an output file at `path` that cannot be written because of `error`.
     pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
         Failure::new(Exit::Usage, "output", error).path(path)
     }
@@ -103,7 +103,7 @@ impl Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
     }
 
-    /// Returns the error's short name, as in the JSON output.
+    /// Returns the short name of the kind of error, as printed in the JSON output.
     pub fn kind(&self) -> &str {
         &self.report.error.kind
     }
@@ -112,7 +112,8 @@ impl Failure {
         &self.report.error.message
     }
 
-    /// Sets the path that the failure is about, and adds it to the message if the message lacks it.
+    /// Returns the failure with the path that it is about, which is added to the message if the
+    /// message lacks it.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();
@@ -123,8 +124,8 @@ impl Failure {
         self
     }
 
-    /// Adds a hint that names the first missing directory or file of the path; no hint if the path
-    /// exists.
+    /// Returns the failure with a hint that names the first missing directory or file of `path`;
+    /// without a new hint if the path exists.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
         let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
@@ -141,7 +142,8 @@ impl Failure {
         }
     }
 
-    /// Sets the hint, a sentence about what the user can do, which is printed after the message.
+    /// Returns the failure with a hint: a sentence about what the user can do, which is printed
+    /// after the message.
     pub fn hint(mut self, hint: impl ToString) -> Failure {
         self.report.error.hint = Some(hint.to_string());
         self

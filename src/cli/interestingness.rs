@@ -16,8 +16,8 @@ use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 /// Default limit on the CPU time of one run of the interestingness test; most tests start several
 /// programs.
 const CPU: Duration = Duration::from_secs(10);
-/// Maximum number of runs of the interestingness test on the original input before that counts as
-/// not interesting: tests may be flaky.
+/// Maximum number of runs of the interestingness test on the original input; if none accepts it, it
+/// counts as not interesting. More than one, because tests may be flaky.
 const TRIES: u32 = 12;
 
 /// An interestingness test script (`--test`), with its limits and the file name under which it gets
@@ -26,8 +26,8 @@ pub struct Interestingness {
     script: Script,
     target: Target,
     name: OsString,
-    /// Whether the time limit is adapted to the duration of the test's runs; false if the user has
-    /// set a limit.
+    /// Whether the time limit of the interestingness test is adapted to the duration of its runs;
+    /// false if the user has set a limit.
     learn_limit: bool,
     /// Whether the test accepted the original input only after it had rejected it at least once: a
     /// sign that it is flaky.
@@ -35,7 +35,8 @@ pub struct Interestingness {
 }
 
 impl Interestingness {
-    /// Reads the interestingness test at `script`; candidates get the file name of `input`.
+    /// Reads the script `script` as an interestingness test, which will get each candidate under
+    /// the file name of `input`.
     pub fn find(
         script: &Path,
         args: &TargetArgs,
@@ -61,8 +62,8 @@ impl Interestingness {
         oracle.map_err(|error| explain_test_error(error, self.script.path()))
     }
 
-    /// Returns the test with a time limit that stays as it is, instead of being adapted to the
-    /// test's duration.
+    /// Returns the interestingness test with a time limit that stays as it is, instead of being
+    /// adapted to the duration of its runs.
     pub fn with_fixed_time(self) -> Interestingness {
         Interestingness {
             learn_limit: false,
@@ -81,8 +82,8 @@ impl Interestingness {
         })
     }
 
-    /// Builds the first line of the minimization log: the input, the search algorithm, and the
-    /// test.
+    /// Builds the first line of a minimization log, which records the input, the search algorithm,
+    /// and the interestingness test.
     pub fn start_line(&self, input: &[u8], search: &str, no_cache: bool) -> StartLine {
         let target = TargetRecord::new(&self.target, Way::Command);
         let mut start = StartLine::new(input, search, target, None, self.target.limits);
@@ -98,8 +99,9 @@ impl Interestingness {
         start
     }
 
-    /// Runs the test on the original input, up to 12 times. Fails if it is never interesting, or as
-    /// soon as the time limit cuts off a run. Called before any file is written.
+    /// Runs the interestingness test on the original input, up to 12 times until it accepts it.
+    /// Fails if it never does, or as soon as the time limit cuts off a run. Called before any file
+    /// is written.
     pub fn baseline(
         &mut self,
         oracle: &mut TestOracle,
@@ -157,16 +159,16 @@ impl Interestingness {
     }
 }
 
-/// Returns the failure for `--test` with an output directory: a result of a test belongs to no
-/// crash group of such a directory.
+/// Returns the failure for `--test` together with an output directory: the result of an
+/// interestingness test belongs to none of the crash groups there.
 pub fn no_group() -> Failure {
     let message = "an interestingness test names no crash, and so there is no group of an output \
                    directory to file it in";
     Failure::usage(message).hint("give a result file with -o")
 }
 
-/// Returns the absolute path of the test script, and its content. Fails if it is missing, not
-/// executable or not readable.
+/// Returns the absolute path of an interestingness test's script, and its content. Fails if it is
+/// missing, not executable or not readable.
 pub fn read_script(path: &Path) -> Result<(PathBuf, Script), Failure> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|error| Failure::file(path, "finding", &error))?;

@@ -98,7 +98,7 @@ fn command() -> clap::Command {
     with_rare_options_last(Cli::command())
 }
 
-/// Headings in `--help` under which there are only options that few users need.
+/// Headings in `--help` above options that only few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
 /// Moves options under the headings in `RARE` to the end of each command's help. Each of these
@@ -133,10 +133,10 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Runs one call of a program: adds the options from the settings file (`ddfuzz.toml`) to the words
-/// typed by the user, parses all with `root`, converts the parsed options to a job by `understand`,
-/// runs the job, and returns its exit code. `whole` is the command line of `ddfuzz`, which defines
-/// the options that a settings file may contain.
+/// Runs one call of `ddfuzz` or `cargo ddfuzz`: adds the options from the settings file
+/// (`ddfuzz.toml`) to the words that the user typed, parses all with `root`, converts the parsed
+/// options to a job by `understand`, runs the job, and returns its exit code. `whole` is the
+/// command line of `ddfuzz`, which defines the options that a settings file may contain.
 fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     typed: Vec<OsString>,
     root: clap::Command,
@@ -198,7 +198,7 @@ impl Cli {
     }
 }
 
-/// Checks whether the user asks for `--json`; words after `--` belong to the target.
+/// Returns true if the command line has `--json`; words after `--` belong to the target.
 fn wants_json(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| word == "--json")
@@ -221,7 +221,8 @@ fn color(words: &[OsString]) -> ColorChoice {
     }
 }
 
-/// Prints help, a version or a usage error that clap returned, and returns the exit code.
+/// Prints the help, version or usage error that clap returned as `error`, with a hint if there is
+/// one, and returns the exit code.
 fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
         // Nothing can be done about a closed stdout.
@@ -255,18 +256,19 @@ fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCo
     Exit::Usage.into()
 }
 
-/// Words of a command line, as returned by [`insert_dashes`].
+/// The words of a command line after [`insert_dashes`] has inserted a missing `--`, or why it has
+/// not.
 pub struct CompletedWords {
-    /// Words of the command line, with `--` inserted before the target program if it was missing
-    /// and the command line has only one meaning with it.
+    /// The words of the command line, with `--` inserted before the target program if it was
+    /// missing and the command line has only one meaning with it.
     pub words: Vec<OsString>,
     /// Hint that `--` seems to be missing; `None` if it is not, or was inserted.
     pub hint: Option<String>,
 }
 
 /// Inserts a missing `--` before the first word that ddfuzz does not accept and that names a
-/// program. If options of ddfuzz follow that program, they might be the program's: then the words
-/// stay as they are, with a hint.
+/// program. If options of ddfuzz follow that program, they might be meant for the program: then the
+/// words stay as they are, and a hint is returned with them.
 pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWords {
     let unchanged = |words, hint| CompletedWords { words, hint };
     if words.iter().any(|word| word == "--") {
@@ -316,7 +318,8 @@ fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     }
 }
 
-/// Checks whether a word is an option of `command`.
+/// Returns true if a word of the command line is an option of `command`, such as `--jobs=4` or
+/// `-o`.
 fn is_option(word: &OsString, command: &clap::Command) -> bool {
     let word = word.to_string_lossy();
     command.get_arguments().any(|arg| {
@@ -350,7 +353,7 @@ fn release_freed_memory() {
 mod tests {
     use super::*;
 
-    /// Checks whether a heap block has its own memory mapping: glibc stores a flag for that in the
+    /// Returns true if a heap block has its own memory mapping: glibc stores a flag for that in the
     /// word before the block.
     fn is_mapped(block: &[u8]) -> bool {
         const IS_MMAPPED: usize = 2;

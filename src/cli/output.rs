@@ -13,41 +13,43 @@ use crate::exec::{Channel, Target};
 use crate::minimize::Warning;
 use crate::report::text::shell_word;
 
-/// Options of every command.
+/// Options of every command for its messages and results: `--json`, `--quiet`, `--verbose`,
+/// `--color`.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub struct Output {
     /// Print the result as one JSON object on stdout
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print fewer messages
+    /// Print fewer messages on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Print more messages
+    /// Print more messages on stderr
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// When to use colours
+    /// When to use colours in messages
     #[arg(long, global = true, hide_short_help = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
-    /// Whether stdout is taken by a file that the user named `-`; texts then go to stderr.
+    /// Whether the command writes a file to stdout, because the user named it `-`; messages then go
+    /// to stderr.
     #[arg(skip)]
     pub stdout_taken: bool,
 }
 
-/// When to use colour.
+/// Values of `--color`: when output is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal, unless NO_COLOR is set
+    /// Use colours on a terminal, unless NO_COLOR is set
     Auto,
-    /// Always
+    /// Use colours always
     Always,
-    /// Never
+    /// Use no colours
     Never,
 }
 
 impl Output {
-    /// Returns the output settings for errors that occur before the command line is parsed; `json`
-    /// prints them as JSON, too.
+    /// Returns the output settings for errors that occur before the command line is parsed; with
+    /// `json`, the errors are also printed as JSON.
     pub fn early(json: bool) -> Output {
         Output {
             json,
@@ -86,7 +88,7 @@ impl Output {
         self.print(&line);
     }
 
-    /// Prints a text on stdout; on stderr if a file that the user named `-` goes to stdout.
+    /// Prints a text on stdout; on stderr if the command writes a file to stdout.
     pub fn print(&self, text: &str) {
         match self.stdout_taken {
             true => tell(text),
@@ -112,7 +114,7 @@ impl Output {
         })
     }
 
-    /// Prints an error on stderr; with `--json`, also as JSON on stdout.
+    /// Prints a failure of the command on stderr; with `--json`, also as JSON on stdout.
     pub fn failure(&self, failure: &Failure) {
         if self.json {
             self.result("", failure.report());
@@ -124,8 +126,8 @@ impl Output {
         }
     }
 
-    /// Checks whether text on stderr is coloured: by `--color`, else if stderr is a terminal and
-    /// NO_COLOR is not set.
+    /// Returns true if text on stderr is to be coloured: as `--color` says, else if stderr is a
+    /// terminal and NO_COLOR is not set.
     pub fn colored(&self) -> bool {
         match self.color {
             Color::Always => true,
@@ -155,7 +157,7 @@ pub fn print_bytes(bytes: &[u8]) {
     }
 }
 
-/// Prints a line on stderr; errors are ignored.
+/// Prints a line on stderr; errors in doing so are ignored.
 pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

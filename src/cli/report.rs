@@ -84,8 +84,8 @@ fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Resul
     Ok(Exit::Done)
 }
 
-/// Finds for an entry of an output directory, for use in reports, the cargo-fuzz command that runs
-/// its reproducer, and the text of a regression test.
+/// A lookup for reports: given a stored crash of the output directory, it returns the cargo-fuzz
+/// command that runs its reproducer, and the text of a regression test for it.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -98,8 +98,8 @@ impl TargetKnowledge for OfTargets<'_> {
     }
 }
 
-/// Generates the HTML page of an output directory; its links are right if the page is stored at
-/// `file`.
+/// Generates the HTML page of an output directory, with links that are right if the page is stored
+/// at `file`.
 fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     let whole = match is_standard(file) {
         true => absolute(Path::new(PAGE)),
@@ -109,7 +109,8 @@ fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     Ok(campaign_page(reader, folder, &OfTargets(reader))?)
 }
 
-/// Option `--html` of commands that fill an output directory.
+/// Option `--html` of commands that fill an output directory: keep an HTML page of the results
+/// current.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct HtmlArgs {
     /// Keep an HTML page of the results current while the command runs: at FILE, or report.html in
@@ -126,13 +127,15 @@ impl HtmlArgs {
         self.html.is_some()
     }
 
-    /// Returns the path of the page; `None` if no page is asked for.
+    /// Returns the path of the HTML page that `--html` requests for the output directory `out`;
+    /// `None` without that option.
     fn file(&self, out: &Path) -> Option<PathBuf> {
         let file = self.html.as_ref()?;
         Some(file.clone().unwrap_or_else(|| out.join(PAGE)))
     }
 
-    /// Checks, before anything is run, that the page would not overwrite another file.
+    /// Checks, before anything is run, that the HTML page of `--html` would not overwrite another
+    /// file.
     ///
     /// # Errors
     /// When the file exists and was not written by ddfuzz, or its directory is missing.
@@ -160,13 +163,13 @@ impl HtmlArgs {
     }
 }
 
-/// Minimum wall time before the first version of the HTML page, and before a further attempt after
-/// one that failed, as when the output directory did not exist yet.
+/// Minimum wall time before the HTML page is first written, and before the next attempt after one
+/// that failed, for example because the output directory did not exist yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// Factor from the time that writing a version of the HTML page took to the pause after it: writing
-/// takes at most one hundredth of the time.
+/// The pause after writing a version of the HTML page is this factor times the time that writing it
+/// took, so that writing takes at most one hundredth of the time.
 const PAUSE_FACTOR: u32 = 99;
 
 /// An HTML page of an output directory that a thread writes again at intervals until it is stopped.
@@ -200,7 +203,8 @@ impl LivePage {
         }
     }
 
-    /// Stops the thread, writes the last version of the page, and prints its path.
+    /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
+    /// prints its path.
     ///
     /// # Errors
     ///
@@ -229,8 +233,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits for `pause`, or until the thread that writes the page is to stop; returns true if it is to
-/// stop.
+/// Waits for the time `pause`, or until the flag in `stop` tells the thread that writes the HTML
+/// page to end; returns true in the latter case.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use crate::files::atomic;
 use crate::report::cause;
 use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
-/// Options for reports for CI servers.
+/// Options for reports that CI servers read: Markdown, SARIF and JUnit.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports for CI")]
 pub struct ReportArgs {
@@ -29,8 +29,8 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// Text by which ddfuzz recognizes its own report, to overwrite it; and the number of bytes at the
-/// beginning of the file in which the text must occur.
+/// A text by which ddfuzz recognizes its own report, so that it may overwrite it, and the number of
+/// bytes at the beginning of the file in which the text must occur.
 pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
@@ -49,8 +49,8 @@ impl ReportArgs {
     }
 
     /// Checks, before the target is run, that the file of each requested report does not exist, is
-    /// empty, or was written by ddfuzz. Returns the output settings: if a report goes to stdout,
-    /// messages go to stderr.
+    /// empty, or was written by ddfuzz. Returns the output settings with which messages go to
+    /// stderr if a report goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -60,7 +60,8 @@ impl ReportArgs {
         check_reports(&all, output)
     }
 
-    /// Writes the requested reports (Markdown, SARIF, JUnit).
+    /// Writes the reports that the options request (Markdown, SARIF, JUnit) on the crash groups in
+    /// `findings`.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
         write_report(&self.markdown, || markdown(findings))?;
         write_report(&self.sarif, || sarif(findings))?;
@@ -68,11 +69,12 @@ impl ReportArgs {
     }
 }
 
-/// Maximum number of groups that are described with message, stacks and source.
+/// Maximum number of crash groups that a result describes in full, with message, stacks and source.
 const TOLD: usize = 3;
 
-/// Describes up to three groups that have a stack trace with message, stacks and source: crashes
-/// before other failures, the most severe first. Empty if there are none.
+/// Describes up to three crash groups in full, with message, stacks and source: crashes before
+/// other failures, the most severe first. Groups without a stack trace are left out; empty if no
+/// group is left.
 pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     let told = findings.filter(|finding| !finding.trace.is_empty());
     let mut worst: Vec<&Finding> = told.collect();
@@ -82,7 +84,8 @@ pub fn causes<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
     blocks.collect()
 }
 
-/// Writes a report to `file` (`-` is stdout); does nothing if that is `None`.
+/// Writes the report that `text` returns to `file` (`-` is stdout); does nothing if `file` is
+/// `None`.
 ///
 /// # Errors
 /// When the file cannot be written; it is then unchanged.
@@ -99,8 +102,8 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
 }
 
 /// Checks that each requested report file does not exist, is empty, or was written by ddfuzz, and
-/// that its directory exists. Returns the output settings: if a report goes to stdout, messages go
-/// to stderr. Fails if more than one would go to stdout.
+/// that its directory exists. Returns the output settings with which messages go to stderr if a
+/// report goes to stdout. Fails if more than one would go to stdout.
 pub fn check_reports(
     reports: &[(&Option<PathBuf>, Mark)],
     output: &Output,
@@ -121,15 +124,16 @@ pub fn check_reports(
     }
 }
 
-/// Whether a report begins with the mark of its kind, so that ddfuzz has written it.
+/// Returns true if the text of `mark` occurs in the first bytes of a report (as many as the mark
+/// says), which shows that ddfuzz has written the report.
 pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     let begin = &report[..report.len().min(within)];
     String::from_utf8_lossy(begin).contains(mark)
 }
 
-/// Checks that a report file may be written: it is empty, or contains the text of `mark`, by which
-/// ddfuzz recognizes its own reports, within its first bytes; or it does not exist, but its
-/// directory does.
+/// Checks that a report file may be written: it is empty, or its first bytes contain the text of
+/// `mark`, by which ddfuzz recognizes its own reports; or it does not exist, but its directory
+/// does.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     match std::fs::read(file) {
         Ok(bytes) if bytes.is_empty() || begins_with(&bytes, mark) => Ok(()),

@@ -49,9 +49,9 @@ pub const CONTINUE_OR_OVERWRITE: &str =
 
 /// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// Into one or two result files and a log.
+    /// The result goes into one or two result files, and the minimization log into another file.
     File {
-        /// Result files; the first is the one that `-o` names.
+        /// Paths of the result files; the first is the one that `-o` names.
         results: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -59,10 +59,10 @@ pub enum ResultPlace {
 }
 
 impl ResultPlace {
-    /// Chooses where the result is written by the options, and checks that this overwrites nothing
-    /// unless `--force` or `--resume` is given, and none of `inputs` in any case. Without `-o`, the
-    /// result file is `named` with the first of `endings` appended; further result files are named
-    /// like the first with the other endings.
+    /// Chooses by the options where the result is written, and checks that this overwrites none of
+    /// `inputs`, and no other file unless `--force` or `--resume` is given. Without `-o`, the
+    /// result file is called `named` with the first of `endings` appended; further result files are
+    /// called like the first, with the other endings appended.
     pub fn choose(
         args: &ResultArgs,
         inputs: &[&Path],
@@ -105,9 +105,9 @@ impl ResultPlace {
         Ok(ResultPlace::File { results, log })
     }
 
-    /// Removes existing result files and the log; does nothing if the result goes into an output
-    /// directory. Called only with `--force`, after the original input was checked and before the
-    /// search begins.
+    /// Removes existing result files and the log, for `--force`; does nothing if the result goes
+    /// into an output directory. Called after the original input was checked and before the search
+    /// begins.
     pub fn clear(&self) -> Result<(), Failure> {
         let ResultPlace::File { results, log } = self else {
             return Ok(());
@@ -121,20 +121,20 @@ impl ResultPlace {
     }
 }
 
-/// File name that the user gives for stdin or stdout.
+/// The file name that stands for stdin or stdout on the command line.
 const STANDARD: &str = "-";
 /// Number of hex digits of the content's hash in the name of the file that stores an input from
 /// stdin.
 const HASH_DIGITS: usize = 8;
 
-/// Checks whether the path is `-`, which stands for stdin or stdout.
+/// Returns true if the path is `-`, which stands for stdin or stdout.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
 impl ResultArgs {
-    /// Returns the output settings of the command: those of `output`, and with `-o -` messages go
-    /// to stderr.
+    /// Returns the output settings of the command: those of `output`, but with `-o -` (result to
+    /// stdout) messages go to stderr.
     ///
     /// # Errors
     /// When `-o -` and `--json` are given, which would both write to stdout.
@@ -160,9 +160,9 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Prints the names of files into which inputs from stdin were written; or removes these files
-    /// if the command failed before it wrote a log that refers to them. `done` is the command's
-    /// result, and `result` the default name of its result file.
+    /// Prints the names of the files into which inputs from stdin were written. If the command
+    /// failed before it wrote a log, and not because the user interrupted it, removes these files
+    /// instead. `done` is the command's result, and `result` the default name of its result file.
     pub fn keep_or_remove_stdin<T>(
         &self,
         done: &Result<T, Failure>,
@@ -181,7 +181,7 @@ impl ResultArgs {
         }
     }
 
-    /// Checks whether `-o -` sends the result to stdout.
+    /// Returns true if `-o -` sends the result to stdout.
     pub fn to_stdout(&self) -> bool {
         self.out.as_deref().is_some_and(is_standard)
     }
@@ -207,16 +207,16 @@ impl ResultArgs {
     }
 }
 
-/// Path of an input file given on the command line.
+/// An input file given on the command line.
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call of ddfuzz has created the file from stdin.
+    /// Whether this call of ddfuzz has created the file, with the content of stdin.
     is_new: bool,
 }
 
-/// Returns the file of the input `path`. If that is `-`, stdin is written to a file named after its
-/// hash, because logs refer to their inputs by path.
+/// Returns the input file at `path`. If `path` is `-`, reads stdin and writes it to a file named
+/// after its hash, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
@@ -250,7 +250,7 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
-/// Checks whether two paths lead to the same existing file (by device and inode).
+/// Returns true if two paths lead to the same existing file (by device and inode).
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -265,18 +265,19 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Returns the absolute path; the path unchanged if the working directory no longer exists.
+/// Returns the absolute path of `path`; `path` itself if the working directory no longer exists.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the absolute path, as stored in JSON records; `None` if it cannot be determined.
+/// Returns the absolute path of `path` in the form that JSON records contain; `None` if it cannot
+/// be determined.
 pub fn recorded_path(path: &Path) -> Option<OsText> {
     let absolute = std::path::absolute(path).ok()?;
     Some(OsText(absolute.into()))
 }
 
-/// Formats the path of a JSON record for people; empty for `None`.
+/// Formats a path from a JSON record for people; the empty text for `None`.
 pub fn shown_path(path: &Option<OsText>) -> String {
     let path = path.as_ref().map(|path| path.0.to_string_lossy());
     path.unwrap_or_default().into_owned()
@@ -298,7 +299,7 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     }
 }
 
-/// Checks whether the log can be read and contains no test.
+/// Returns true if the minimization log can be read and records no test.
 fn holds_no_test(log: &Path) -> bool {
     let is_test = |(_, line): &(u64, Line)| matches!(line, Line::Test(_));
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
@@ -320,8 +321,7 @@ pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBu
     Ok(path)
 }
 
-/// Checks whether a file stored by [`store_slip`] contains the input of `slip`, by the keys in its
-/// name.
+/// Returns true if the file name of `path`, made by [`store_slip`], has the crash keys of `slip`.
 fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
@@ -329,8 +329,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Returns those of the stored slip files `kept` that belong to no slip in `listed`, the slips that
-/// the log records. Workers that test candidates before the search asks for them find such slips.
+/// Returns those of the files `kept`, inputs of slips (other crashes found while minimizing), that
+/// belong to no slip in `listed`, the slips in the log. Workers that test candidates before the
+/// search asks for them find such slips.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -341,9 +342,9 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns the slip (another crash, found while minimizing) with the path of its stored input: one
-/// of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`; without a path if
-/// there is neither.
+/// Returns a copy of the slip (another crash, found while minimizing) that has the path of its
+/// stored input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
+/// It has no path if there is neither.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -360,8 +361,9 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
     }
 }
 
-/// Sets the file of each slip (another crash, found while minimizing) to its original input in the
-/// output directory; to `None` if that does not store the crash. Fails if it cannot be read.
+/// Sets the path of each slip (another crash, found while minimizing) to that of its original input
+/// in the output directory; to `None` if the directory does not store that crash. Fails if the
+/// directory cannot be read.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         let entries = store.reader().entries(Kind::Crash, &slip.major)?;

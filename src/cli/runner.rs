@@ -29,7 +29,7 @@ use crate::store::{KnownGroups, Store};
 /// Name of the environment variable whose value `off` makes `ddfuzz-runner` execute the program
 /// without ddfuzz.
 const SWITCH: &str = "DDFUZZ_RUNNER";
-/// Name of the environment variable with the path of the output directory.
+/// Name of the environment variable with the path of ddfuzz's output directory.
 const OUT: &str = "DDFUZZ_OUT";
 
 /// Runs `ddfuzz-runner`: executes the program on the command line, with ddfuzz if it is a libFuzzer
@@ -70,7 +70,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Replaces this process by the program (`execve`); returns the exit code only if that fails.
+/// Replaces this process by the program with the arguments `words` (`execve`); returns an exit code
+/// only if that fails.
 fn replace(program: &OsString, words: &[OsString]) -> ExitCode {
     let error = process::Command::new(program).args(words).exec();
     tell(&format!("error: {}: {error}", program.to_string_lossy()));
@@ -138,15 +139,16 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     Ok(status)
 }
 
-/// Directory in which libFuzzer stores new inputs; a temporary one is removed on drop.
+/// The directory in which libFuzzer stores new inputs: the user's, or a temporary one that is
+/// removed on drop.
 struct Corpus {
     path: PathBuf,
     _made: Option<Scratch>,
 }
 
-/// Plans how libFuzzer is run, by the flags on the user's command line. With a limit on time or
-/// runs, it is started again after each crash; without, it ends with the first crash, as users of
-/// cargo-fuzz expect.
+/// Plans, by the flags on the user's command line, how libFuzzer is run and where it stores new
+/// inputs. With a limit on time or runs, it is started again after each crash; without, it ends
+/// with the first crash, as users of cargo-fuzz expect.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -201,8 +203,8 @@ fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Writes the original inputs and shorter reproducers of the groups into libFuzzer's artifact
-/// directory, and returns messages about them and the crash groups found.
+/// Writes the original inputs of the crash groups, and their shorter reproducers, into libFuzzer's
+/// artifact directory. Returns messages for the user about these files and about new crash groups.
 fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
     let reader = store.reader();
     let mut lines = Vec::new();
@@ -230,7 +232,7 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<Stri
     lines
 }
 
-/// Names of flags with which libFuzzer does something other than fuzz.
+/// Names of libFuzzer's flags that make it do something other than fuzz.
 const OTHER_JOBS: [&str; 11] = [
     "merge",
     "merge_inner",
@@ -249,7 +251,7 @@ const OTHER_JOBS: [&str; 11] = [
 /// one input to the named file, and ends.
 const DEBUG_PATH: &str = "RUST_LIBFUZZER_DEBUG_PATH";
 
-/// Checks whether the program is a libFuzzer harness, and its arguments ask it to fuzz, not to run
+/// Returns true if the program is a libFuzzer harness, and its arguments ask it to fuzz, not to run
 /// files, merge, minimize or print something.
 pub fn is_called_to_fuzz(program: &OsStr, words: &[OsString]) -> bool {
     if std::env::var_os(DEBUG_PATH).is_some() || !asks_for_fuzzing(words) {
@@ -270,11 +272,11 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
     !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
 }
 
-/// Display of a campaign under `ddfuzz-runner`: prints a block of text for each minimized crash
+/// The display of a campaign under `ddfuzz-runner`: prints a block of text for each minimized crash
 /// group, at once or after libFuzzer has ended.
 pub struct GroupBlocks {
-    /// Texts to print after libFuzzer has ended; `None` prints each text at once, because libFuzzer
-    /// is started again after a crash.
+    /// Texts to print after libFuzzer has ended; if `None`, each text is printed at once, because
+    /// libFuzzer is started again after each crash.
     pub pending: Option<Vec<String>>,
 }
 
@@ -308,8 +310,8 @@ const LONGEST_WAIT_MS: u16 = 60_000;
 /// Number of ancestors of this process among which cargo-fuzz is searched for.
 const ANCESTORS: usize = 4;
 
-/// Prints a text on stderr. If cargo-fuzz runs this process and `failed` is true, the text is
-/// printed by a helper process after cargo-fuzz, which then prints messages of its own, has ended.
+/// Prints a text on stderr: at once, or, if cargo-fuzz runs this process and `failed` is true, by a
+/// helper process once cargo-fuzz, which then still prints messages of its own, has ended.
 pub fn print_last(text: &str, failed: bool) {
     let cargo_fuzz = if failed { calling_cargo_fuzz() } else { None };
     if cargo_fuzz.is_none_or(|pid| print_after(pid, text).is_err()) {
@@ -334,8 +336,8 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Runs the helper process started with [`PRINT_AFTER`]: waits, then prints; `words` are the
-/// arguments after that option.
+/// Runs as the helper process that was started with [`PRINT_AFTER`]: waits until the process with
+/// the given id ends, then prints the text on stdin; `words` are the arguments after that option.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // What is left of a text that is cut off is printed.
@@ -350,7 +352,8 @@ pub fn print_after_main(words: &[OsString]) -> ExitCode {
     Exit::Done.into()
 }
 
-/// Opens a pidfd, on which the end of the process can be awaited; `None` if the process has ended.
+/// Opens a pidfd for the process `pid`, by which a caller can wait for its end; `None` if it has
+/// ended.
 fn process_handle(pid: i32) -> Option<OwnedFd> {
     // SAFETY: the call takes two numbers.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };

@@ -32,8 +32,8 @@ struct Shown {
     groups: Vec<RunGroup>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     utilities: Vec<UtilityResult>,
-    /// Which code of an unmodified program the campaign has reached; absent if that was not
-    /// recorded.
+    /// Which code (functions, blocks) of an unmodified program the campaign has reached; absent if
+    /// that was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<CodeCoverage>,
 }
@@ -78,9 +78,9 @@ impl ShowArgs {
         }
     }
 
-    /// Formats the table of utilities and groups. If the user names groups by the beginning of
-    /// their keys, formats these in full, and removes all others from `views`; fails if there are
-    /// none.
+    /// Formats the crash groups `views` as a table, after the table of utilities if the directory
+    /// has a study. If the user names groups by the beginning of their keys, formats these in full
+    /// instead, and removes all others from `views`; fails if there are none.
     fn text(&self, views: &mut Vec<GroupView>, studied: &Studied) -> Result<String, Failure> {
         let width = ui::stdout_width();
         let Some(beginning) = &self.group else {
@@ -131,8 +131,8 @@ impl ShowArgs {
     }
 }
 
-/// Returns all groups of an output directory; a group found in a study appears once for each
-/// utility that shows it.
+/// Returns the groups of all kinds of failures in an output directory; a group found in a study of
+/// many programs appears once for each utility that shows it.
 fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, StoreError> {
     let mut all = Vec::new();
     for kind in Kind::ALL {

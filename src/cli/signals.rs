@@ -11,8 +11,8 @@ use signal_hook::{flag, low_level};
 use super::{Exit, Failure, ui};
 use crate::campaign::Deadline;
 
-/// Installs signal handlers, and returns a flag that turns true when SIGINT or SIGTERM arrives; a
-/// second signal ends ddfuzz at once.
+/// Installs handlers for SIGINT and SIGTERM, and returns a flag that turns true when one of these
+/// signals arrives; a second signal ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -40,15 +40,15 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Starts the timer of `--total-time`: when it expires, it sets `stop`, as Ctrl-C does. Without
-/// `total` there is no limit.
+/// Starts the timer of `--total-time`, which sets the flag `stop` when the time `total` is over, as
+/// Ctrl-C does. Without `total` there is no limit.
 pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadline, Failure> {
     let deadline = Deadline::begin(total, stop);
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Replaces a failure of the target by "interrupted" if `stop` is true: Ctrl-C also kills a target
-/// that is just being started. Other results are returned unchanged.
+/// Returns `result`, but if it is a failure and `stop` is true, the failure "interrupted" instead:
+/// Ctrl-C also kills a target that is just being started.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

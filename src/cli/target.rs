@@ -34,7 +34,7 @@ pub struct TargetArgs {
     /// file with the input; without @@ the program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     pub program: Vec<OsString>,
-    /// How the program is executed
+    /// How the program is executed, for example by a fork server
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
     /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
@@ -58,14 +58,14 @@ pub struct TargetArgs {
     /// Treat this exit status of the target as a crash
     #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
-    /// Options for the input channel
+    /// Options for the channel by which the program gets its input
     #[command(flatten)]
     pub channel: ChannelArgs,
 }
 
 /// Prints which parts of the sandbox this system supports, and returns their names. Fails if they
-/// cannot protect the user's files; for the message, `against` names what they would protect from,
-/// and `without` says how to do without the sandbox.
+/// cannot protect the user's files. For the error message, `against` names what the files would be
+/// protected from, and `without` says how to do without the sandbox.
 pub(super) fn file_sandbox(
     output: &Output,
     against: &str,
@@ -93,12 +93,12 @@ pub(super) fn file_sandbox(
     Ok(parts)
 }
 
-/// Values of `--exec`: ways of execution.
+/// Values of `--exec`: ways in which the target program is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WayArg {
-    /// Chosen by the kind of program, usually the fastest that works; `ddfuzz doctor` shows why
+    /// Choose by the kind of program, usually the fastest way that works; `ddfuzz doctor` shows why
     Auto,
-    /// Start a new process for each run
+    /// Start a new process of the program for each run
     Command,
     /// Inject a fork server into the program (LD_PRELOAD); it need not be recompiled
     Inject,
@@ -153,7 +153,7 @@ impl TargetArgs {
         self.way.way()
     }
 
-    /// Checks whether the command line names a target.
+    /// Returns true if the command line names a target: a program, or one that comes with ddfuzz.
     pub fn is_named(&self) -> bool {
         self.target.is_some() || !self.program.is_empty()
     }
@@ -211,8 +211,8 @@ impl TargetArgs {
         Ok(target)
     }
 
-    /// Returns the limits on each run of the target, from `--timeout` and `--memory`; `cpu` is the
-    /// time limit without `--timeout`.
+    /// Returns the limits on time and memory of each run of the target: those of `--timeout` and
+    /// `--memory`, else the CPU time `cpu` and the default for memory.
     pub fn limits(&self, cpu: Duration) -> Limits {
         let mut limits = Limits::with_cpu(self.timeout.unwrap_or(cpu));
         if let Some(memory) = self.memory {
@@ -253,14 +253,14 @@ impl TargetArgs {
     }
 
     /// Starts the target once, to check that it runs and to choose the way of execution (such as a
-    /// fork server). Warns of arguments with relative paths.
+    /// fork server), and returns the started target. Warns of arguments with relative paths.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
         self.warn_of_relative(target, output);
         Ok(probe_by(target, self.way.way())?)
     }
 
-    /// Starts the target as [`probe`](Self::probe) does, and a triager of it; both use one fork
-    /// server, where the target can be run by its entry function.
+    /// Starts the target as [`probe`](Self::probe) does, and a triager for it, which analyses
+    /// crashes. If the target can be run by its entry function, both use one fork server.
     pub fn probe_with_triager(
         &self,
         target: &Target,
@@ -275,8 +275,9 @@ impl TargetArgs {
         Ok((triager, executor))
     }
 
-    /// Starts the target once, and prints with `-v` the way of execution that was chosen. If Ctrl-C
-    /// caused a failure, returns an interruption instead.
+    /// Starts the target once, and prints with `-v` the way of execution that was chosen. If
+    /// starting fails and `stop` is true, returns the failure "interrupted", because Ctrl-C may
+    /// have killed the target.
     pub fn start(
         &self,
         target: &Target,
@@ -307,8 +308,8 @@ impl TargetArgs {
     }
 }
 
-/// Starts the target once with the way of execution `way`; for `None`, with the fastest way that
-/// works.
+/// Starts the target once with the way of execution `way`, or for `None` with the fastest way that
+/// works, and returns the started target.
 pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError> {
     let mut started = start(target, way, Freshness::Shared)?;
     if started.executor.way() == Way::Command {
@@ -319,12 +320,12 @@ pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError>
     Ok(started)
 }
 
-/// Heading in `--help` of the options about the input channel.
+/// Heading in `--help` of the options about the channel by which the program gets its input.
 pub const CHANNEL_HEADING: &str = "Programs that read a terminal, a certain file, or two files";
 /// Maximum size of the emulated terminal, in lines or columns.
 const LARGEST_TERMINAL: u16 = 500;
 
-/// Options for the input channel: terminal, named file or two files.
+/// Options for the channel by which the program gets its input: terminal, named file or two files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ChannelArgs {
     /// Run the program on a pseudo-terminal of this size [24x80 if no size is given]. The input is
@@ -390,8 +391,8 @@ impl ChannelArgs {
     }
 }
 
-/// Fails if the arguments of `target` contain `@@`, the placeholder for the input's path, fewer
-/// than `wanted` times; `option` is named in the error.
+/// Fails if `@@`, the placeholder for the path of the input, occurs fewer than `wanted` times in
+/// the arguments of `target`; the error names `option`, which needs it.
 fn check_file_names(target: &Target, wanted: usize, option: &str) -> Result<(), Failure> {
     let marks = |arg: &OsString| arg.to_string_lossy().matches("@@").count();
     let found: usize = target.args.iter().map(marks).sum();
@@ -464,8 +465,8 @@ fn byte_of_digits(digits: &[u8], radix: u32) -> Option<u8> {
     u8::from_str_radix(text, radix).ok()
 }
 
-/// Returns the target that all given campaigns of the output directory `out` have in common. Fails
-/// if they ran different programs, or none is recorded.
+/// Returns the recorded target that all given campaigns of the output directory `out` have in
+/// common. Fails if they ran different programs, or none is recorded.
 pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Target, Failure> {
     let Some((first, others)) = campaigns.split_first() else {
         return Err(no_recorded_target(
@@ -488,8 +489,8 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
     }
 }
 
-/// Returns the target recorded in an output directory, with the limits of the command line where
-/// these are given.
+/// Returns the target that the output directory `out` records, with the limits of the command line
+/// where these are given. Fails if none is recorded.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
     let campaign =

@@ -15,7 +15,8 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     all.ok_or_else(|| format!("{text} has no address"))
 }
 
-/// Parses a time: a number with `ms`, `s`, `m` or `h`; seconds without a unit.
+/// Parses a time from the command line: a number with `ms`, `s`, `m` or `h`; seconds without a
+/// unit.
 pub fn time(text: &str) -> Result<Duration, String> {
     let (number, unit) = split(text);
     let seconds = match unit {
@@ -31,7 +32,8 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())
 }
 
-/// Parses a size in bytes: a whole number, with `K`, `M` or `G` for powers of 1024.
+/// Parses a size in bytes from the command line: a whole number, with `K`, `M` or `G` for powers of
+/// 1024.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, unit) = split(text);
     let factor: u64 = match unit {
@@ -57,7 +59,7 @@ pub fn time_limit(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Minimum memory limit of a run, in bytes; no program starts with less.
+/// Smallest accepted memory limit of a run, in bytes; no program starts with less.
 const LEAST_MEMORY: u64 = 1 << 20;
 
 /// Parses a memory limit: a size of at least 1 MiB.

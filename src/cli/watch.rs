@@ -165,11 +165,11 @@ pub struct WatchJob<'a> {
     /// Whether the campaign in the output directory is continued; if false, a new one begins.
     pub resume: bool,
     pub seed: Option<u64>,
-    /// Name of the watched fuzzer, for the full screen.
+    /// Name of the fuzzer that is watched, as shown on the full screen.
     pub engine: String,
-    /// Word for what the fuzzer counts as executions in messages: `run` or `input`.
+    /// Word by which messages call an execution of the watched fuzzer: `run` or `input`.
     pub unit: &'static str,
-    /// Whether to print lines instead of showing the full screen.
+    /// Whether progress is printed as lines instead of on the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
     /// Option `--html`: whether, and at which path, an HTML page of the results is kept current.
@@ -179,9 +179,9 @@ pub struct WatchJob<'a> {
 }
 
 impl WatchJob<'_> {
-    /// Watches until the fuzzer ends or the time is over, prints the result, and returns the exit
-    /// code. `start` starts the fuzzer, after the output directory was opened; `started` is the
-    /// target, as started for a trial run.
+    /// Runs, groups and minimizes the inputs of the other fuzzer until it ends or the time is over,
+    /// prints the result, and returns the exit code. `start` starts that fuzzer, after the output
+    /// directory was opened; `started` is the target, already started for a trial run.
     pub fn run<P: Producer>(
         self,
         started: Started,

@@ -5,14 +5,14 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// The question that AFL++ has to answer next.
+/// The question that AFL++ has to answer next by running the target.
 enum Asked {
-    /// Whether the unchanged queue entry has the same coverage when it is run again. The outcome
-    /// must be FAIL (the same coverage); otherwise the trimming ends.
+    /// Whether the unchanged queue entry has the same coverage when it is run again. If the outcome
+    /// is not FAIL (the same coverage), the trimming ends.
     Whole,
-    /// Whether the candidate of the search has the same coverage as the queue entry.
+    /// Whether the candidate that the search proposed has the same coverage as the queue entry.
     Candidate,
-    /// There is no question, since the trimming has ended.
+    /// No question is left, because the trimming has ended.
     Nothing,
 }
 
@@ -20,22 +20,23 @@ enum Asked {
 /// buffer that AFL++ reads.
 pub(crate) struct Entry {
     searches: TrimSearch,
-    /// Index of the present search in `searches`; a trimming has one or two searches in sequence.
+    /// Index of the current search in `searches`; a trimming makes one or two searches in sequence.
     stage: usize,
     search: Box<dyn Search>,
     cache: Cache,
     asked: Asked,
     /// Length of the queue entry as AFL++ gave it, in bytes; candidates are padded to it.
     untrimmed_len: usize,
-    /// The bytes with which the present search began: the queue entry, or in the second stage the
-    /// best of the first.
+    /// The bytes with which the current search began: the queue entry, or in the second search the
+    /// result of the first.
     original: Vec<u8>,
     /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
-    /// The candidate, padded with zeros to the length of the entry. With the option `-g`, AFL++
-    /// reads its minimum length from this buffer, whatever the length of the candidate is.
+    /// The current candidate, padded with zeros to the length of the queue entry. With the option
+    /// `-g`, AFL++ reads its minimum length from this buffer, whatever the length of the candidate
+    /// is.
     buffer: Vec<u8>,
-    /// Length of the candidate in `buffer`, in bytes.
+    /// Length in bytes of the candidate in `buffer`, without the padding.
     len: usize,
     /// Largest number of executions that the trimming may take.
     steps: u32,
@@ -100,8 +101,8 @@ impl Entry {
         self.outcomes
     }
 
-    /// Ends the trimming, writes the best into the buffer, and returns the maximum number of steps
-    /// that was announced.
+    /// Ends the trimming: writes the shortest text that kept the coverage into the buffer, and
+    /// returns the maximum number of steps that was announced to AFL++.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -109,8 +110,8 @@ impl Entry {
         self.steps
     }
 
-    /// Records the outcome of the candidate in the buffer in the cache. If it is FAIL (same
-    /// coverage), the candidate becomes the best.
+    /// Stores the outcome of the candidate that is in the buffer in the cache of outcomes. If it is
+    /// FAIL (same coverage), the candidate becomes the best text so far.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
@@ -125,8 +126,8 @@ impl Entry {
         }
     }
 
-    /// Writes the next candidate that must be run into the buffer; returns `false` if all searches
-    /// have ended. Candidates whose outcome is known are answered without a run.
+    /// Takes candidates from the search, answers those whose outcome is known, and writes the first
+    /// one that must be run into the buffer. Returns `false` if all searches have ended.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -148,8 +149,8 @@ impl Entry {
         }
     }
 
-    /// Starts the next search of the trimming with the best so far; returns `false` if there is
-    /// none.
+    /// Starts the next search of the trimming on the shortest text so far that kept the coverage;
+    /// returns `false` if there is no further search.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -160,16 +161,16 @@ impl Entry {
         true
     }
 
-    /// Stores the length of the candidate in the buffer, and pads it with zeros to the length of
-    /// the queue entry.
+    /// Stores the length of the candidate in `buffer`, and pads `buffer` with zeros to the length
+    /// of the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.untrimmed_len, 0);
     }
 
     /// Returns the outcome of the candidate in the buffer if it is known without a run: PASS for
-    /// the empty text and for one longer than the best, else the outcome of an earlier test; `None`
-    /// if it was not tested.
+    /// the empty text and for one longer than the best text so far, else the outcome of an earlier
+    /// test of the same bytes; `None` if there was none.
     fn known(&self) -> Option<Outcome> {
         // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
@@ -180,8 +181,8 @@ impl Entry {
     }
 }
 
-/// Returns the id of a text in the cache, made of two 64-bit hashes. A text that was made to
-/// collide would only prevent one deletion from being tried.
+/// Returns the id of a text in the cache of outcomes, made of two 64-bit hashes. A text that was
+/// made to collide would only prevent one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

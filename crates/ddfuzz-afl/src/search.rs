@@ -9,11 +9,12 @@ type Begin = fn(&[u8]) -> Box<dyn Search>;
 
 const SUBSET: Begin = |entry| Box::new(Subset::new(entry));
 
-/// All searches that trim, the default first, each with its one or two stages.
+/// All search algorithms for trimming, by name, the default first; each consists of one or two
+/// searches that are made in sequence.
 ///
-/// Each search makes every failing candidate its new best. AFL++ stores the last candidate that
-/// kept the coverage; with a search that also sees larger candidates fail, an entry could grow
-/// again.
+/// Each search takes every failing candidate (same coverage) as its new best. AFL++ stores the last
+/// candidate that kept the coverage; with a search that also sees larger candidates fail, an entry
+/// could grow again.
 const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     (
         Blocks::NAME,
@@ -34,7 +35,7 @@ const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     ),
 ];
 
-/// Names of the searches that can trim queue entries, the default first.
+/// Names of the search algorithms that can trim queue entries, the default first.
 pub const SEARCHES: [&str; BY_NAME.len()] = {
     let mut names = [""; BY_NAME.len()];
     let mut at = 0;
@@ -45,26 +46,26 @@ pub const SEARCHES: [&str; BY_NAME.len()] = {
     names
 };
 
-/// A search that trims, in one or two stages. The second stage starts with the result of the first
-/// one: coarse units first, then finer units inside of what remains.
+/// A search algorithm for trimming, which has one or two stages. The second stage starts with the
+/// result of the first one: coarse units first, then finer units inside of what remains.
 #[derive(Clone, Copy, Debug)]
 pub struct TrimSearch([Option<Begin>; 2]);
 
 impl TrimSearch {
-    /// Returns the search of this name; `None` if no search that trims has it.
+    /// Returns the search algorithm for trimming called `name`; `None` if there is none.
     pub fn by_name(name: &str) -> Option<TrimSearch> {
         let found = BY_NAME.iter().find(|(known, _)| *known == name);
         found.map(|(_, stages)| TrimSearch(*stages))
     }
 
-    /// Makes a user-defined search with one stage, which `begin` starts. It must make each failing
-    /// candidate its new best.
+    /// Makes a user-defined search algorithm with one stage, which `begin` starts on the bytes of a
+    /// queue entry. The search must take each failing candidate as its new best.
     pub fn from_fn(begin: fn(&[u8]) -> Box<dyn Search>) -> TrimSearch {
         TrimSearch([Some(begin), None])
     }
 
-    /// Starts the search of stage `number`, counted from 0; `None` after the last stage. `entry` is
-    /// the text to start with, whose test gave FAIL.
+    /// Starts the search of stage `number`, counted from 0, on the text `entry`, whose test gave
+    /// FAIL; `None` after the last stage.
     pub fn stage(self, number: usize, entry: &[u8]) -> Option<Box<dyn Search>> {
         let begin = self.0.get(number).copied().flatten()?;
         Some(begin(entry))
@@ -72,8 +73,8 @@ impl TrimSearch {
 }
 
 impl Default for TrimSearch {
-    /// Returns the search `blocks`, which deletes blocks of decreasing size like AFL's own
-    /// trimming, followed by [`Subset`].
+    /// Returns the search algorithm `blocks`, which deletes blocks of decreasing size like AFL's
+    /// own trimming, followed by [`Subset`].
     fn default() -> TrimSearch {
         TrimSearch(BY_NAME[0].1)
     }
@@ -89,17 +90,17 @@ impl Default for TrimSearch {
 pub(crate) struct Blocks {
     best: Config,
     /// Sizes in bytes of the blocks that are still to be deleted, largest first; the first one is
-    /// the present size.
+    /// the current size.
     sizes: Vec<usize>,
-    /// Offset of the present block in the best text so far, in bytes.
+    /// Offset of the current block in the best text so far, in bytes.
     at: usize,
 }
 
 impl Blocks {
-    /// Name of this search in messages and in the environment.
+    /// Name of this search algorithm in messages and in the environment variable that selects it.
     pub const NAME: &'static str = "blocks";
 
-    /// Starts the search over a queue entry of `len` bytes.
+    /// Starts the search that deletes blocks, over a queue entry of `len` bytes.
     pub fn new(len: usize) -> Blocks {
         Blocks {
             best: Config::all(len),

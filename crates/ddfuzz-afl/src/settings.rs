@@ -5,10 +5,11 @@ use std::ffi::{OsStr, OsString};
 
 use crate::{SEARCHES, TrimSearch};
 
-/// Settings of the trimming library: which search trims, and for how many executions.
+/// Settings of the trimming library: the search algorithm, and the maximum number of executions of
+/// the target for each queue entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// The search that trims queue entries.
+    /// The search algorithm that trims queue entries.
     pub search: TrimSearch,
     /// Largest number of steps for each entry; each step is an execution of the target, and 0 trims
     /// nothing. `None`: it depends on the length of the entry
@@ -17,10 +18,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Environment variable with the name of the search, one of [`SEARCHES`].
+    /// Name of the environment variable that selects the search algorithm, one of [`SEARCHES`].
     pub const SEARCH: &str = "DDFUZZ_AFL_SEARCH";
-    /// Environment variable with the largest number of steps (executions of the target) for each
-    /// entry.
+    /// Name of the environment variable that limits the number of steps (executions of the target)
+    /// for each queue entry.
     pub const STEPS: &str = "DDFUZZ_AFL_STEPS";
 
     /// Reads the settings from an environment; `get` returns the value of a variable. Also returns
@@ -78,7 +79,8 @@ const MIN_BLOCK: usize = 4;
 /// The default number of steps (executions) is this multiple of the steps of AFL's own trimming,
 /// plus [`EXTRA_STEPS`].
 const FACTOR: u32 = 2;
-/// Additional default steps for each entry, because AFL does not trim the smallest entries.
+/// Number that is added to the default number of steps of each entry, because AFL's own trimming
+/// makes none for the smallest entries.
 const EXTRA_STEPS: u32 = 16;
 
 /// Returns the sizes of the blocks that AFL's own trimming deletes from an entry of `len` bytes, in

@@ -4,7 +4,7 @@ use ddfuzz_delta::Outcome;
 
 use crate::{Settings, entry::Entry, settings::default_steps};
 
-/// Trims one queue entry after another; holds all state of the library.
+/// The state of the trimming library, which trims one queue entry of AFL++ after another.
 ///
 /// ```
 /// use ddfuzz_delta::Outcome;
@@ -29,13 +29,13 @@ use crate::{Settings, entry::Entry, settings::default_steps};
 pub struct Trimmer {
     settings: Settings,
     entry: Option<Entry>,
-    /// Largest number of steps (executions) of the present queue entry; 0 without an entry.
+    /// Largest number of steps (executions) for the current queue entry; 0 without an entry.
     steps: u32,
     gave_up: bool,
 }
 
 impl Trimmer {
-    /// Makes a trimmer that has no queue entry yet.
+    /// Creates a trimmer with these settings, which has no queue entry yet.
     pub fn new(settings: Settings) -> Trimmer {
         Trimmer {
             settings,
@@ -85,8 +85,8 @@ impl Trimmer {
     }
 
     /// Receives the outcome of the candidate: FAIL if it has the same coverage as the entry.
-    /// Returns the number of outcomes received so far, which is that of the next step. The number
-    /// that [`begin`](Trimmer::begin) returned means the end.
+    /// Returns the number of outcomes received so far, which is the number of the next step; the
+    /// trimming has ended when it is the number that [`begin`](Trimmer::begin) returned.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         match &mut self.entry {
             Some(entry) => entry.tell(outcome),
@@ -94,7 +94,7 @@ impl Trimmer {
         }
     }
 
-    /// Stops all trimming for good, after a panic, and returns the number of steps of the present
+    /// Stops all trimming for good, after a panic, and returns the number of steps of the current
     /// entry, which ends its trimming. The state that the panic left is never used or freed,
     /// because that could panic again.
     pub fn give_up(&mut self) -> u32 {

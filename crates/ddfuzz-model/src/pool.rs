@@ -6,10 +6,11 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Number of reports per worker that may wait for the calling thread; then workers wait until it
-/// has received some.
+/// Default number of reports for each worker thread that may wait to be received by the calling
+/// thread; while more would wait, the worker threads block.
 const BACKLOG: usize = 4;
-/// Longest time between two calls of `receive`, in pools made by [`TaskPool::new`].
+/// Longest time between two calls of the function that receives reports, in pools made by
+/// [`TaskPool::new`].
 const TICK: Duration = Duration::from_millis(100);
 
 /// A pool of worker threads. Each worker takes the next task until none is left, `goes_on` returns
@@ -17,21 +18,21 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct TaskPool<'a> {
     /// Number of worker threads; 0 means 1.
     pub jobs: usize,
-    /// Number of reports that may wait for the calling thread; then workers wait until it has
-    /// received some.
+    /// Number of reports that may wait to be received by the calling thread; a worker thread that
+    /// would send one more blocks.
     pub backlog: usize,
-    /// Longest time between two calls of `receive`; after it without a report, `receive` gets
-    /// `None`.
+    /// Longest time between two calls of the function that receives reports; it is called with
+    /// `None` when no report has come for this long.
     pub tick: Duration,
-    /// Asked by each worker before it takes a task; no more tasks are taken once it returns false.
-    /// It may wait, to pause the workers.
+    /// Function that each worker calls before it takes a task; once it returns false, no more tasks
+    /// are taken. It may block, to pause the workers.
     pub goes_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<'a> TaskPool<'a> {
     /// Creates the settings of a pool of `jobs` worker threads that take tasks while `goes_on`
-    /// returns true. Its calling thread calls `receive` at least ten times a second, and each
-    /// worker may be four reports ahead of it.
+    /// returns true. The calling thread calls its function for reports at least ten times a second;
+    /// four reports for each worker may wait to be received.
     pub fn new(jobs: usize, goes_on: &'a (dyn Fn() -> bool + Sync)) -> TaskPool<'a> {
         TaskPool {
             jobs,
@@ -44,8 +45,8 @@ impl<'a> TaskPool<'a> {
     /// Starts the worker threads and calls `work` once in each; `work` takes tasks and reports
     /// their results by its [`Worker`]. Calls `receive` in the calling thread: with each report in
     /// the order in which they arrive, with the error of a worker, and with `None` when nothing has
-    /// arrived for one `tick`. Returns when all threads have ended. The first error of a worker or
-    /// of `receive` makes all workers end after their tasks.
+    /// arrived for the time `tick`. Returns when all threads have ended. The first error of a
+    /// worker or of `receive` makes all workers end after their current tasks.
     ///
     /// # Errors
     /// The error of `receive`; further reports are dropped then.
@@ -103,7 +104,8 @@ impl<'a> TaskPool<'a> {
 /// results.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
-    /// Whether a worker or the receiver of the reports has failed.
+    /// True once all workers have to end, because a worker or the receiver of the reports has
+    /// failed.
     over: &'a AtomicBool,
     tasks: &'a Mutex<dyn Iterator<Item = T> + Send + 'a>,
     reports: SyncSender<Result<R, F>>,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-/// Why a text is not a valid list of settings.
+/// Reason why a text is not a valid list of settings (`name=value`, one per line).
 #[derive(Debug)]
 #[allow(
     dead_code,
@@ -20,7 +20,7 @@ enum Refused {
     NoText,
 }
 
-/// Parses settings (`name=value`), one per line.
+/// Parses settings (`name=value`, one per line) to a map from names to values.
 fn parse(text: &str) -> Result<BTreeMap<&str, &str>, Refused> {
     let mut settings = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Result<BTreeMap<&str, &str>, Refused> {
     Ok(settings)
 }
 
-/// Removes the quotes around a value.
+/// Returns the value without the quotes around it, if it has any.
 #[inline(never)]
 fn unquoted(value: &str) -> &str {
     if value.starts_with('"') {

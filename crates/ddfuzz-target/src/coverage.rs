@@ -14,7 +14,8 @@
 //! `--target`, even for the machine's own target, keeps the flags away from build scripts. Do not
 //! use this feature together with a sanitizer, whose runtime defines the same functions.
 
-/// Defines C functions that do nothing, for the calls that SanitizerCoverage inserts.
+/// Defines C functions that do nothing, for the calls that the compiler inserts with
+/// SanitizerCoverage.
 macro_rules! callbacks {
     ($($(#[$doc:meta])* $name:ident($($argument:ty),*);)*) => {
         $(
@@ -33,7 +34,7 @@ callbacks! {
     __sanitizer_cov_pcs_init(*const usize, *const usize);
     /// Does nothing. Called at the start with the start and the end of a module's guards.
     __sanitizer_cov_trace_pc_guard_init(*mut u32, *mut u32);
-    /// Does nothing. Called when the edge of a guard is executed.
+    /// Does nothing. Called with the guard of a control-flow edge when that edge is executed.
     __sanitizer_cov_trace_pc_guard(*mut u32);
     /// Does nothing. Called before an indirect call.
     __sanitizer_cov_trace_pc_indir(usize);

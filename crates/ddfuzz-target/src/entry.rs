@@ -18,7 +18,7 @@ pub unsafe fn input<'a>(data: *const u8, length: usize) -> &'a [u8] {
 }
 
 /// Runs the harness `target` on `input` and returns its exit status. Before the first input of the
-/// process, it calls `init` and makes panics abort.
+/// process, calls `init` and makes panics abort the process.
 pub fn enter<S: Status>(
     init: impl FnOnce(),
     target: impl FnOnce(&[u8]) -> S,
@@ -33,9 +33,9 @@ pub fn enter<S: Status>(
     target(input).status()
 }
 
-/// Installs a panic hook that aborts the process after the present hook has printed its message.
-/// The stack is not unwound, so it still shows where the panic began, and no code can catch the
-/// panic.
+/// Installs a panic hook that calls the panic hook installed before, which prints the message, and
+/// then aborts the process. The stack is not unwound, so it still shows where the panic began, and
+/// no code can catch the panic.
 ///
 /// ddfuzz recognizes the frames of this crate and of the standard library, and classifies the crash
 /// by the frames after them.

@@ -70,7 +70,8 @@ pub use status::Status;
 #[macro_export]
 macro_rules! target {
     (init: $init:expr, $target:expr $(,)?) => {
-        /// Runs the target on `length` bytes at `data`, and returns its exit status.
+        /// The entry function of a ddfuzz target: runs it on the `length` bytes at `data`, and
+        /// returns its exit status.
         ///
         /// # Safety
         /// `length` bytes at `data` can be read and do not change during the call.

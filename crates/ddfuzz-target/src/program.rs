@@ -6,7 +6,7 @@ use std::io;
 use std::io::Read;
 use std::process::ExitCode;
 
-/// Exit status after wrong usage, or if the input cannot be read.
+/// Exit status of the program for wrong usage, or if the input cannot be read.
 const USAGE: u8 = 2;
 
 /// Runs the harness function `entry` on the file that the program's only argument names, or on
@@ -51,8 +51,8 @@ fn read(file: Option<&OsString>) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Restores the default action of signals that Rust's start-up code changed. If `target_main` is
-/// called in another process, there is no such start-up code, and a run must end in the same way.
+/// Restores the default action of the signals that Rust's start-up code changed, so that a run ends
+/// as it does where `target_main` is called in another process, without this start-up code.
 fn restore_default_signals() {
     #[cfg(target_os = "linux")]
     {

@@ -2,8 +2,8 @@
 
 use std::{ffi::c_int, fmt::Debug};
 
-/// A return value of a harness, which has an exit status. The process ends with the low eight bits
-/// of the status.
+/// A type that a harness may return, each of whose values stands for an exit status. The process
+/// ends with the low eight bits of that status.
 pub trait Status {
     /// Returns the exit status that stands for this return value.
     fn status(self) -> c_int;

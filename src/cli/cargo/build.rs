@@ -47,7 +47,7 @@ pub struct BuildArgs {
     /// Build with additional checks for undefined behaviour
     #[arg(help_heading = BUILD_HEADING, short, long)]
     careful: bool,
-    /// Unstable flags for cargo
+    /// Unstable flags for cargo (-Z)
     #[arg(help_heading = BUILD_HEADING, short = 'Z', value_name = "FLAG")]
     unstable: Vec<String>,
     /// Directory for build artifacts
@@ -62,16 +62,16 @@ pub struct BuildArgs {
     /// Do not set `cfg(fuzzing)`
     #[arg(help_heading = BUILD_HEADING, long)]
     no_cfg_fuzzing: bool,
-    /// Do not instrument comparisons
+    /// Do not instrument comparisons for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     no_trace_compares: bool,
-    /// Instrument divisions
+    /// Instrument divisions for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     trace_div: bool,
-    /// Instrument array indices
+    /// Instrument array indices for the fuzzer
     #[arg(help_heading = BUILD_HEADING, long)]
     trace_gep: bool,
-    /// Whether to disable branch folding
+    /// Whether to disable the compiler's branch folding
     #[arg(help_heading = BUILD_HEADING, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     disable_branch_folding: Option<bool>,
 }
@@ -83,18 +83,18 @@ pub struct Built {
     pub toolchain: Toolchain,
 }
 
-/// Sanitizers that cargo-fuzz builds with.
+/// Values of `--sanitizer`: the sanitizers that cargo-fuzz can build a fuzz target with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sanitizer {
-    /// AddressSanitizer
+    /// Build with AddressSanitizer
     Address,
-    /// LeakSanitizer
+    /// Build with LeakSanitizer
     Leak,
-    /// MemorySanitizer
+    /// Build with MemorySanitizer
     Memory,
-    /// ThreadSanitizer
+    /// Build with ThreadSanitizer
     Thread,
-    /// None; stable Rust suffices to build
+    /// Build without a sanitizer; stable Rust suffices
     None,
 }
 
@@ -155,8 +155,8 @@ impl BuildArgs {
         Ok(Built { program, toolchain })
     }
 
-    /// Whether the build options need the nightly compiler: sanitizers and all unstable features
-    /// do.
+    /// Returns true if the build options need the nightly compiler, as sanitizers and all unstable
+    /// features do.
     fn needs_nightly(&self) -> bool {
         self.sanitizer != Sanitizer::None
             || self.build_std
@@ -212,8 +212,8 @@ impl BuildArgs {
         flags
     }
 
-    /// Formats the build options that the user has given, quoted for a shell, with a space before
-    /// each.
+    /// Formats the build options that the user has given as words of a shell command line, with a
+    /// space before each.
     pub fn shown(&self, triple: Option<&str>) -> String {
         let mut words = self.flags(triple);
         if let Some(dir) = &self.fuzz_dir {
@@ -300,7 +300,7 @@ pub fn cargo(toolchain: Toolchain) -> Command {
     command
 }
 
-/// Builds the error message for a `cargo` that cannot be started.
+/// Builds the failure for a `cargo` that cannot be started because of `error`.
 pub fn no_cargo(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Baseline,
@@ -310,7 +310,8 @@ pub fn no_cargo(error: &io::Error) -> Failure {
     .hint("install Rust with rustup, and add ~/.cargo/bin to PATH")
 }
 
-/// Whether the compiler of the given Rust toolchain accepts unstable options.
+/// Returns true if the compiler of the given Rust toolchain accepts unstable options, as a nightly
+/// one does.
 fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     if std::env::var_os("RUSTC_BOOTSTRAP").is_some_and(|set| set != OsStr::new("0")) {
         return Ok(true);

@@ -25,15 +25,16 @@ pub struct InstallRunnerArgs {
     /// Target triple of the programs [default: that of this machine]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
-    /// Make the change without asking
+    /// Change Cargo's configuration without asking
     #[arg(short, long)]
     yes: bool,
-    /// Remove the setting again
+    /// Remove the setting of ddfuzz-runner again
     #[arg(long)]
     remove: bool,
 }
 
-/// Name of the program by which cargo is made to start fuzz targets.
+/// Name of the program that is set as Cargo's `runner`, so that Cargo starts fuzz targets through
+/// it.
 const RUNNER: &str = "ddfuzz-runner";
 
 pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
@@ -91,7 +92,8 @@ pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes Cargo's configuration file, and its directory if that is empty then.
+/// Removes Cargo's configuration file at `path`, and the directory that contains it if that is
+/// empty afterwards.
 fn remove(path: &Path) -> Result<(), Failure> {
     std::fs::remove_file(path).map_err(|error| Failure::file(path, "removing", &error))?;
     if let Some(parent) = path.parent() {
@@ -101,8 +103,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the path of Cargo's configuration file in this directory; if a file by its older name
-/// `config` exists, that one.
+/// Returns the path of Cargo's configuration file for the working directory: `.cargo/config.toml`,
+/// or `.cargo/config`, its older name, if such a file exists.
 fn config_file() -> PathBuf {
     let old = Path::new(".cargo/config");
     match old.is_file() {
@@ -111,9 +113,9 @@ fn config_file() -> PathBuf {
     }
 }
 
-/// Returns the text of Cargo's configuration file with the setting of `ddfuzz-runner` added, or
-/// removed if `remove` is set. Fails if the text is not valid TOML, or if another runner is set
-/// where `ddfuzz-runner` would be added.
+/// Returns the text of Cargo's configuration file, `before`, with the setting of `ddfuzz-runner`
+/// added, or removed if `remove` is true. Fails if the text is not valid TOML, or if another runner
+/// is set where `ddfuzz-runner` would be added.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))
@@ -156,8 +158,8 @@ fn odd(what: &str) -> Failure {
     Failure::usage(format!("`{what}` is not a table there")).hint("fix the file by hand")
 }
 
-/// Formats the lines from the first to the last that differ like a diff: those of `before` with a
-/// `-`, then those of `after` with a `+`.
+/// Formats the difference between two texts as a diff: from the first line that differs to the
+/// last, the lines of `before` with a `-`, then those of `after` with a `+`.
 fn shown(before: &str, after: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -171,8 +173,8 @@ fn shown(before: &str, after: &str) -> String {
     text.join("\n")
 }
 
-/// Asks the user on the terminal to confirm the change; returns true for yes. Fails without a
-/// terminal.
+/// Asks the user on the terminal to confirm the change of Cargo's configuration; returns true for
+/// yes. Fails without a terminal.
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

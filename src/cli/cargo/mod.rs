@@ -71,8 +71,9 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Builds the command-line parser of `cargo ddfuzz`: that of ddfuzz, but `--target` is a target
-/// triple, and the program to run is the fuzz target that it builds.
+/// Builds the command-line parser of `cargo ddfuzz`. Its commands have the options of those of
+/// `ddfuzz`, but `--target` is a target triple to build for, and the program to run is the fuzz
+/// target that is built.
 pub fn command() -> Command {
     let mut command = super::with_rare_options_last(Cli::command());
     for name in ["run", "min", "triage", "clean"] {
@@ -113,8 +114,8 @@ impl Cli {
     }
 }
 
-/// Builds the fuzz target `name`, and makes it the program that `target` runs. In these commands
-/// `--target` is the target triple.
+/// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
+/// the one that `target` runs.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,

@@ -24,11 +24,11 @@ pub struct Project {
     pub fuzz_dir: PathBuf,
     /// Names of the fuzz targets, sorted.
     pub targets: Vec<String>,
-    /// Directory that cargo writes the project's build results to.
+    /// Path of the directory to which cargo writes the project's build results.
     pub target_directory: PathBuf,
 }
 
-/// The parts of the output of `cargo metadata` that are used.
+/// The parts that ddfuzz uses of the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct CargoMetadata {
     packages: Vec<CargoPackage>,
@@ -122,13 +122,14 @@ impl Project {
         Err(Failure::usage(message).path(&self.fuzz_dir).hint(hint))
     }
 
-    /// Returns the path of the fuzz target's corpus in the project, `corpus/TARGET`.
+    /// Returns the path of the corpus directory of the fuzz target `target` in the project,
+    /// `corpus/TARGET`.
     pub fn corpus(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("corpus").join(target)
     }
 
     /// Returns the path of the project's folder `artifacts/TARGET`, which contains failing inputs
-    /// of the fuzz target.
+    /// of the fuzz target `target`.
     pub fn artifacts(&self, target: &str) -> PathBuf {
         self.fuzz_dir.join("artifacts").join(target)
     }
@@ -197,9 +198,9 @@ struct Listed {
 #[derive(Serialize)]
 struct FuzzTarget {
     name: String,
-    /// Number of files in the fuzz target's corpus.
+    /// Number of files in the corpus of the fuzz target.
     corpus: u64,
-    /// Number of failing inputs in `artifacts/TARGET`.
+    /// Number of failing inputs in the project's folder `artifacts/TARGET`.
     artifacts: u64,
     /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
     /// target.
@@ -359,7 +360,7 @@ pub fn nearest_fuzz_crate(here: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Whether the `Cargo.toml` in this directory is marked as one of cargo-fuzz.
+/// Returns true if the `Cargo.toml` in this directory is marked as one of cargo-fuzz.
 pub fn is_fuzz_crate(dir: &Path) -> bool {
     fuzz_binaries(dir).is_some()
 }
@@ -418,10 +419,10 @@ pub fn copy_to_project(
     Ok(written.first)
 }
 
-/// Result of writing failing inputs to the project's folder `artifacts/TARGET`.
+/// The result of writing failing inputs to the project's folder `artifacts/TARGET`.
 #[derive(Debug, Default)]
 pub struct WrittenArtifacts {
-    /// Number of files that did not exist before.
+    /// Number of files that were written; files that existed before do not count.
     pub count: u64,
     /// Path of the first representative's reproducer, whether or not it existed before; `None`
     /// without groups.

@@ -41,7 +41,7 @@ const TESTS: &str = "fuzz_regressions";
 /// Values of `--engine`: ddfuzz's own engine (`libafl`), or the libFuzzer in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FuzzingEngine {
-    /// ddfuzz's own, on LibAFL
+    /// ddfuzz's own engine, on LibAFL
     Libafl,
     /// The libFuzzer in the program, restarted after each crash
     Libfuzzer,
@@ -105,8 +105,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Checks the harness and fuzzes it with ddfuzz's own engine. Unless the campaign is resumed, its
-/// seeds include the corpus of the cargo-fuzz project.
+/// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. Unless a
+/// campaign is resumed, the seeds include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -131,14 +131,15 @@ fn has_files(dir: &PathBuf) -> bool {
     std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
-/// Lengths of the inputs that are generated to try the harness, in bytes.
+/// Lengths in bytes of the generated inputs on which the harness is tried before fuzzing.
 const TRIED_LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
-/// Maximum number of corpus files on which the harness is tried.
+/// Maximum number of corpus files on which the harness is tried before fuzzing.
 const MAX_CORPUS_FILES: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Tries the harness on some inputs before fuzzing. Fails if it fails on every input; an empty one
-/// that passes does not count. Warns if it passes on every input, always with the same coverage.
+/// Runs the harness on some inputs before fuzzing. Fails if every input makes it fail (an empty
+/// input that does not is ignored). Prints a warning if no input makes it fail and all reach the
+/// same coverage, because it may not use its input.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,

@@ -14,26 +14,27 @@ use crate::files::{Journal, OsText};
 use crate::report::text::shell_word;
 use crate::report::{CameBack, CheckResult, Status};
 
-/// Name of the file in the output directory that lists earlier checks.
+/// Name of the file in the output directory that lists the results of earlier calls of `ddfuzz
+/// check`.
 const CHECKS: &str = "checks.jsonl";
 
-/// A line of `checks.jsonl`: whether a check found a group fixed in a commit.
+/// A line of `checks.jsonl`: whether `ddfuzz check` found a crash group fixed in a certain commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Checked {
-    /// Major key of the group, its first 12 hex digits.
+    /// First 12 hex digits of the major key, which identifies the crash group.
     major: String,
-    /// Whether the group was fixed.
+    /// Whether the check found the crash group fixed; false if it still failed in the same way.
     fixed: bool,
-    /// Absolute path of the repository.
+    /// Absolute path of the git repository that contains the checked program.
     repository: OsText,
-    /// Id of the commit that was checked out during the check.
+    /// Id of the commit that was checked out in the repository during the check.
     commit: String,
 }
 
-/// Notes in which commit each group was fixed or failed in the same way, in `checks.jsonl` of the
-/// output directory `out`. Sets `came_back` of the groups that an earlier check found fixed in
-/// another commit and that fail again. Does nothing without a target, if its program is not below a
-/// git repository, or if the file cannot be written.
+/// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
+/// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
+/// found fixed in another commit and that fail again. Does nothing without a target, if its program
+/// is not below a git repository, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
     else {
@@ -95,10 +96,10 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// Paths and target from which the command `ddfuzz changes` is built that is suggested for a group
-/// that came back.
+/// What the suggested command `ddfuzz changes` is built from, for a crash group that was fixed and
+/// fails again: paths and the target.
 struct Place<'a> {
-    /// Output directory that contains the group.
+    /// Output directory that contains the crash group.
     out: &'a Path,
     /// Top folder of the git repository that contains the program.
     top: &'a Path,
@@ -108,9 +109,9 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Makes the record of a group, given by its major key, that was fixed in commit `fixed` and
-    /// fails again in commit `now`, with a `ddfuzz changes` command that finds the change between
-    /// them.
+    /// Makes the record of the crash group with the key `major`, which was fixed in commit `fixed`
+    /// and fails again in commit `now`, with a `ddfuzz changes` command that finds the change
+    /// between the commits that made it fail.
     fn came_back(&self, major: &str, fixed: &str, now: &str) -> CameBack {
         let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
         let program = Path::new(".").join(inside).into_os_string();
@@ -129,8 +130,8 @@ impl Place<'_> {
     }
 }
 
-/// Prints for each group that came back the two commits, in which it was fixed and in which it
-/// fails again, and the `ddfuzz changes` command that finds the change between them.
+/// Prints, for each crash group of a check that was fixed before and fails again, the two commits
+/// and the `ddfuzz changes` command that finds the change between them.
 pub fn tell(result: &CheckResult, output: &Output) {
     for (group, came_back) in result
         .groups

@@ -45,7 +45,7 @@ impl From<ChangesError> for Failure {
     }
 }
 
-/// Returns what the build or the test printed before it ended otherwise than required; `None` for
+/// Returns the output of the build or the test that ended otherwise than required; `None` for
 /// errors without such output.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
@@ -56,8 +56,8 @@ fn printed(error: &ChangesError) -> Option<&str> {
     }
 }
 
-/// Returns exit code, name and hint of an error about git, the repository or the two versions;
-/// `None` for other errors.
+/// Returns the exit code, the error's short name and a hint for an error about git, the repository
+/// or the two versions; `None` for other errors.
 fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
     Some(match error {
         ChangesError::NoGit => (Exit::Baseline, "no-git", "install git"),
@@ -91,8 +91,8 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
     })
 }
 
-/// Returns exit code, name and hint of an error about building or testing the versions; `None` for
-/// other errors.
+/// Returns the exit code, the error's short name and a hint for an error about building or testing
+/// the versions; `None` for other errors.
 fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
     Some(match error {
         ChangesError::OldNotPassing { .. } => (

@@ -45,15 +45,16 @@ impl Files {
         self.folder.join(name)
     }
 
-    /// Returns the folder of worktrees and of the private repository, which exists only during a
-    /// search.
+    /// Returns the path of the folder for the worktrees and the private git repository of a search;
+    /// the folder exists only while the search runs.
     fn work(&self) -> PathBuf {
         self.folder.join("work")
     }
 
-    /// Creates the folder `changes`, and locks it until the returned lock is dropped; removes the
-    /// worktrees that a killed search has left. Writes a `.gitignore` that excludes everything into
-    /// an output directory that did not exist. Fails if another search has locked the folder.
+    /// Creates the folder `changes` in the output directory, and locks it until the returned lock
+    /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
+    /// excludes everything into an output directory that did not exist. Fails if another search has
+    /// locked the folder.
     fn prepare(&self, output: &Output) -> Result<Lock, Failure> {
         let out = self.folder.parent().unwrap_or(&self.folder);
         let is_new = !out.exists();
@@ -84,8 +85,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Guard that removes the folder of the worktrees when it is dropped, and so however the search
-/// ends.
+/// A guard that removes the folder of the worktrees when it is dropped, so that it is removed
+/// however the search ends.
 struct CleanUp(PathBuf);
 
 impl Drop for CleanUp {
@@ -99,8 +100,8 @@ impl Drop for CleanUp {
 /// disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
-/// Runs the search for changes, and writes its results. If the disk is full, a failure is reported
-/// as caused by that, because git and other commands do not always name the cause.
+/// Runs the search for changes, and writes its results. If it fails while the disk is full, the
+/// full disk is reported as the cause, because git and other commands do not always name it.
 pub(super) fn search(
     args: &ChangesArgs,
     subject: &Subject,
@@ -182,16 +183,16 @@ fn search_in(
 /// The two versions of a search for changes, opened in a private repository.
 struct Opened {
     repository: Arc<Repository>,
-    /// Commit id of the old version; `new` is that of the new one.
+    /// Commit id of the old version, in the private repository.
     old: String,
     new: String,
-    /// The commits after the old version up to the new one, oldest first; `None` if commits are not
-    /// searched before single changes.
+    /// The commits from the old version (excluded) to the new one, oldest first; `None` if the
+    /// search does not go by commits before it goes by single changes.
     line: Option<Vec<Commit>>,
 }
 
-/// Opens both versions in a private repository below `work`. Warns if the history between them
-/// cannot be used, and of submodules and Git LFS files that change.
+/// Opens both versions in a private repository below the folder `work`. Warns if the commits
+/// between them cannot be used, and if submodules or Git LFS files change.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -220,8 +221,8 @@ fn open(
     })
 }
 
-/// Shows the progress of a search for changes on a terminal: its rule, the number of tests, and how
-/// many changes are left in the best set.
+/// Makes a search for changes show its progress on a terminal: the current step, the number of
+/// tests, and the number of changes that are left in the best set.
 fn show_progress(session: &mut Session<'_>, output: &Output) {
     let bar = ui::bar(output);
     session.show_by(move |status| {
@@ -233,7 +234,8 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search, as it is printed and written to `changes.json`.
+/// Makes the result of a search for changes in the form in which it is printed and written to
+/// `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,
@@ -272,7 +274,8 @@ fn result_of(
     }
 }
 
-/// Paths of the patch files of a result; `None` for a patch that the result does not have.
+/// Paths of the patch files that a search for changes has written; `None` for a patch that its
+/// result does not have.
 #[derive(Default)]
 struct Patches {
     cause: Option<PathBuf>,
@@ -280,8 +283,8 @@ struct Patches {
     applied: Option<PathBuf>,
 }
 
-/// Writes the patches of a result, and the result as `changes.json`. `result` makes the result from
-/// the paths of the patches. Patches of an earlier search are removed.
+/// Writes the patches of a search's result, and `changes.json` with the record that `result` makes
+/// from their paths. Removes patches of an earlier search first.
 fn write_results(
     files: &Files,
     repository: &Repository,
@@ -357,8 +360,9 @@ fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesE
     }
 }
 
-/// Prints warnings: if the history from the old to the new version cannot be searched by commits,
-/// and why; if submodules or files of Git LFS change, whose contents builds do not get.
+/// Prints warnings before a search for changes: if the history from the old to the new version
+/// cannot be searched by commits, and why; if submodules or files of Git LFS change, whose contents
+/// builds do not get.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,
@@ -398,8 +402,8 @@ fn warn(
     Ok(())
 }
 
-/// Returns the crash to search for that an earlier call of this search has logged; `None` if there
-/// is no such log, or with `--force` or `--group`.
+/// Returns the crash whose cause is searched for, as an earlier call of this search has logged it;
+/// `None` if there is no such log, or with `--force` or `--group`.
 fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::HeldFailure> {
     if args.force || args.group.is_some() {
         return None;
@@ -414,9 +418,9 @@ fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::Held
     })
 }
 
-/// Learns the crash of the new version by building and running it, unless the crash is that of a
-/// group or is in the log of an earlier call. Fails if the new version does not crash, or not as
-/// `--expect` says. Does nothing with `--run`.
+/// Builds and runs the new version to learn the crash whose cause is searched for, unless that
+/// crash is the one of `--group` or is in the log of an earlier call. Fails if the new version does
+/// not crash, or not as `--expect` says. Does nothing with `--run`.
 fn learn_failure(
     args: &ChangesArgs,
     subject: &Subject,
@@ -470,8 +474,8 @@ fn learn_failure(
     Ok(())
 }
 
-/// Makes the start line of the search's log: the target or test command, the input, the key of the
-/// crash, the two versions, and the limits.
+/// Makes the first line of the log of a search for changes: the target or test command, the input,
+/// the key of the crash, the two versions, and the limits.
 fn start_line(
     args: &ChangesArgs,
     subject: &Subject,
@@ -518,12 +522,12 @@ fn start_line(
     }
 }
 
-/// An opened log of a search: its lines from an earlier call (none if it is new), each with its
-/// line number, and the writer that appends to them.
+/// An opened log of a search: the lines that an earlier call wrote (none in a new log), each with
+/// its line number, and the writer that appends lines.
 type OpenLog = (Vec<(u64, Line)>, LogWriter);
 
-/// Creates the log of a search, or continues the log of an earlier call of the same search. The log
-/// of another search is replaced with `--force`; without, it is an error.
+/// Creates the log of a search for changes, or continues the log of an earlier call of the same
+/// search. The log of another search is replaced with `--force`; without, it is an error.
 fn open_log(
     files: &Files,
     start: StartLine,
@@ -562,8 +566,8 @@ fn open_log(
     Ok((log.lines, LogWriter::resume(&path)?))
 }
 
-/// Checks whether two start lines of logs are of the same search for changes; limits and the
-/// version of ddfuzz may differ.
+/// Returns true if two start lines of logs are of the same search for changes; their limits and
+/// versions of ddfuzz may differ.
 fn is_same_search(logged: &StartLine, start: &StartLine) -> bool {
     logged.changes == start.changes
         && logged.target.same_target(&start.target)

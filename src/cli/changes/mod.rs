@@ -54,15 +54,15 @@ pub struct ChangesArgs {
     /// program reads the input from stdin
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
-    /// The input: on stdin, or as the file @@
+    /// The input of the program, on stdin or as the file @@
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// What the output of a failing --run matches; of a PROGRAM the class or key of the crash.
-    /// Other failures are unresolved
+    /// Regular expression that the output of a failing --run has to match; for a PROGRAM, the class
+    /// or key of its crash. Other failures are unresolved
     #[arg(long, value_name = "REGEX|KEY")]
     expect: Option<String>,
-    /// The failure is this group of the output directory: its reproducer is the input, and its
-    /// crash is searched for. The program is the recorded one unless one is given
+    /// Search for the change that causes the crash of this group of the output directory, with its
+    /// reproducer as the input. The program is the recorded one unless one is given
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["run", "input", "expect"])]
     group: Option<PathBuf>,
     /// Search for one change that makes the failure come once others are applied, instead of a
@@ -105,7 +105,7 @@ pub struct ChangesArgs {
     /// network
     #[arg(hide_short_help = true, long)]
     sandbox: bool,
-    /// Continue a search that was interrupted; it is continued without this option, too
+    /// Continue a search that was interrupted, which happens without this option, too
     #[arg(hide_short_help = true, long, conflicts_with = "force")]
     resume: bool,
     /// Replace the result and the log of another search
@@ -125,8 +125,8 @@ pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
 /// Maximum number of changes that the printed result lists one by one.
 const SHOWN: usize = 6;
 
-/// Formats the result as text: at most six changes, the counts of tests and builds, and the paths
-/// of the patches and the log.
+/// Formats the result of a search for changes as text: at most six changes, the counts of tests and
+/// builds, and the paths of the patches and the log.
 fn text(result: &ChangesResult) -> String {
     let count = size::counted(result.changes.len() as u64, "change");
     let mut lines = vec![match (result.goal, result.changes.len()) {

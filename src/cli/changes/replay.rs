@@ -20,8 +20,8 @@ use crate::minimize::log::{ChangesRecord, ContentHash, Log, StartLine};
 use crate::minimize::{Claim, Counts, Proved};
 use crate::report::size;
 
-/// A log of `ddfuzz changes`, replayed without builds, with the repository that contains both
-/// versions.
+/// The replay of a log of `ddfuzz changes`, made without builds: the result to which its lines
+/// lead, and the repository that contains both versions.
 struct Replay {
     session: Session<'static>,
     found: Result<Found, ChangesError>,
@@ -29,8 +29,9 @@ struct Replay {
     work: tempfile::TempDir,
 }
 
-/// Opens the versions of a log, and feeds its lines to the search. Fails if the versions are two
-/// directories that have changed since.
+/// Opens the two versions that a log of `ddfuzz changes` names, and repeats the search with the
+/// outcomes in its lines instead of builds. Fails if the versions are two directories that have
+/// changed since.
 fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Failure> {
     let system = |error| Failure::new(Exit::Internal, "system", error);
     let work = tempfile::tempdir().map_err(system)?;
@@ -93,8 +94,8 @@ struct Rebuilt {
     tests: Counts,
 }
 
-/// Rebuilds the result of a log without any build, and prints it; writes its patch to `out`, if
-/// given and the search was finished.
+/// Computes the result of a log of `ddfuzz changes` again, without any build, and prints it; writes
+/// its patch to `out`, if given and the search was finished.
 pub fn rebuild(
     path: &Path,
     log: &Log,
@@ -146,8 +147,9 @@ struct Proven {
     proved: Proved,
 }
 
-/// Builds and tests the result of a log again, and the result without each single change in turn.
-/// Prints whether the claim holds, and returns the exit code that says so.
+/// Builds and tests the version with all changes in the result of a log of `ddfuzz changes`, and
+/// the versions without each single one of them. Prints whether the log's claim (minimality) holds,
+/// and returns the exit code that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -200,9 +202,9 @@ pub fn verify(
 }
 
 /// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `still`: number of a
-/// change without which the result still fails, `None` if there is none; `result`: outcome of the
-/// test of the result, `None` if it does not build; `proved`: how many removals of a change were
-/// tested.
+/// change without which the result still fails, `None` if there is none; `result`: outcome of
+/// testing the result, `None` if it does not build; `proved`: for how many of the changes the
+/// result does not fail without the change.
 fn verdict(
     claim: Claim,
     holds: bool,
@@ -223,8 +225,8 @@ fn verdict(
     }
 }
 
-/// Reads the input that a log of `ddfuzz changes` names; empty if it names none. Fails if the file
-/// has changed since.
+/// Reads the file with the program's input that a log of `ddfuzz changes` names; empty if the log
+/// names none. Fails if the file has changed since.
 fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
     let Some(OsText(input)) = &start.input else {
         return Ok(Vec::new());
@@ -243,7 +245,8 @@ fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Fail
     Ok(bytes)
 }
 
-/// Makes the recipe from a log of `ddfuzz changes`: how versions are built and tested.
+/// Makes the recipe, which says how versions are built and tested, from the record in a log of
+/// `ddfuzz changes`.
 fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<Recipe, Failure> {
     let target = &start.target;
     let test = match &record.run {

@@ -17,15 +17,17 @@ use crate::exec::Sandbox;
 use crate::minimize::log::{ChangesRecord, ContentHash, OsText};
 use crate::report::text::shell_word;
 
-/// Default limit on the time of a build, until it is adapted to both versions; `TEST_TIME` is that
-/// on the CPU time of a test.
+/// Default limit on the elapsed time of building a version; it is later adapted to the times that
+/// both versions took.
 pub(super) const BUILD_TIME: Duration = Duration::from_secs(3600);
 const TEST_TIME: Duration = Duration::from_secs(60);
 
-/// The two versions of a search: revisions of a repository, or directories.
+/// The two versions that a search for changes compares: revisions of a git repository, or
+/// directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Versions {
-    /// Two revisions of the repository that the folder belongs to.
+    /// Two revisions, by name, of the git repository to which `folder` belongs: `old` works, `new`
+    /// fails.
     Revisions {
         folder: PathBuf,
         old: String,
@@ -35,16 +37,18 @@ pub(super) enum Versions {
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search for changes is about: the two versions, and the failing program or the crash to
-/// search for.
+/// What a search for changes works on: the two versions, and the program that crashes with its
+/// input, or the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
-    /// Path of the input of the failing program; `None` if it gets none.
+    /// Path of the input of the program that crashes; `None` if it gets none.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
-    /// The program that crashes and its arguments; empty with `--run`.
+    /// The program that crashes, and its arguments; empty with `--run`, by which a command tests
+    /// each version.
     pub program: Vec<OsString>,
-    /// The crash of the group that `--group` names; `None` without a group.
+    /// The crash of the group that `--group` names, whose cause is searched for; `None` without
+    /// that option.
     pub held: Option<HeldFailure>,
 }
 
@@ -108,8 +112,8 @@ impl Versions {
         }
     }
 
-    /// Opens a private repository in `folder` that has both versions, and returns it with the ids
-    /// of their commits.
+    /// Creates a private git repository in `folder` that has both versions, and returns it with the
+    /// commit ids of the old and of the new version.
     pub fn open(&self, folder: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -130,8 +134,9 @@ impl Versions {
         Ok(opened)
     }
 
-    /// Returns the commits after the old version up to the new one, along first parents, oldest
-    /// first; `None` if the versions are directories, or if the old one is not on that line.
+    /// Returns the commits from the old version (excluded) to the new one, along first parents,
+    /// oldest first; `None` if the versions are directories, or if the old version is not among
+    /// these ancestors of the new one.
     pub fn line(
         &self,
         repository: &Repository,
@@ -155,7 +160,7 @@ impl Versions {
         }
     }
 
-    /// Checks whether the repository of the versions is a shallow clone, whose history is cut off;
+    /// Returns true if the repository of the versions is a shallow clone, whose history is cut off;
     /// false for directories.
     pub fn are_shallow(&self) -> bool {
         matches!(self, Versions::Revisions { folder, .. } if is_shallow(folder))
@@ -163,8 +168,8 @@ impl Versions {
 }
 
 impl Subject {
-    /// Makes the subject of a search from the command line: the versions, the input, and the group
-    /// that it names. Fails if one of these cannot be read.
+    /// Collects from the command line what a search for changes works on: the versions, the input,
+    /// and the crash group of `--group`. Fails if one of these cannot be read.
     pub fn of(args: &ChangesArgs, output: &Output) -> Result<Subject, Failure> {
         let versions = Versions::of(args)?;
         let mut subject = Subject {
@@ -189,8 +194,9 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Takes the crash of a group as the failure to search for. If no program is given, takes the
-    /// group's, and fails if that is outside the repository. Returns the path of the reproducer.
+    /// Sets the crash of the group that `--group` names as the failure to search for. If no program
+    /// is given, also sets the program that the group records, and fails if that is outside the
+    /// repository. Returns the path of the group's reproducer.
     fn read_group(
         &mut self,
         group: &Path,
@@ -232,9 +238,8 @@ impl Subject {
         Ok(entry.reproducer())
     }
 
-    /// Makes the recipe for the versions of `repository`: how they are built and tested. If no
-    /// build is given, chooses one by the files of the version `new` and prints it; fails if none
-    /// fits.
+    /// Makes the recipe by which versions are built and tested. If no build command is given,
+    /// chooses one by the files of the version `new` and prints it; fails if none fits.
     pub fn recipe(
         &self,
         args: &ChangesArgs,
@@ -291,8 +296,8 @@ impl Subject {
         })
     }
 
-    /// Makes the record of the search for the first line of its log: repository or directories, the
-    /// two versions, and how they are built and tested.
+    /// Makes the record of the search for changes that the first line of its log contains:
+    /// repository or directories, the two versions, and how they are built and tested.
     pub fn record(
         &self,
         args: &ChangesArgs,
@@ -342,8 +347,8 @@ fn no_program(program: Option<&Path>) -> Failure {
         .hint("give the program after `--`, by its path in the version after the build")
 }
 
-/// Checks whether `--expect` names this crash: its class, or at least four first digits of its
-/// stable or major key.
+/// Returns true if `expect`, the value of `--expect`, names this crash: by its class, or by at
+/// least four first digits of its stable or major key.
 pub(super) fn is_expected(expect: &str, failure: &HeldFailure) -> bool {
     let digits = expect
         .strip_prefix("stable:")

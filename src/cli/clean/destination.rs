@@ -13,9 +13,9 @@ use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
 use crate::report::clean::CleanResult;
 
-/// Checks before any input is run: that `--delete-old` is given only with `--in-place`, that the
-/// output directory may be written, that no corpus is inside it, and that `--onto` is another
-/// directory of inputs.
+/// Checks four requirements before any input is run: `--delete-old` is given only with
+/// `--in-place`, the output directory may be written, no corpus is inside it, and `--onto` is
+/// another directory of inputs.
 pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     if args.delete_old && !args.in_place {
         return Err(Failure::usage("--delete-old works only with --in-place")
@@ -60,8 +60,8 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
     }
 }
 
-/// Fails if `onto`, the value of `--onto`, is not a directory in which files of any name are
-/// inputs: a plain one or one of Honggfuzz.
+/// Fails if `onto`, the value of `--onto`, is not a corpus directory in which files of any name are
+/// inputs: a plain directory or one of Honggfuzz.
 fn check_onto(onto: &Path) -> Result<(), Failure> {
     if !onto.is_dir() {
         let message = format!("--onto {} is not a directory", onto.display());
@@ -85,7 +85,7 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     (path.canonicalize()).map_err(|error| Failure::file(path, "reading", &error))
 }
 
-/// Makes a path absolute, and resolves symbolic links in the part of it that exists.
+/// Returns the absolute path, with symbolic links resolved in the part of it that exists.
 pub(super) fn real(path: &Path) -> PathBuf {
     let path = absolute(path);
     let there = path.ancestors().find_map(|above| {
@@ -95,8 +95,8 @@ pub(super) fn real(path: &Path) -> PathBuf {
     there.unwrap_or(path)
 }
 
-/// Copies the files that a cleanup kept to the corpus `onto`, each named by the hash of its
-/// content; existing files there stay.
+/// Copies the files that a cleanup kept into the corpus directory `onto`, each named by the hash of
+/// its content; existing files there stay.
 ///
 /// # Errors
 /// When a file cannot be written; files that were copied before it stay.
@@ -115,19 +115,19 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The corpus that `ddfuzz clean --in-place` replaces by the kept files.
+/// The corpus directory that `ddfuzz clean --in-place` replaces by the kept files.
 pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
     delete: bool,
-    /// Paths in the output directory of the cleanup.
+    /// Paths of the files in the cleanup's output directory, from which the kept files are copied.
     place: CleanPaths,
 }
 
 impl ReplacedCorpus {
-    /// Returns the corpus that `--in-place` replaces. Fails if not exactly one is given, or if it
-    /// must not be replaced: it is not a plain directory of inputs, the output directory is inside
-    /// it, or `CORPUS.old` exists.
+    /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
+    /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
+    /// directory is inside it, or `CORPUS.old` exists.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -158,7 +158,7 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Checks that no older corpus exists at `CORPUS.old`, to which the replaced corpus is moved,
+    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved,
     /// unless `--delete-old` is given. A new corpus that a killed call has left there does not
     /// count.
     fn check_aside(&self) -> Result<(), Failure> {
@@ -233,8 +233,8 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Fails if the directory contains more than a corpus: it is an output directory of a fuzzer or a
-/// project.
+/// Fails if the directory `corpus`, or one directly in it, is an output directory of a fuzzer or a
+/// project, which contains more than inputs.
 fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let holds_more = |path: &Path| {

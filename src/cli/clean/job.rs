@@ -137,8 +137,8 @@ impl CleanJob {
         }
     }
 
-    /// Writes the cleanup's result as `clean.json` and as HTML page into the output directory, and
-    /// prints it.
+    /// Writes the cleanup's result to the output directory, as `clean.json` and as an HTML page,
+    /// and prints it.
     fn tell(&self, result: &CleanResult, output: &Output) -> Result<(), Failure> {
         let place = CleanPaths::of(self.args.out());
         let write = |path: PathBuf, text: &[u8]| {
@@ -179,8 +179,8 @@ impl CleanJob {
     }
 }
 
-/// Returns the id of the campaign to which crashes found by the cleanup are assigned: the current
-/// one of the output directory if it has the same target, else a new one.
+/// Returns the id of the campaign under which the output directory stores the crashes that the
+/// cleanup finds: its current campaign if that has the same target, else the new campaign `fresh`.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
     let same = |campaign: &Campaign| {
@@ -195,8 +195,8 @@ fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<Strin
     Ok(id)
 }
 
-/// Returns the target for the cleanup's runs: a bundled target without arguments is replaced by its
-/// build with coverage counters, every other target stays.
+/// Returns the target that a cleanup runs: for a target that comes with ddfuzz and gets no
+/// arguments, its build with coverage counters; else `target` itself.
 fn counting(target: &Target) -> Target {
     let mut target = target.clone();
     if let Program::Bundled(name) = &target.program

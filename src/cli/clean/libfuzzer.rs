@@ -14,11 +14,13 @@ use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
-/// Factor from the target's time limit to libFuzzer's limit for one input in a merge; the result is
-/// at least [`LEAST_SECONDS`]. It is large because other processes share the processor.
+/// Factor by which libFuzzer's time limit for one input in a merge exceeds the target's time limit;
+/// the result is at least [`LEAST_SECONDS`]. It is large because other processes share the
+/// processor.
 const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
-/// Maximum number of symbolic links to inputs in `/dev/shm`: each takes about a kilobyte of memory.
+/// Maximum number of symbolic links to inputs that are put into `/dev/shm`: each takes about a
+/// kilobyte of memory.
 const MOST_IN_MEMORY: usize = 50_000;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -29,15 +31,15 @@ pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// libFuzzer's flags among the target's arguments.
+    /// Those of the target's arguments that are flags of libFuzzer.
     flags: Vec<OsString>,
     seconds: u64,
 }
 
 impl LibFuzzer {
     /// Returns the libFuzzer that is linked into the target; `None` if there is none, if the target
-    /// is not run through libFuzzer's entry function, or if it needs a sandbox or an exact
-    /// environment.
+    /// is not run through libFuzzer's entry function, or if it is to run in a sandbox or with
+    /// exactly the given environment.
     pub fn of(target: &Target, way: Way) -> Option<LibFuzzer> {
         let Program::Path(program) = &target.program else {
             return None;
@@ -60,9 +62,9 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer to merge `folders` into the first of them. Returns its parsed output, or as
-    /// text why it failed; `interrupted` once `stop` is true. `scratch`: its working directory,
-    /// unless the target has one.
+    /// Runs libFuzzer to merge the corpora `folders` into the first of them. Returns its parsed
+    /// output, or a text that says why it failed, which is `interrupted` if `stop` turned true.
+    /// `scratch` is its working directory, unless the target has one.
     fn run(
         &self,
         folders: &[&Path],
@@ -124,7 +126,7 @@ impl FuzzerMerge for LibFuzzer {
 }
 
 /// Creates a temporary directory for `links` symbolic links: in `/dev/shm`, which is ten times as
-/// fast, unless there are too many or it cannot be written.
+/// fast, unless there are too many links or it cannot be written.
 fn scratch(links: usize) -> io::Result<Scratch> {
     let memory = Path::new("/dev/shm");
     let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
@@ -158,8 +160,8 @@ fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBu
     Ok(folder)
 }
 
-/// Returns, sorted, the contents of all files in the folder that are not links: libFuzzer's merge
-/// has added them.
+/// Returns, sorted, the contents of those files in the folder that are not symbolic links: inputs
+/// that libFuzzer's merge has added.
 fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -63,7 +63,7 @@ pub struct CleanArgs {
     /// Keep the names of files, instead of naming them by their content
     #[arg(long)]
     pub(in crate::cli) keep_names: bool,
-    /// Skip a step
+    /// Skip a step of the cleanup
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STEP")]
     pub(in crate::cli) skip: Vec<SkipArg>,
     /// Shorten each kept file by delta debugging, which may take minutes; what it must keep
@@ -133,15 +133,15 @@ pub enum SkipArg {
 /// Values of `--trim`: what a corpus file must keep when it is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TrimArg {
-    /// The coverage that it alone, or it as the smallest file, contributes to the kept files
+    /// Keep the coverage that the file is kept for: that of which it is the smallest kept file
     Worth,
-    /// Exactly its own coverage
+    /// Keep exactly the coverage that the file has
     Signature,
-    /// Files are not trimmed
+    /// Do not trim files
     Off,
 }
 
-/// Checks options and directories of a cleanup before a target is built or run.
+/// Checks the options and directories of a cleanup, before its target is built or run.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     if args.in_place {
         destination::ReplacedCorpus::of(args)?;
@@ -172,8 +172,8 @@ pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
     CleanJob { args, stop }.run(output)
 }
 
-/// Returns the target's command line that AFL++ recorded in `corpus`, its output directory or that
-/// of one of its instances; `None` if none is recorded.
+/// Returns the target's command line that AFL++ recorded in `corpus`, if that is its output
+/// directory or the one of an instance; `None` if none is recorded.
 pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
     let own = corpus.join("fuzzer_stats");
     let mut below: Vec<PathBuf> = std::fs::read_dir(corpus)

@@ -4,31 +4,32 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// One `key = value` of the settings file `ddfuzz.toml`.
+/// A line `key = value` of the settings file `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     pub key: String,
-    /// Line number in the settings file, from 1.
+    /// Number of the line of this setting in the settings file, from 1.
     pub line: usize,
     pub value: Value,
 }
 
-/// Value of a setting in `ddfuzz.toml`.
+/// The value of a setting in `ddfuzz.toml`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
-    /// A number, formatted as for the command line.
+    /// A number, as the text that a user would type for it on the command line.
     Number(String),
     Flag(bool),
     List(Vec<Value>),
-    /// A table: its settings, in the order of the file.
+    /// A table, with its settings in the order of the file.
     Table(Vec<Setting>),
-    /// A date or time of day; no option takes one.
+    /// A date or time of day, which no option accepts.
     DateTime,
 }
 
 impl Value {
-    /// Returns the kind of the value, for messages: `a text`, `a number`.
+    /// Returns the kind of the value as a phrase for error messages, such as `a text` or `a
+    /// number`.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a text",
@@ -44,7 +45,7 @@ impl Value {
 /// A syntax error in the settings file.
 #[derive(Debug)]
 pub struct NotToml {
-    /// Line number of the error, from 1.
+    /// Number of the line with the syntax error, from 1.
     pub line: usize,
     pub why: String,
 }

@@ -23,7 +23,7 @@ use crate::files::regular::Unread;
 use crate::files::{OsText, regular};
 use crate::store::SettingsFile;
 
-/// Options for the settings file.
+/// Options that name the settings file to read, or switch it off.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Settings file")]
 pub struct ConfigArgs {
@@ -39,7 +39,8 @@ pub struct ConfigArgs {
 /// The command line of this process, completed with options from the settings file.
 pub struct Call {
     pub words: Vec<OsString>,
-    /// The settings file, and the words taken from it; `None` if no settings file was read.
+    /// The settings file that was read, and the words that were taken from it; `None` if none was
+    /// read.
     pub settings: Option<SettingsFile>,
 }
 
@@ -50,9 +51,9 @@ pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Adds the settings of `ddfuzz.toml` to the command line `words` of the program `root`, and
-/// remembers the file for records. `whole` is the parser of `ddfuzz`: the file has a table for each
-/// of its commands.
+/// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program with the parser
+/// `root`, and remembers the file, which results record. `whole` is the parser of `ddfuzz`: the
+/// file has a table for each of its commands.
 pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
     root.build();
     let mut whole = whole.clone();
@@ -153,8 +154,8 @@ impl Typed {
         Ok(self.with(&path, taken))
     }
 
-    /// Returns the command line as typed, without a settings file; clap then reports what is wrong
-    /// with it.
+    /// Returns the command line as the user has typed it, with no settings added, so that clap
+    /// reports what is wrong with it.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -190,7 +191,8 @@ impl Typed {
     }
 }
 
-/// Returns NAME if the word is `--no-NAME` or `--NAME=false`, which switch a flag off; else `None`.
+/// Returns NAME if `word` is `--no-NAME` or `--NAME=false`, which switch the flag `--NAME` off;
+/// else `None`.
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
@@ -213,7 +215,8 @@ fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<Stri
     }
 }
 
-/// Returns the names of the subcommand that was called, outermost first, and its parsed arguments.
+/// Returns the names of the subcommand that the user called, outermost first (`log`, `show`), and
+/// its parsed arguments.
 fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let (mut names, mut leaf) = (Vec::new(), matches);
     while let Some((name, below)) = leaf.subcommand() {
@@ -223,8 +226,8 @@ fn called(matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     (names, leaf)
 }
 
-/// Returns the parser of the command with these names; `None` if there is none, if it has
-/// subcommands, or if it is `help`.
+/// Returns the parser of the subcommand with these names, outermost first; `None` if there is none,
+/// if it has subcommands, or if it is `help`.
 fn command_of<'a>(root: &'a Command, names: &[&str]) -> Option<&'a Command> {
     let mut command = root;
     for name in names {
@@ -322,9 +325,9 @@ fn unread(path: &Path, error: &Unread) -> Failure {
     untrusted(path, &why)
 }
 
-/// Checks that neither everybody nor the user `nobody` can write the settings file and its
-/// directory. The file names the program to run; a fuzzed program, which may run as `nobody`, could
-/// otherwise choose what is executed next.
+/// Fails if everybody or the user `nobody` can write the settings file or its directory. The file
+/// names the program to run; a fuzzed program, which may run as `nobody`, could otherwise choose
+/// what is executed next.
 fn trust(path: &Path) -> Result<(), Failure> {
     let real = path
         .canonicalize()
@@ -350,10 +353,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns why a fuzzed program could change a file, or the entries of a directory, with the
-/// metadata `facts`: everybody can write it, or it belongs to `nobody`. `None` if neither holds. In
-/// a sticky directory everybody may write, if it and `file`, the settings file, belong to the user
-/// or to root.
+/// Returns why others than the user could change a file or a directory with the metadata `facts`,
+/// as the end of a sentence: everybody can write it, or it belongs to `nobody`, as whom fuzzed
+/// programs run. `None` if neither holds. A directory may be writable by everybody if it is sticky,
+/// and it and the settings file, whose metadata is `file`, belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

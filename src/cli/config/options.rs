@@ -13,7 +13,7 @@ use super::file::{Setting, Value};
 use super::settings_error;
 use crate::cli::Failure;
 
-/// Name of the table in `ddfuzz.toml` whose settings apply to several commands.
+/// Name of the table in `ddfuzz.toml` whose settings apply to all commands that have the option.
 pub const COMMON: &str = "common";
 /// Options that can be set in `ddfuzz.toml` for one command, but not for all commands at once.
 const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
@@ -31,8 +31,8 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 /// `ddfuzz.toml` does not apply to them.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
-/// Converts the settings of a settings file to command-line options; holds the file's path and the
-/// command-line parsers that the settings are checked against.
+/// A converter of a settings file's settings to command-line options; it holds the file's path and
+/// the command-line parsers by which the settings are checked.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file, which error messages name.
     pub path: &'a Path,
@@ -48,7 +48,7 @@ pub struct SettingsMerger<'a> {
 
 impl SettingsMerger<'_> {
     /// Checks all settings of the file. Fails at the first that no command accepts; the error names
-    /// its line and what may be meant.
+    /// its line and the most similar known name.
     pub fn check(&self, settings: &[Setting]) -> Result<(), Failure> {
         for setting in settings {
             let Value::Table(inner) = &setting.value else {
@@ -127,8 +127,9 @@ impl SettingsMerger<'_> {
     }
 
     /// Converts settings that have passed [`SettingsMerger::check`] to command-line words for the
-    /// command at `names`. The most specific table has precedence. Options in `given` (ids of those
-    /// on the command line), and options that conflict with them, are left out.
+    /// command at `names` (subcommand names, outermost first). The most specific table has
+    /// precedence. Options in `given` (ids of those on the command line), and options that conflict
+    /// with them, are left out.
     pub fn taken(
         &self,
         settings: &[Setting],
@@ -164,8 +165,8 @@ impl SettingsMerger<'_> {
         Ok(taken)
     }
 
-    /// Returns the parser of the command at `names`, and the tables of the settings file that apply
-    /// to it, the most general first.
+    /// Returns the parser of the command at `names` (subcommand names, outermost first), and the
+    /// tables of the settings file that apply to it, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],
@@ -198,8 +199,8 @@ fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
         .find(|arg| arg.get_long() == Some(name))
 }
 
-/// Returns the commands without subcommands, at or below `command`, that have the option `--name`,
-/// and the option of each.
+/// Returns the names of those commands, at or below `command` and without subcommands, that have
+/// the option `--name`, each with its option.
 fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> {
     let own = option(command, name).map(|arg| (command.get_name(), arg));
     let below = command
@@ -212,8 +213,8 @@ fn with_option<'a>(command: &'a Command, name: &str) -> Vec<(&'a str, &'a Arg)> 
     }
 }
 
-/// Collects the long names of all options of a command and its subcommands that can be set in a
-/// file.
+/// Adds to `known` the long names of all options of a command and its subcommands that can be set
+/// in a settings file.
 fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     let options = command.get_arguments().filter_map(Arg::get_long);
     known.extend(options.filter(|name| !OF_THE_CALL.contains(name)));
@@ -222,8 +223,8 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Whether an option is already given, on the command line or by a more specific table, or
-/// conflicts with one that is.
+/// Returns true if the option `arg`, or one that conflicts with it, is in `given`: the ids of
+/// options given on the command line or by a more specific table.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);
@@ -251,28 +252,29 @@ fn by_program(command: &Command) -> Option<&Arg> {
     command.get_arguments().find(|arg| arg.get_id() == PROGRAM)
 }
 
-/// Id of the argument that names a bundled target. In `ddfuzz.toml`, `target` may also be a list: a
-/// program and its arguments.
+/// Id in the command-line parser of the argument that names a bundled target. In `ddfuzz.toml`,
+/// `target` may also be a list: a program and its arguments.
 pub const TARGET: &str = "target";
-/// Id of the argument for the program and its arguments, which stand after `--`.
+/// Id in the command-line parser of the argument for the target program and its arguments, which
+/// stand after `--`.
 pub const PROGRAM: &str = "program";
 
-/// Words for the command line, converted from one setting or several of `ddfuzz.toml`.
+/// Words for the command line, converted from settings in `ddfuzz.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
-    /// Options, each as one word; empty for a flag that is off.
+    /// Options, each as one word (`--name=value`, or `--name` for a flag that is on).
     pub options: Vec<OsString>,
-    /// Program and its arguments, to be put after `--`.
+    /// The target program and its arguments, to be put after `--`.
     pub program: Vec<OsString>,
 }
 
-/// Whether an option is a flag, which takes no value.
+/// Returns true if an option is a flag, which takes no value.
 pub fn is_flag(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
-/// Converts a setting to command-line words for the option `arg`. Relative paths start at `folder`.
-/// The error says what is wrong with the value.
+/// Converts the value of a setting to command-line words for the option `arg`. Relative paths start
+/// at `folder`. The error says what is wrong with the value.
 pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingWords, String> {
     let name = arg.get_long().unwrap_or_default();
     if let (TARGET, Value::List(words)) = (arg.get_id().as_str(), value) {
@@ -305,7 +307,8 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// Converts one value of a setting to text for the command line.
+/// Converts a value from the settings file to the text of the option's value on the command line; a
+/// relative path starts at `folder`. The error says what is wrong with the value.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());
@@ -354,7 +357,8 @@ fn program_words(words: &[Value], folder: &Path) -> Result<SettingWords, String>
     })
 }
 
-/// Checks with clap that the option `arg` accepts the words `options`. The error says why not.
+/// Checks with clap that the option `arg` accepts the words `options`. The error says why it does
+/// not.
 fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     let alone = arg
         .clone()
@@ -376,8 +380,8 @@ fn check_values(arg: &Arg, options: &[OsString]) -> Result<(), String> {
     Err(format!("cannot be used: {sentence}"))
 }
 
-/// Returns the name in `known` that is most like `name`, by edit distance, for "did you mean";
-/// `None` if none is close.
+/// Returns the name in `known` that is most similar to `name`, by edit distance, for "did you
+/// mean"; `None` if none is close.
 pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits = known.into_iter().map(|one| (edits(name, one), one));
     let most = 1 + name.chars().count() / 3;

@@ -33,7 +33,7 @@ pub(super) struct DifferenceJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Result of a search of `max` or `diff`, and the record of it for the output.
+/// The result of a search of `max` or `diff`, and its JSON record.
 type Done = (Isolated, DifferenceResult);
 
 impl DifferenceJob<'_> {
@@ -80,8 +80,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// Returns the file name of the result in the crash's folder: `max` or `diff`, followed by the
-    /// hash of the input that does not crash, unless that is empty.
+    /// Returns the name of the result file in the folder of a crash: `max` or `diff`, followed by
+    /// the hash of the input that does not crash, unless that input is empty.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -93,8 +93,8 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// Chooses the result files in an output directory. A repeated call continues the log there;
-    /// with `--force` it removes the earlier files.
+    /// Chooses the result files and the log in an output directory. If the log exists, the search
+    /// in it is continued; with `--force`, the earlier files are removed.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
@@ -208,8 +208,8 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Returns the file to which a side of the result, passing or failing, is written; `None` for
-    /// the failing side of `max`, which is the input itself.
+    /// Returns the path to which one side of the result, the passing or the failing input, is
+    /// written; `None` for the failing side of `max`, which is the input itself.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
         let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
@@ -227,7 +227,8 @@ impl DifferenceJob<'_> {
     }
 }
 
-/// What decides in `max` and `diff` whether a candidate fails: a crash or an interestingness test.
+/// What decides in `ddfuzz max` and `ddfuzz diff` whether a candidate fails: a crash or an
+/// interestingness test.
 pub(super) enum FailureCriterion {
     /// A candidate fails if the program crashes on it with the same crash keys as the recorded
     /// `crash`.
@@ -235,12 +236,13 @@ pub(super) enum FailureCriterion {
         minimizing: Box<Minimizing>,
         crash: Box<Crash>,
     },
-    /// A candidate fails if this interestingness test says so.
+    /// A candidate fails if the interestingness test accepts it.
     Test(Box<Interestingness>),
 }
 
 impl FailureCriterion {
-    /// Creates the oracle that decides whether a candidate fails, without the effect of `--invert`.
+    /// Creates the oracle that decides whether a candidate fails; it does not swap PASS and FAIL
+    /// for `--invert`.
     pub(super) fn oracle(&self) -> Result<Box<dyn Oracle>, Failure> {
         Ok(match self {
             FailureCriterion::Crash { minimizing, crash } => {
@@ -250,9 +252,9 @@ impl FailureCriterion {
         })
     }
 
-    /// Builds the first line of the log. The time limit of a run is not adapted to the target: the
-    /// time of a crashing run says little about a passing one, and a run that is cut off does not
-    /// count as passing.
+    /// Builds the first line of the log of `max` or `diff`. In it, the time limit of a run is not
+    /// adapted to the target: the time of a crashing run says little about a passing one, and a run
+    /// that is cut off does not count as passing.
     pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
         let start = match self {
             FailureCriterion::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
@@ -265,8 +267,8 @@ impl FailureCriterion {
     }
 }
 
-/// Runs the failing input, or with `invert` the passing one, and returns its crash; fails if it
-/// does not crash.
+/// Runs the failing input, or with `invert` (which swaps PASS and FAIL) the passing one, and
+/// returns its crash; fails if it does not crash.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,
@@ -295,8 +297,8 @@ pub(super) fn baseline_crash(
     })
 }
 
-/// Checks with the interestingness test that the failing input is interesting; with `invert`, the
-/// passing input.
+/// Checks that the interestingness test accepts the failing input; with `invert`, the passing
+/// input.
 pub(super) fn check_baseline_test(
     task: &SearchTask,
     invert: bool,
@@ -316,15 +318,16 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Builds the failure for a passing input that does not behave as `--invert` requires.
+/// Builds the failure for a passing input, named `shown` for the user, that does not behave as
+/// `--invert` requires: `what` says what it does, and `must` what it has to do.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// Converts the error of a search of `max` or `diff`; explains which of the two inputs violates the
-/// requirement that one passes and the other fails.
+/// Converts the error of a search of `max` or `diff` to a failure; if one of the two inputs does
+/// not fail or pass as it must, the message says which.
 pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
     let failing = &task.failing.path;
     let passing = task.passing.as_ref().map(|input| &input.path);

@@ -22,7 +22,7 @@ use job::{FailureCriterion, baseline_crash, check_baseline_test};
 /// Heading of the options about interestingness tests in `--help`.
 const TEST_HEADING: &str = "Tests";
 
-/// Options that `max` and `diff` share.
+/// Options that `ddfuzz max` and `ddfuzz diff` share.
 #[derive(clap::Args)]
 struct SearchArgs {
     #[command(flatten)]
@@ -65,17 +65,19 @@ impl Input {
     }
 }
 
-/// Goal of a search of `max` or `diff`, the kind of its deltas, and its passing and failing input.
+/// A search of `ddfuzz max` or `ddfuzz diff`: its goal, the kind of its deltas, and its passing and
+/// failing input.
 struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The input that passes; `None` stands for the empty input.
+    /// The passing input that the user gave; `None` stands for the empty input.
     passing: Option<Input>,
     failing: Input,
 }
 
 impl SearchTask {
-    /// Returns the paths of the inputs of a search; the result is named after the last.
+    /// Returns the paths of the inputs of a search: the passing one, if the user gave one, and the
+    /// failing one.
     fn paths(&self) -> Vec<&Path> {
         let inputs = self.passing.iter().chain([&self.failing]);
         inputs.map(|input| input.path.as_path()).collect()
@@ -85,8 +87,8 @@ impl SearchTask {
         self.passing.as_ref().map_or(&[], |input| &input.bytes)
     }
 
-    /// Returns the suffixes of the result files: that of the result itself, and for `diff` `.pass`,
-    /// which is appended to the result's name.
+    /// Returns the suffixes that are appended to a name for the names of the result files: for
+    /// `max` `.max`; for `diff` `.diff`, and `.pass` for the passing side.
     fn endings(&self) -> &'static [&'static str] {
         match self.goal {
             Goal::Maximize => &[".max"],
@@ -140,8 +142,8 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     Ok(Exit::Done)
 }
 
-/// Determines by what a candidate fails, a crash or a test, and checks the inputs by it, before any
-/// file is written.
+/// Chooses what decides whether a candidate fails, a crash or an interestingness test, and checks
+/// by it that the inputs behave as required, before any file is written.
 fn criterion(
     task: &SearchTask,
     args: &SearchArgs,
@@ -272,7 +274,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// Maximum number of differing positions in the result that are printed.
+/// Maximum number of positions at which the two inputs of the result differ that are printed.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
@@ -329,9 +331,9 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// Formats one position where the inputs differ: its offset, `-` with the bytes of the passing
-/// input, and `+` with those of the failing one. `is_of_failing`: `differing` tells how the failing
-/// input becomes the passing one, and not the reverse.
+/// Formats one position where two inputs differ: its offset, `-` with the bytes of the passing
+/// input, and `+` with those of the failing one. `is_of_failing`: true if `differing` says how the
+/// failing input becomes the passing one, false if the reverse.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

@@ -51,37 +51,39 @@ pub struct DoctorArgs {
     max_len: Option<u64>,
 }
 
-/// Result of trying one method of execution with the target.
+/// The result of trying one way of execution (such as a fork server) with the target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WayReport {
     pub way: Way,
-    /// Whether the target can be run by this method of execution.
+    /// Whether the target can be run by this way of execution.
     pub works: bool,
-    /// Why the target cannot be run by this method of execution; `None` if it can.
+    /// Why the target cannot be run by this way of execution; `None` if it can.
     pub why_not: Option<String>,
-    /// What would make the method of execution work; `None` if it works or that is unknown.
+    /// Advice on what would make this way of execution work; `None` if it works or no advice is
+    /// known.
     pub fix: Option<String>,
-    /// Runs per second of a short campaign, of all workers together; `None` if it does not work.
+    /// Runs per second of a short campaign by this way of execution, of all workers together;
+    /// `None` if the way does not work.
     pub runs_per_s: Option<f64>,
-    /// How many runs were refused by the process that runs many inputs, and why; `None` for all
-    /// ways but `snapshot`, and if that does not work.
+    /// For the way `snapshot`, which makes many runs in one process: how many runs that process
+    /// refused, and why. `None` for all other ways, and if `snapshot` does not work.
     pub refusals: Option<Refusals>,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// Results of all methods of execution tried, in the order of [`Way::REAL`]; empty without a
-    /// target.
+    /// Results of all ways of execution that were tried, in the order of [`Way::REAL`]; empty
+    /// without a target.
     pub ways: Vec<WayReport>,
-    /// Method of execution that `ddfuzz run` would choose; `None` if none works.
+    /// Way of execution that `ddfuzz run` would choose; `None` if none works.
     pub chosen: Option<Way>,
-    /// Why `ddfuzz run` would choose that method of execution; `None` if none works.
+    /// Why `ddfuzz run` would choose the way of execution in `chosen`; `None` if none works.
     pub why: Option<String>,
     /// Facts read from the target's program file; `None` without a target.
     pub target: Option<TargetFacts>,
     /// Behaviour of the target in two trial runs; `None` if it cannot be run.
     pub behaviour: Option<Behaviour>,
-    /// Results of the checks of the machine, then of the target.
+    /// Results of the checks of the machine, followed by those of the target.
     pub checks: Vec<Check>,
 }
 
@@ -105,7 +107,7 @@ pub fn run(args: DoctorArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Checks the target, measures its runs per second with each method of execution, and stores the
+/// Checks the target, measures its runs per second with each way of execution, and stores the
 /// results in `report`.
 fn examine(
     args: &DoctorArgs,
@@ -165,18 +167,18 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
     }
 }
 
-/// Seed of the random numbers of all measurements: input sizes vary by a factor of a thousand, so
-/// all methods of execution get the same inputs.
+/// Random seed of all measurements: input sizes vary by a factor of a thousand, so all ways of
+/// execution get the same inputs.
 const SEED: u64 = 1;
 
-/// The measuring time divided by this is the time of the warm-up, in which servers start and new
-/// crashes are analysed.
+/// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
+/// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which a rate is computed.
+/// Minimum number of measured runs from which the runs per second are computed.
 const MIN_MEASURED_RUNS: u64 = 64;
 
-/// Runs a campaign on the target with a temporary output directory, and returns its runs per second
-/// after a warm-up. Fails if this method of execution does not work for the target.
+/// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs
+/// per second after a warm-up. Fails if this way of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -229,8 +231,8 @@ fn measure_rate(
     Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
 }
 
-/// Measures the rate of a campaign after a warm-up, between the first and the last progress report:
-/// runs in progress at the end are not counted.
+/// Measures the runs per second of a campaign after a warm-up, between the first and the last
+/// progress report: runs in progress at the end are not counted.
 #[derive(Default)]
 struct RateMeter {
     warm_up: Duration,
@@ -239,7 +241,7 @@ struct RateMeter {
 }
 
 impl RateMeter {
-    /// Returns the campaign's runs per second after the warm-up; `None` after too few runs.
+    /// Returns the campaign's runs per second after the warm-up; `None` if there were too few runs.
     fn rate(&self) -> Option<f64> {
         let first = self.first?;
         let (runs, time_ms) = (

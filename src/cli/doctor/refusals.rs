@@ -5,34 +5,36 @@ use serde::Serialize;
 use crate::campaign::Plan;
 use crate::exec::{ExecError, Freshness, RefusalReason, Target, Way, start};
 
-/// Number of inputs of the classic generator that are run.
+/// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
 const RUNS: u64 = 100;
-/// Maximum length of an input in bytes.
+/// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
 const LONGEST: u64 = 4096;
 
-/// A reason for which a process that runs many inputs has refused runs, and how many.
+/// A reason for which the process that makes many runs (`snapshot`) has refused runs, and how many
+/// it has refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
     /// What a refused run would have done, in a few words such as `write to a file`.
     pub reason: String,
-    /// Number of runs refused for this reason.
+    /// Number of runs that were refused for this reason.
     pub runs: u64,
 }
 
-/// The runs of a series that the way `snapshot` refused, by reason.
+/// The refused runs of a series, counted by reason: runs that the way `snapshot` did not make in
+/// its one process, but left to new processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
     /// Number of runs in the series, refused ones included.
     pub runs: u64,
-    /// Whether the process that runs many inputs was given up, because it ran an input otherwise
-    /// than a new process.
+    /// Whether the process that makes many runs was given up, because an input ran in it
+    /// differently than in a new process.
     pub differs: bool,
-    /// The reasons, most frequent first.
+    /// The reasons for refused runs, most frequent first.
     pub reasons: Vec<Refusal>,
 }
 
-/// Runs 100 inputs of the classic generator with the seed `seed` by `snapshot`, and returns which
-/// runs were refused. Fails if the target cannot be run.
+/// Runs 100 generated inputs (random characters, from `seed`) by the way `snapshot`, and returns
+/// which runs were refused. Fails if the target cannot be run.
 pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
     let mut executor = start(target, Some(Way::Snapshot), Freshness::Shared)?.executor;
     let plan = Plan {
@@ -49,7 +51,8 @@ pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
 }
 
 impl Refusals {
-    /// Sums up `refused`, the refused runs by reason, of a series of `runs` runs.
+    /// Sums up the numbers of refused runs in `refused` by reason; `runs` is the number of runs in
+    /// the series.
     pub fn of(runs: u64, refused: &[(RefusalReason, u64)]) -> Refusals {
         let mut reasons: Vec<Refusal> = Vec::new();
         let differs = |reason: RefusalReason| reason == RefusalReason::Differs;

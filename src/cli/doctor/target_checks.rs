@@ -169,8 +169,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// Checks whether the target needs a terminal, by the terminal functions that it calls: `isatty`
-/// only asks whether there is one, all others need one.
+/// Returns the check whether the target needs a terminal, by the terminal functions that it calls:
+/// `isatty` only asks whether there is one, all others need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
@@ -227,17 +227,18 @@ fn processes(facts: &TargetFacts) -> Check {
     }
 }
 
-/// Advice for users: how a program gets an entry function that can be called in-process.
+/// Advice for users: how to give a program an entry function that can be called in-process.
 const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz::target!`, in C as the \
                      page on writing targets in the book shows";
-/// Advice for users: how a program gets a fork server.
+/// Advice for users: how to give a program a fork server.
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
-/// Advice for users: how the entry function of a libFuzzer binary is found.
+/// Advice for users: how to make the entry function of a libFuzzer binary visible to ddfuzz.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Advice for users where no change of the program is needed.
+/// Advice for users if the program needs no change, because the way `command` runs it.
 const ENOUGH: &str = "none needed: `command` runs it";
 
-/// Returns advice what would make a method of execution work for the target; `None` if unknown.
+/// Returns advice on what would make the way of execution `way` work for the target; `None` if
+/// there is none.
 pub(super) fn advice_for(way: Way, facts: &TargetFacts) -> Option<String> {
     match way {
         Way::Command | Way::Mock => machine_of(facts),

@@ -16,9 +16,9 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Chooses the directory `folder` for the files of an explanation. Fails if it is no directory,
-    /// or if one of the files exists in it, unless ddfuzz has written the HTML page there or
-    /// `force` is set.
+    /// Returns the paths of an explanation's files in the directory `folder`. Fails if it is no
+    /// directory, or if one of the files exists in it, unless ddfuzz has written the HTML page
+    /// there or `force` is set.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         if !folder.is_dir() {
             let message = format!("{} is not a directory", folder.display());

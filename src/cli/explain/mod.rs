@@ -82,7 +82,7 @@ pub struct ExplainArgs {
     /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Overwrite files of these names that ddfuzz has not written
+    /// Overwrite files with the names of the explanation's files that ddfuzz has not written
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -93,7 +93,8 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     Pattern::new(text).map_err(|error| error.to_string())
 }
 
-/// JSON result of `ddfuzz explain` for an output directory: the explanation of each group.
+/// JSON result of `ddfuzz explain` for several groups of an output directory: the explanation of
+/// each.
 #[derive(Serialize)]
 struct Explained {
     groups: Vec<ExplainedGroup>,
@@ -205,9 +206,10 @@ impl ExplainArgs {
         Ok(Exit::Done)
     }
 
-    /// Returns the directory for the files of a group's explanation: that of its reproducer, or the
-    /// one of `--out`. If several groups (`groups` is their number) are explained and `--out` is a
-    /// directory, creates a directory in it that is named after the group's major key.
+    /// Returns the directory for the files of a group's explanation: that of `--out`, else that of
+    /// the group's reproducer. If several groups (`groups` is their number) are explained and
+    /// `--out` is an existing directory, creates and returns a directory in it that is named after
+    /// the group's major key.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
         let folder = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
@@ -222,7 +224,8 @@ impl ExplainArgs {
         }
     }
 
-    /// Explains the reproducer of a group, and writes the explanation into `folder`.
+    /// Searches for the explanation of why the reproducer of a crash group fails, writes it into
+    /// `folder`, and returns it.
     fn explain_group(
         &self,
         reader: &Reader,
@@ -275,8 +278,8 @@ impl ExplainArgs {
 /// Maximum time for the explanation of one group by `--explain`.
 const BUDGET: Duration = Duration::from_secs(30);
 
-/// Explains those crash groups of an output directory whose present reproducer has no explanation
-/// yet (`--explain`); ends early when `stop` is true. For a group that cannot be explained, prints
+/// Explains those crash groups of an output directory (`--explain`) whose current reproducer has no
+/// explanation yet; ends early when `stop` is true. For a group that cannot be explained, prints
 /// why, and continues with the others.
 pub(in crate::cli) fn explain_new(
     out: &Path,
@@ -332,8 +335,8 @@ fn is_newer(file: &Path, than: &Path) -> bool {
 /// Maximum number of passing inputs that are taken from a minimization log.
 const LOGGED: usize = 8;
 
-/// Returns inputs that passed in a minimization: the last ones whose bytes its log has, which are
-/// closest to the result. Empty if the log cannot be read or has none.
+/// Returns the last candidates of a minimization that passed, at most eight, whose bytes its log
+/// contains; they are closest to the result. Empty if the log cannot be read or contains none.
 fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
     let Ok(log) = Log::read(log) else {
         return Vec::new();
@@ -346,7 +349,7 @@ fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
     passed.take(LOGGED).map(|input| input.0.clone()).collect()
 }
 
-/// Splits a text at blanks into words; blanks in quotes do not split.
+/// Splits a text into words at blanks; blanks inside quotes do not split.
 fn words(text: &OsStr) -> Vec<OsString> {
     let mut words = Vec::new();
     let mut word: Option<Vec<u8>> = None;

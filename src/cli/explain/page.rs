@@ -9,14 +9,15 @@ use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
 
-/// CSS of the page of an explanation, in addition to the CSS of all pages of ddfuzz.
+/// CSS of the HTML page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
 ";
 
-/// Generates the HTML page of an explanation.
+/// Generates the HTML page of an explanation: which variables carried a failure from the input to
+/// the crash.
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
@@ -103,8 +104,8 @@ fn table(it: &Explanation) -> String {
     text + "</table></div>\n"
 }
 
-/// Returns an HTML table of the points of the two runs at which their states were compared; empty
-/// if there are none.
+/// Returns an HTML table of the points at which the states of the passing and the failing run were
+/// compared; empty if there are none.
 fn examined(it: &Explanation) -> String {
     if it.examined.is_empty() {
         return String::new();
@@ -138,7 +139,9 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// The places that an explanation names beside the writers of its links, with what they are.
+/// Returns further places in the source that an explanation names, each with a note on what happens
+/// there: a value is returned, the two runs take different paths, or a heap block is allocated,
+/// overflowed or freed.
 fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -160,11 +163,12 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found
 }
 
-/// Number of source lines that are shown before and after a line that is part of the chain or the
-/// place of the crash.
+/// Number of source lines that are shown before and after a line that is in the cause–effect chain,
+/// or where the program crashed.
 const AROUND: u64 = 3;
 
-/// Returns as HTML the lines of the source around each part of the chain and around the crash.
+/// Returns as HTML the source lines around each statement of the cause–effect chain and around the
+/// crash, with notes on what happens there.
 fn sources(it: &Explanation) -> String {
     let mut marked: BTreeMap<&str, BTreeMap<u64, String>> = BTreeMap::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -219,8 +223,8 @@ fn sources(it: &Explanation) -> String {
     text
 }
 
-/// Returns as HTML commands of gdb that set, in the passing run, each variable of the chain to its
-/// value in the failing run.
+/// Returns as HTML the gdb commands by which a user can set, in the passing run, each variable of
+/// the cause–effect chain to its value in the failing run.
 fn commands(it: &Explanation) -> String {
     let mut text =
         "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \

@@ -18,7 +18,7 @@ use crate::report::export::{
 };
 use crate::store::{Reader, hash_of};
 
-/// Values of `--as`: the output format.
+/// Values of `--as`: the format in which a reproducer is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
@@ -26,15 +26,16 @@ pub(super) enum Form {
     /// A C program that exits with 0 if the bug is fixed, with 1 if it still fails, and with 2 if
     /// that cannot be told
     CTest,
-    /// An array in C
+    /// The input as an array in C
     CArray,
-    /// Offsets, hex and text
+    /// The input as a hex dump: offsets, hex and text
     Hexdump,
-    /// Base64
+    /// The input in base64
     Base64,
     /// An interestingness test: a script that reads the input from its argument, a file or stdin
     Script,
-    /// The same for creduce and cvise: it reads the file in the current directory
+    /// An interestingness test for creduce and cvise: a script that reads the input from a file in
+    /// the current directory
     Creduce,
 }
 
@@ -52,13 +53,13 @@ impl Form {
         }
     }
 
-    /// Whether a file exported in this format is a script, and so executable.
+    /// Returns true if a file exported in this format is a script, and therefore executable.
     pub(super) fn is_script(self) -> bool {
         matches!(self, Form::Script | Form::Creduce)
     }
 }
 
-/// A crash group to export, and the options of the output format.
+/// A request to export the reproducer of a crash group, with the options of the output format.
 pub(super) struct ExportRequest<'a> {
     pub(super) reader: &'a Reader,
     pub(super) chosen: &'a ChosenGroup,
@@ -66,12 +67,12 @@ pub(super) struct ExportRequest<'a> {
     pub(super) call: Option<&'a str>,
     /// Directory of the cargo-fuzz project (`--fuzz-dir`); `None` if it is not given.
     pub(super) fuzz_dir: Option<&'a Path>,
-    /// Directory of the package that a Rust test is written into; paths in the test are relative to
-    /// it. `None` if the test goes to no package.
+    /// Directory of the Cargo package that a Rust test is written into; paths in the test are
+    /// relative to it. `None` if the test is written into no package.
     pub(super) package: Option<&'a Path>,
     /// Where a Rust test gets the input: inline, or from a second file.
     pub(super) input: Input<'a>,
-    /// File name of a C test, for the commands in its comment.
+    /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
 }
 
@@ -161,9 +162,9 @@ impl ExportRequest<'_> {
         ))
     }
 
-    /// Returns the cargo-fuzz harness that the target is; `None` if it is none. Unless the user
-    /// names the project, the program must contain libFuzzer: another program may have the same
-    /// name. Fails if the project that the user names has no such harness.
+    /// Returns the cargo-fuzz harness from which the target was built; `None` if it was built from
+    /// none. Unless `--fuzz-dir` names the project, the program must contain libFuzzer, because
+    /// another program may have the same name. Fails if the named project has no such harness.
     fn harness(&self, target: &Target) -> Result<Option<Harness>, Failure> {
         let facts = TargetFacts::of(target);
         if self.fuzz_dir.is_none() && facts.is_ok_and(|facts| !facts.libfuzzer) {
@@ -178,8 +179,8 @@ impl ExportRequest<'_> {
         }
     }
 
-    /// Returns the names of the sanitizers in the program: at the time of the crash if recorded,
-    /// else now.
+    /// Returns the names of the sanitizers in the target program: those recorded with the crash,
+    /// else those that `now`, facts about the present program file, shows.
     fn sanitizers(&self, now: &TargetFacts) -> Vec<String> {
         let known = &self.chosen.entry().crash.details.instrumentation;
         let known = known.clone().or_else(|| now.instrumentation());
@@ -188,8 +189,8 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Returns the path of the target's program, and facts about it. Fails if the program does not
-    /// exist.
+    /// Returns the path of the program of the target, and facts read from the program file. Fails
+    /// if the program does not exist.
     fn program(&self, target: &Target) -> Result<(PathBuf, TargetFacts), Failure> {
         let path = match &target.program {
             Program::Path(path) => path.clone(),
@@ -210,8 +211,8 @@ impl ExportRequest<'_> {
     }
 }
 
-/// Checks that the target gets its input on stdin or in a file of any name; fails if not, because
-/// exported tests cannot pass it otherwise.
+/// Fails unless the target gets its input on stdin or in a file of any name: exported tests cannot
+/// pass it otherwise.
 fn check_channel(target: &Target) -> Result<(), Failure> {
     let channel = match &target.channel {
         Channel::Plain => return Ok(()),
@@ -229,11 +230,12 @@ pub(super) struct Harness {
     pub(super) name: OsString,
 }
 
-/// Whether a directory has the `Cargo.toml` of a cargo-fuzz project with a certain binary.
+/// What a directory's `Cargo.toml` says: whether it is that of a cargo-fuzz project, and whether
+/// that has a certain binary.
 enum Manifest {
     WithBinary,
     Without,
-    /// There is no `Cargo.toml` of a cargo-fuzz project.
+    /// The directory has no `Cargo.toml` of a cargo-fuzz project.
     Other,
 }
 
@@ -245,9 +247,10 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
     }
 }
 
-/// Returns the cargo-fuzz harness that `program` is: of the project in `asked`, else of one above
-/// the program, else of one at or above the working directory if cargo-fuzz seems to have built the
-/// program. `None` if it is none; fails if `asked` has no such harness.
+/// Returns the cargo-fuzz harness from which `program` was built, found by its name: in the project
+/// at `asked`, else in one above the program, else in one at or above the working directory if
+/// cargo-fuzz seems to have built the program. `None` if there is none; fails if `asked` has no
+/// such harness.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);
@@ -286,7 +289,7 @@ pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<
         .map(|dir| of(&dir)))
 }
 
-/// Whether the program's path ends with `<triple>/<profile>/NAME`, as for programs built by
+/// Returns true if the program's path ends with `<triple>/<profile>/NAME`, as for programs built by
 /// cargo-fuzz.
 fn is_of_cargo_fuzz(program: &Path) -> bool {
     let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
@@ -299,8 +302,8 @@ fn is_of_cargo_fuzz(program: &Path) -> bool {
             .is_some_and(|triple| triple.to_string_lossy().contains("-linux-"))
 }
 
-/// Returns the directory of the Cargo package that contains `folder`, which need not exist; `None`
-/// if there is none.
+/// Returns the directory of the Cargo package that contains `folder`; `None` if there is none.
+/// `folder` itself need not exist.
 pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     let folder = match folder == Path::new("") {
         true => Path::new("."),

@@ -14,14 +14,15 @@ use crate::triage::Found;
 /// Minimum number of hex digits of a crash key by which a user can name a group.
 const DIGITS: usize = 4;
 
-/// A crash group to export, and the recorded crash that represents it.
+/// A crash group that the user has chosen, with the recorded crash that represents it.
 pub(in crate::cli) struct ChosenGroup {
     group: Group,
     entry: Entry,
 }
 
-/// Opens the output directory, and finds the crash group that `name` means: at least four first hex
-/// digits of its major key, or a path to or into its folder. Fails if that is no group or several.
+/// Opens the output directory `out`, and finds the crash group that `name` means: at least four
+/// first hex digits of its major key, or a path to or into its folder. Fails if it means no group
+/// or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -40,8 +41,8 @@ pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGro
 /// Maximum number of crash groups listed in an error message.
 const LISTED: usize = 20;
 
-/// Builds the failure for a crash group that was not found; lists the groups of the output
-/// directory.
+/// Builds the failure for a crash group that was not found: `message`, followed by a list of the
+/// groups in the output directory.
 fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
@@ -109,8 +110,8 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     }
 }
 
-/// Finds the crash group that contains `path`: the folders below the output directory name the kind
-/// of failure, the crash keys and the recorded crash.
+/// Opens the output directory that contains `path`, and finds the crash group there to which the
+/// path belongs, by the names of the folders in it: kind of failure, crash keys, recorded crash.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -155,8 +156,8 @@ pub(in crate::cli) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> 
 }
 
 impl ChosenGroup {
-    /// Returns an entry of the output directory with its group, for export; `None` if the group
-    /// cannot be read.
+    /// Returns a recorded crash of the output directory together with its group, for export; `None`
+    /// if the group cannot be read.
     pub(in crate::cli) fn of(reader: &Reader, entry: &Entry) -> Option<ChosenGroup> {
         let group = reader.group(entry.id.kind(), entry.id.major()).ok()??;
         Some(ChosenGroup {
@@ -165,7 +166,8 @@ impl ChosenGroup {
         })
     }
 
-    /// Returns the crash group's reproducer with the facts that exported files contain.
+    /// Returns the reproducer of the crash group, with the facts about the crash that exported
+    /// files contain.
     pub(in crate::cli) fn reproducer(&self) -> Result<Reproducer, Failure> {
         let crash = &self.entry.crash;
         Ok(Reproducer {
@@ -181,7 +183,7 @@ impl ChosenGroup {
         })
     }
 
-    /// Checks that an exported file at `to` would not overwrite a file of the crash group itself.
+    /// Fails if an exported file at `to` would overwrite a file of the crash group itself.
     pub(in crate::cli) fn check_not_own(&self, to: &Path) -> Result<(), Failure> {
         let own = [
             self.entry.original(),
@@ -208,9 +210,9 @@ impl ChosenGroup {
         &self.entry
     }
 
-    /// Returns the recorded target: that of the crash itself in a study of many programs, else that
-    /// of the campaign that found the crash, else that of any campaign. The limits are those of the
-    /// crash. Fails if no target is recorded.
+    /// Returns the target that the output directory records for this crash group: that of the crash
+    /// itself in a study of many programs, else that of the campaign that found the crash, else
+    /// that of any campaign. The limits are those of the crash. Fails if no target is recorded.
     pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash

@@ -20,8 +20,8 @@ use crate::report::text::shell_word;
 use crate::store::{Entry, Reader};
 use formats::{ExportRequest, Form, harness_of, package_of};
 
-/// Finds the group that `name` means in the output directory, and returns the recorded crash that
-/// represents it, and its target if one is recorded.
+/// Finds the crash group that `name` means in the output directory `out`, and returns the recorded
+/// crash that represents it, and its target if one is recorded.
 pub fn named_group(name: &Path, out: &Path) -> Result<(Entry, Option<Target>), Failure> {
     let (reader, chosen) = group::find(name, out)?;
     let target = chosen.target(&reader).ok();
@@ -47,14 +47,14 @@ pub struct ExportArgs {
     /// Output directory that contains the group
     #[arg(short, long, value_name = "DIR", default_value = "ddfuzz-out")]
     out: PathBuf,
-    /// Form to write, unless --into is given
+    /// Form in which the reproducer is written, unless --into is given
     #[arg(long = "as", value_enum, value_name = "FORM")]
     form: Option<Form>,
-    /// Write it to FILE; - is stdout. A Rust test with an input over 4 KiB includes it from a
-    /// second file beside this one
+    /// Write the exported form to FILE; - is stdout. A Rust test with an input over 4 KiB includes
+    /// it from a second file beside this one
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Overwrite the file
+    /// Overwrite the file of --to
     #[arg(long, requires = "to")]
     force: bool,
     /// Write a Rust test for each group into this directory below tests/, with a main.rs. Files
@@ -82,8 +82,9 @@ struct Exported {
     text: Option<String>,
 }
 
-/// Writes a Rust test for each crash group of the output directory `out` into `folder`, for the
-/// harnesses of a cargo-fuzz project. Returns the number of groups. Files edited by the user stay.
+/// Writes a Rust test for each crash group of the output directory `out` into `folder`; the tests
+/// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of groups. Does
+/// not overwrite files that the user has edited.
 pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
     let args = ExportArgs {
         group: None,
@@ -101,10 +102,10 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
     Ok(groups.len() as u64)
 }
 
-/// Generates a regression test for an entry of an output directory in the language of its target;
-/// returns the name of its form and its text. `None` if the target is written in another language,
-/// the reproducer is too long for the text, or no test can be made, as when the program is no
-/// longer there.
+/// Generates a regression test for a recorded crash in the language of its target; returns the name
+/// of the test's format and its text. `None` if the target is written in another language than Rust
+/// and C, the reproducer is too long for the text, or no test can be made, for example because the
+/// program no longer exists.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -128,8 +129,8 @@ pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String
     Some((form.name().to_owned(), text))
 }
 
-/// Returns the command by which cargo-fuzz runs the reproducer of an entry; `None` if the target is
-/// no harness of a cargo-fuzz project.
+/// Returns the command line by which cargo-fuzz runs the reproducer of a recorded crash; `None` if
+/// the target is no harness of a cargo-fuzz project.
 pub fn cargo_command(reader: &Reader, entry: &Entry) -> Option<String> {
     let target = group::ChosenGroup::of(reader, entry)?.target(reader).ok()?;
     let Program::Path(program) = &target.program else {
@@ -201,7 +202,8 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Runs `ddfuzz export --into`: writes Rust tests for the named crash group, else for all.
+/// Runs `ddfuzz export --into`: writes a Rust test for the named crash group, or for all groups,
+/// into `folder`.
 fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit, Failure> {
     let (reader, groups) = match &args.group {
         None => {
@@ -239,8 +241,9 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the path of the second file that holds the input if that is too large for the text
-    /// of a Rust test; `None` if the input is inline, as always on stdout.
+    /// Returns the path of a second file for the input, next to the output file, if the input is
+    /// too large for the text of a Rust test; `None` if the text contains the input, as always on
+    /// stdout.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;

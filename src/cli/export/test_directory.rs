@@ -16,7 +16,8 @@ use crate::report::export::{Input, LITERAL_BYTES};
 use crate::report::size;
 use crate::store::Reader;
 
-/// Result of `ddfuzz export --into`: which files were written, unchanged or left because of edits.
+/// The result of `ddfuzz export --into`: which files were written, which were unchanged, and which
+/// were not overwritten because of edits.
 #[derive(Default, Serialize)]
 pub(super) struct WrittenTests {
     into: PathBuf,
@@ -24,7 +25,8 @@ pub(super) struct WrittenTests {
     unchanged: Vec<PathBuf>,
     /// Files that the user had edited, and that were therefore not overwritten.
     edited: Vec<PathBuf>,
-    /// Lines that are missing in a `main.rs` that the user had edited.
+    /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
+    /// overwritten.
     to_add: Vec<String>,
 }
 
@@ -38,7 +40,7 @@ enum Existing {
     Edited,
 }
 
-/// Writes the Rust tests of the crash groups into the folder `dir`, and prints which files were
+/// Writes a Rust test for each given crash group into the folder `dir`, and prints which files were
 /// written.
 pub(super) fn write(
     args: &ExportArgs,
@@ -63,7 +65,7 @@ pub(super) fn write(
     Ok(Exit::Done)
 }
 
-/// Writes the Rust tests of all given crash groups, and `main.rs`, into the folder `dir`. Returns
+/// Writes a Rust test for each given crash group, and `main.rs`, into the folder `dir`. Returns
 /// what happened to each file.
 pub(super) fn files(
     args: &ExportArgs,
@@ -93,8 +95,8 @@ pub(super) fn files(
     Ok(written)
 }
 
-/// Exported Rust test of one crash group: name of its module, its text, and the input if that needs
-/// a second file.
+/// An exported Rust test of one crash group: the name of its module, its text, and the input if
+/// that needs a second file.
 struct GroupTest {
     module: String,
     text: String,
@@ -181,8 +183,9 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// Compares the second file of a test, which holds a large input, with `wanted`. The hash in the
-/// test that includes it shows whether the user has edited it.
+/// Compares the file `beside`, which holds a large input for the Rust test in the file `test`, with
+/// the input `wanted`. Edits by the user are detected by the hash of the input that the test
+/// contains.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);
@@ -242,7 +245,7 @@ fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a module has the name of an exported test: `g_` and 12 hex digits.
+/// Returns true if a module has the name of an exported test: `g_` and 12 hex digits.
 fn is_ours(module: &str) -> bool {
     module
         .strip_prefix("g_")
@@ -267,17 +270,18 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     output.result(&text, written);
 }
 
-/// Beginning of the first line of an exported test; the 64 hex digits of the hash of the rest
-/// follow.
+/// Beginning of the first line of an exported test, which ends with the hash, in 64 hex digits, of
+/// the rest of the file.
 const SEAL: &str = "// Written by `ddfuzz export`, which replaces it unless it is edited: ";
 
-/// Adds a first line to an exported test with the hash of its text, by which edits are detected.
+/// Returns the text of an exported test with a first line that contains the hash of the text, by
+/// which edits are detected.
 pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Whether an exported test is unedited: its text matches the hash in its first line. Line ends may
-/// differ, as version control systems change them.
+/// Returns true if the file content `bytes` is an exported test without edits: its text matches the
+/// hash in its first line. Line ends may differ, as version control systems change them.
 pub(super) fn is_intact(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;

@@ -33,26 +33,26 @@ use write::{Parts, Sinks, write_preset};
                   ddfuzz gen --preset issta -o inputs/"
 )]
 pub struct GenArgs {
-    /// Length in bytes, or with -l in lines [default: random, below 100000]
+    /// Length of the input in bytes, or with -l in lines [default: random, below 100000]
     #[arg(value_name = "LENGTH", value_parser = values::size)]
     length: Option<u64>,
-    /// Include NUL characters
+    /// Include NUL characters in the random ones
     #[arg(short = '0', long)]
     nul: bool,
-    /// All 8-bit characters, newline as likely as any other [default]
+    /// Generate all 8-bit characters, newline as likely as any other [default]
     #[arg(short, long, overrides_with = "printable")]
     all: bool,
-    /// Printable ASCII characters only
+    /// Generate printable ASCII characters only
     #[arg(short, long, overrides_with = "all")]
     printable: bool,
-    /// Lines of random length, each shorter than N characters [255 if no N is given]
+    /// Generate lines of random length, each shorter than N characters [255 if no N is given]
     #[arg(short, long, value_name = "N", num_args = 0..=1, default_missing_value = "255",
           value_parser = clap::value_parser!(u32).range(1..))]
     lines: Option<u32>,
     /// Random seed, a whole number [default: the time in seconds; with --preset 0]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<Seed>,
-    /// Use the seed modulo N
+    /// Use the random seed modulo N
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
     modulus: Option<i64>,
     /// Append this text to the random characters; it may contain the escapes of C
@@ -71,7 +71,7 @@ pub struct GenArgs {
     /// Wait this long after each character: seconds, or with ms, s, m or h
     #[arg(short, long, value_name = "TIME", value_parser = values::time)]
     delay: Option<Duration>,
-    /// Generate the input with this name again
+    /// Generate the input that has this name (see --print-name) again
     #[arg(long, value_name = "KIND:SEED:LENGTH",
           conflicts_with_all = ["length", "nul", "all", "printable", "lines", "seed", "modulus"])]
     name: Option<InputName>,
@@ -90,11 +90,13 @@ pub struct GenArgs {
     count: Option<u64>,
 }
 
-/// JSON result of `ddfuzz gen --print-name`.
+/// JSON result of `ddfuzz gen --print-name`: the name of a generated input, from which it can be
+/// generated again.
 #[derive(Serialize)]
 struct Named {
     name: String,
-    /// Length of the named input in bytes; `null` if its length is given in lines.
+    /// Length in bytes of the input that the name describes; `null` if its length is given in
+    /// lines.
     bytes: Option<u64>,
 }
 
@@ -154,15 +156,15 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl GenArgs {
-    /// Whether the output of `ddfuzz gen` surely contains printable characters only; false for
-    /// replayed files and for inputs given by name.
+    /// Returns true if the output of `ddfuzz gen` surely contains printable characters only; false
+    /// for replayed files and for inputs given by name.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
         self.printable && random && !self.nul && self.epilog.is_none()
     }
 
-    /// Returns the name that describes the input to generate, and its seed as `--show-seed` prints
-    /// it.
+    /// Returns the name of the input to generate, which describes how it is generated, and its seed
+    /// as `--show-seed` prints it.
     fn input(&self) -> (InputName, Seed) {
         if let Some(name) = self.name {
             return (name, Seed::from(name.seed));
@@ -247,11 +249,11 @@ fn replayed(file: &Path) -> Result<std::fs::File, Failure> {
     }
 }
 
-/// Upper bound of randomly chosen lengths of generated inputs, in bytes or lines, as in `fuzz` (the
-/// program of 1990).
+/// Randomly chosen lengths of generated inputs, in bytes or lines, are below this number, as in
+/// `fuzz` (the program of 1990).
 const LENGTHS: u64 = 100_000;
 
-/// Seed of the random input generator: any 64-bit integer, with or without a sign.
+/// A seed of the random input generator: any 64-bit integer, with or without a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(i128);
 
@@ -262,12 +264,14 @@ impl Seed {
         Seed(since.map_or(0, |time| i128::from(time.as_secs())))
     }
 
-    /// Returns the seed's remainder by `modulus`, which has the sign of the seed, as in C.
+    /// Returns the remainder of dividing the seed by `modulus` as a new seed; it has the sign of
+    /// the old one, as in C.
     pub fn modulo(self, modulus: i64) -> Seed {
         Seed(self.0 % i128::from(modulus))
     }
 
-    /// Returns the low 64 bits of the seed; for -1, all bits are ones.
+    /// Returns the seed as an unsigned 64-bit number; -1 becomes the number whose bits are all
+    /// ones.
     pub fn bits(self) -> u64 {
         self.0 as u64
     }

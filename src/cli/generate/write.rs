@@ -19,36 +19,38 @@ use crate::report::size;
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
 
-/// Parts of a generated input, written one after another: seed line, body, epilog.
+/// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
+/// characters, epilog.
 pub struct Parts {
-    /// Line with the seed (`--show-seed`), or empty.
+    /// Line with the seed, for `--show-seed`; empty without that option.
     pub first: Vec<u8>,
-    /// Source of the random characters, or of the replayed file.
+    /// Source from which the random characters, or those of the replayed file, are read.
     pub body: Box<dyn Read>,
     /// Path of the replayed file, for error messages; `None` for generated characters.
     pub body_from: Option<PathBuf>,
     pub epilog: Vec<u8>,
 }
 
-/// Destinations of a generated input.
+/// Where and how fast `ddfuzz gen` writes its output: to a file, to stdout, or to both.
 pub struct Sinks<'a> {
-    /// File to create, which must not exist; `None` writes to stdout only.
+    /// Path of the output file to create, which must not exist; `None` writes to stdout only.
     pub file: Option<&'a Path>,
-    /// Whether to write to stdout.
+    /// Whether the output is written to stdout.
     pub stdout: bool,
-    /// Time to wait after each character; zero writes whole blocks.
+    /// Time to wait after each character of the output; zero writes whole blocks.
     pub delay: Duration,
 }
 
-/// Reason why an input was not written to its end: its output file, or anything else.
+/// Reason why an input was not written to its end: an error of its output file, or another failure.
 enum Broken {
     /// The output file could not be written.
     File(io::Error),
     Other(Failure),
 }
 
-/// Writes the parts of an input to stdout and to a file, as `sinks` says, and returns the number of
-/// bytes. If stdout is closed, the file is still written to its end. Fails if the file exists.
+/// Writes the parts of an input to stdout, to a file, or to both, as `sinks` says, and returns the
+/// number of bytes. If stdout is closed, the file is still written to its end. Fails if the file
+/// exists.
 pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     let mut stdout = sinks.stdout.then(standard_output).transpose()?;
     let Some(path) = sinks.file else {
@@ -67,8 +69,8 @@ pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
     })
 }
 
-/// Creates a file with the bytes of `body`, and returns their number. Removes the unfinished file
-/// when `stop` turns true.
+/// Creates a file at `path` with the bytes of `body`, and returns their number. When `stop` turns
+/// true, removes the unfinished file and fails.
 pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u64, Failure> {
     let parts = Parts {
         first: Vec::new(),
@@ -81,8 +83,8 @@ pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u6
     })
 }
 
-/// Creates a file with the bytes that `send` writes: completely, or not at all. Returns the number
-/// that `send` returns.
+/// Creates a file at `path` with the bytes that `send` writes: completely, or not at all. Returns
+/// the number of bytes that `send` returns.
 fn record(
     path: &Path,
     send: impl FnOnce(&mut File) -> Result<u64, Broken>,
@@ -108,7 +110,7 @@ fn record(
     }
 }
 
-/// Returns the failure for an output file that exists already.
+/// Builds the failure for an output file that exists already.
 pub fn exists(path: &Path) -> Failure {
     Failure::usage(format!("{} exists already", path.display()))
         .path(path)
@@ -230,8 +232,8 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     (0..count).map(|at| all[at * length / count]).collect()
 }
 
-/// Returns the file's length in bytes if its content is the generated input that `name` describes;
-/// `None` if it differs or is not a regular file.
+/// Returns the length in bytes of `file` if its content is the generated input that `name`
+/// describes; `None` if it differs or is not a regular file.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

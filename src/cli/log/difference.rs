@@ -13,7 +13,7 @@ use crate::minimize::log::{DifferenceRecord, Goal, Log, StartLine};
 use crate::minimize::{Claim, Counts, Inverted, Oracle, Proved};
 use crate::report::size;
 
-/// Option for the passing input of a log of `diff`.
+/// Option `--passing` of commands that read a log of `ddfuzz diff`.
 #[derive(clap::Args)]
 pub struct PassingArgs {
     /// The passing input, for a log of `diff` [default: the path in the log]
@@ -53,16 +53,17 @@ struct Rebuilt {
 pub struct DifferenceLog<'a> {
     pub path: &'a Path,
     pub log: &'a Log,
-    /// Record of the search's goal and inputs, from the first line of the log.
+    /// Record of the search's goal and passing input, from the first line of the log.
     pub record: &'a DifferenceRecord,
-    /// Command-line option that names the passing input.
+    /// The option `--passing`, by which the user may name the passing input.
     pub passing: &'a PassingArgs,
-    /// Content of the failing input.
+    /// Content of the failing input of the search.
     pub failing: &'a [u8],
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// Bundles a log with its inputs if it is of `max` or `diff`; `None` for a log of `min`.
+    /// Returns a log together with its inputs if it is of `ddfuzz max` or `ddfuzz diff`; `None` for
+    /// a log of `ddfuzz min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,
@@ -80,14 +81,15 @@ impl<'a> DifferenceLog<'a> {
     }
 }
 
-/// Checks whether the log is of a search with `--invert`, which swaps passing and failing.
+/// Returns true if the log is of a search with `--invert`, which swaps PASS and FAIL.
 pub fn is_inverted(start: &StartLine) -> bool {
     start.difference.as_ref().is_some_and(|one| one.inverted)
 }
 
-/// Rebuilds the passing and the failing input of the result from the log and the original inputs,
-/// without test runs (`ddfuzz log replay`). Writes to `out` the result: of `max` the passing input,
-/// of `diff` the failing one, with the passing one beside it as `.pass`.
+/// Rebuilds the result of `max` or `diff`, a passing and a failing input, from the log and the
+/// original inputs, without test runs (`ddfuzz log replay`). Writes to `out`: of `max` the passing
+/// input, of `diff` the failing one, with the passing one in a file next to it that ends with
+/// `.pass`.
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,
@@ -137,7 +139,7 @@ struct Proven {
     cut_off: u64,
 }
 
-/// Runs again the tests that the log's claim of minimality rests on, prints the verdict, and
+/// Runs the tests again on which the log's claim of minimality rests, prints the verdict, and
 /// returns the exit code (`ddfuzz log verify`).
 pub fn prove(
     asked: &DifferenceLog<'_>,

@@ -44,20 +44,20 @@ enum Command {
     /// Show how the input was reduced, step by step
     #[command(after_help = "Example:\n  ddfuzz log show crash-1.min.log.jsonl --svg crash-1.svg")]
     Show(show::LogShowArgs),
-    /// Rebuild the result from the input and the log, without running the target. Of a log of
-    /// --args or --env-vars these are the arguments or variables, each followed by a NUL
+    /// Rebuild the result from the input and the log, without running the target. For a log of
+    /// --args or --env-vars, the result is the arguments or variables, each followed by a NUL
     #[command(after_help = "Example:\n  ddfuzz log replay crash-1.min.log.jsonl -o rebuilt")]
     Replay {
         #[command(flatten)]
         log: LogFileArgs,
-        /// Write the result to FILE; - is stdout
+        /// Write the rebuilt result to FILE; - is stdout
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
     /// Print the JSON schema of a log's lines
     #[command(after_help = "Example:\n  ddfuzz log schema > log.schema.json")]
     Schema,
-    /// Run the tests again that the claim of minimality rests on
+    /// Run the tests again on which the log's claim of minimality rests
     #[command(after_help = "Example:\n  ddfuzz log verify crash-1.min.log.jsonl")]
     Verify {
         #[command(flatten)]
@@ -72,7 +72,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct LogFileArgs {
-    /// The log file
+    /// The minimization log
     log: PathBuf,
     /// The input that was minimized [default: `original` beside the log, else the path in the log]
     #[arg(long, value_name = "FILE")]
@@ -101,8 +101,8 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a minimization log and its first line. Fails if the file is empty or not such a log;
-/// `damaged` is the exit code of the failure if it is one, but one of its lines is malformed.
+/// Reads a minimization log, and returns it and its first line. Fails if the file is empty or not
+/// such a log, or if one of its lines is malformed; `damaged` is the exit code in the latter case.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let malformed = matches!(error, LogError::Malformed { .. });
@@ -121,7 +121,7 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
     }
 }
 
-/// Checks whether the file begins like every minimization log.
+/// Returns true if the file begins with the bytes with which every minimization log begins.
 fn names_itself(path: &Path) -> bool {
     let mut begins = [0; START.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
@@ -132,10 +132,10 @@ fn names_itself(path: &Path) -> bool {
 const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
-    /// Reads the input that the log minimizes: the file of `--input`, else the file `original`
-    /// beside the log (not for a search with `--invert`), else the path recorded in the log. Fails
-    /// if its content is not that of the log. For a minimized command line, returns that instead,
-    /// as recorded.
+    /// Returns the content of the input that the log minimizes, from the file of `--input`, else
+    /// from the file `original` next to the log (not for a search with `--invert`), else from the
+    /// path recorded in the log. Fails if its content is not that of the log. For a log that
+    /// minimizes a command line, returns the recorded text of the minimized part.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -162,8 +162,8 @@ impl LogFileArgs {
     }
 }
 
-/// Reads an input of the logged search. Fails if its content does not have the hash recorded in the
-/// log. `what` names the input in messages.
+/// Reads the input at `path` for a log. Fails if its content does not have the hash `hash`, which
+/// the log records. `what` names the input in messages.
 fn read_logged(
     path: &Path,
     what: &str,
@@ -181,8 +181,8 @@ fn read_logged(
         .hint(hint))
 }
 
-/// Formats a size: in bytes; for a minimization of a command line, in units (arguments, characters
-/// or variables).
+/// Formats a size in a log: in bytes, or in units (arguments, characters or variables) if the log
+/// minimizes a command line.
 fn amount(start: &StartLine, size: u64) -> String {
     match start.call {
         Some(_) => size::counted(size, "unit"),
@@ -314,8 +314,8 @@ fn prove(
     })
 }
 
-/// Formats the verdict of `ddfuzz log verify`; `still` describes a single removal after which the
-/// result still fails, `None` if none was found.
+/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization; `still` describes a
+/// single removal after which the result still fails, `None` if none was found.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
     let of = format!(
@@ -343,10 +343,11 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
     }
 }
 
-/// Creates the oracle with which `ddfuzz log verify` runs tests: the one recorded in the log's
-/// first line, `start`, unless the command line names another program (`asked`) or `test`. Fails if
-/// a program is given for a log of a test, or a test for a log of a crash or of coverage. `input`
-/// replaces the recorded input of a minimized command line.
+/// Creates the oracle with which `ddfuzz log verify` runs tests: by the crash, interestingness test
+/// or coverage that `start`, the log's first line, records, unless the command line names another
+/// program (`asked`) or `test`. Fails if a program is given for a log of a test, or a test for a
+/// log of a crash or of coverage. `input` replaces the recorded input if the log minimizes a
+/// command line.
 pub fn oracle_of_log(
     log: &Path,
     start: &StartLine,
@@ -388,8 +389,8 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target on the command line; if there is none, the one recorded in the log. Fails if
-/// there is neither.
+/// Returns the target that the command line names; if it names none, the one recorded in the log.
+/// Fails if there is neither.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
     let logged = start.target.target(asked.override_limits(start.limits));
     match (asked.is_named(), logged) {
@@ -403,7 +404,7 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// Creates the oracle for the log of trimming a corpus file: a candidate is accepted if it reaches
+/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate if that reaches
 /// the recorded coverage. Fails if the target is another build, whose coverage cannot be compared.
 fn coverage_oracle(
     log: &Path,
@@ -435,8 +436,8 @@ fn coverage_oracle(
     Ok(Box::new(oracle))
 }
 
-/// Returns the command line that the log minimizes; `None` if it minimizes an input, or does not
-/// record the program.
+/// Returns the target's command line that the log minimizes; `None` if the log minimizes an input,
+/// or does not record the program.
 pub fn call_of(start: &StartLine) -> Option<Call> {
     let record = start.call.as_ref()?;
     let target = start.target.target(start.limits)?;

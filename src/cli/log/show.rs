@@ -12,13 +12,14 @@ use crate::minimize::Claim;
 use crate::minimize::log::{OsText, StartLine};
 use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, size, svg};
 
-/// Maximum number of reductions (accepted candidates) that `ddfuzz log show` lists without `-v`.
+/// Maximum number of reductions (candidates that became the new best) that `ddfuzz log show` lists
+/// without `-v`.
 const LISTED: usize = 20;
 
-/// Options of `ddfuzz log show`.
+/// Options of `ddfuzz log show`, which shows a minimization from its log.
 #[derive(clap::Args)]
 pub struct LogShowArgs {
-    /// The log file
+    /// The minimization log
     log: PathBuf,
     /// Also draw the curve of sizes into this SVG file
     #[arg(long, value_name = "FILE")]
@@ -125,8 +126,8 @@ fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String 
     text
 }
 
-/// Formats the reductions as a table with test number, size and rule; without `all`, only the last
-/// 20.
+/// Formats the reductions of a minimization (candidates that became the new best) as a table with
+/// test number, size and the rule that proposed them; without `all`, only the last 20.
 fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {

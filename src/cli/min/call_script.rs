@@ -16,9 +16,9 @@ use crate::report::text::shell_word;
 use crate::store::{hash_of, shell_channel};
 use crate::triage::Crash;
 
-/// Formats for people the command that runs the target on the input file (without a file, on an
-/// empty input), with unprintable bytes as escapes. How else the input is passed, at a terminal or
-/// under another name, is noted in brackets.
+/// Formats for people the shell command that runs the target on the input file (without a file, on
+/// an empty input), with unprintable bytes as escapes. If the input is passed at a terminal or
+/// under another name, a note in brackets says so.
 pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String {
     let (program, bundled) = match &target.program {
         Program::Path(path) => (path.clone().into_os_string(), false),
@@ -97,11 +97,11 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     Some(text)
 }
 
-/// Variable of the generated shell script that contains the path of the input.
+/// Expression in the generated shell script for the path of the input.
 const INPUT: &[u8] = b"\"$input\"";
 
-/// Formats `env` with the variables, the program and its arguments, quoted for the generated shell
-/// script.
+/// Formats the command that the generated shell script runs: `env` with the variables, the program
+/// and its arguments, all quoted.
 fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     let mut text = b"env ".to_vec();
     if target.env_only {
@@ -126,8 +126,8 @@ fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     text
 }
 
-/// Returns the items of the part of the command line that was minimized (arguments or variables),
-/// each followed by a NUL byte, as in `/proc/PID/cmdline`.
+/// Returns the minimized arguments of the target, or its minimized environment variables (for
+/// `part` `Env`), each followed by a NUL byte, as in `/proc/PID/cmdline`.
 pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     let items: Vec<OsString> = match part {
         Part::Args | Part::Argument => target.args.clone(),
@@ -140,7 +140,8 @@ pub(in crate::cli) fn call_list(target: &Target, part: Part) -> Vec<u8> {
     bytes.flatten().collect()
 }
 
-/// Returns the absolute path of the input; `/dev/null` for `None`, an empty input.
+/// Returns the absolute path of the input; that of `/dev/null` for `None`, which stands for an
+/// empty input.
 fn input_path(input: Option<&Path>) -> PathBuf {
     absolute(input.unwrap_or(Path::new("/dev/null")))
 }
@@ -149,7 +150,7 @@ fn assignment(name: &OsStr, value: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
 }
 
-/// Returns the argument with each `@@` replaced by the path of the input.
+/// Returns the argument of the target with each `@@` replaced by the path of the input.
 fn with_path(arg: &OsStr, input: &Path) -> OsString {
     let mut text = Vec::new();
     let mut rest = arg.as_bytes();
@@ -164,22 +165,22 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 
 const LOG: &str = ".log.jsonl";
 
-/// Files of a minimization with `--args` or `--env-vars`, which minimizes one part after another:
-/// whole arguments, the characters of an argument, the environment, the input. Beside the log
-/// `crash.min.log.jsonl` of the input there is one log for each other part
+/// The paths of the files of a minimization with `--args` or `--env-vars`, which minimizes one part
+/// after another: whole arguments, the characters of an argument, the environment, the input. Next
+/// to the log `crash.min.log.jsonl` of the input there is one log for each other part
 /// (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when
 /// repeated, `crash.min.args.2.log.jsonl`), the script `crash.min.sh`, and intermediate inputs in
 /// the folder `crash.min.inputs`.
 pub(super) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
-    /// Number of minimizations so far of each part of the command line, by the part's name in the
-    /// file name of its log.
+    /// Number of minimizations so far of each part of the command line; the key is the part's name
+    /// in the file name of its log, empty for the input.
     phases: BTreeMap<String, u64>,
 }
 
 impl CallFiles {
-    /// Returns the names of all files of a minimization of a command line, given the path of its
+    /// Returns the paths of all files of a minimization of a command line, given the path of its
     /// main log; creates no file.
     pub(super) fn beside(log: &Path) -> CallFiles {
         let name = log.as_os_str().as_bytes();
@@ -191,8 +192,9 @@ impl CallFiles {
         }
     }
 
-    /// Returns the path of the next log: that of minimizing a part of the command line, or (`None`)
-    /// the input. Each call counts, because a part may be minimized repeatedly.
+    /// Returns the path of the log for the next minimization of a part of the command line, or
+    /// (`None`) of the input. Each call counts, because a part may be minimized repeatedly, each
+    /// time with a new log.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -228,8 +230,9 @@ impl CallFiles {
         Ok(path)
     }
 
-    /// Returns the environment variables that an earlier, interrupted call started with, as
-    /// recorded in its logs (the current environment may differ); `None` if there is no such log.
+    /// Returns the environment variables from which an earlier, interrupted minimization of the
+    /// command line started, as its logs record them (the current environment may differ); `None`
+    /// if there is no such log.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -266,8 +269,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Fails if the script of a minimized command line exists already, or a log of it other than
-    /// the main one. With `resume`, they may exist if at least one of them is a log.
+    /// Fails if files of an earlier minimization of a command line exist: its script, or a log
+    /// other than the main one. With `resume`, they may exist if at least one of them is a log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         let script = self.script();
@@ -289,8 +292,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Returns the existing files of a minimized command line: the script, and all logs but the
-    /// main one.
+    /// Returns the paths of those files of a minimized command line that exist: the script, and all
+    /// logs but the main one.
     fn existing(&self) -> Vec<PathBuf> {
         let Some(name) = self.prefix.file_name() else {
             return Vec::new();
@@ -308,7 +311,7 @@ impl CallFiles {
     }
 }
 
-/// Checks whether a file name is that of the script or of a log (but not the main one) of the
+/// Returns true if a file name is that of the script or of a log (but not the main one) of the
 /// minimization of a command line; `prefix` is the beginning that all these names have.
 fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
     let rest = file.as_bytes().strip_prefix(prefix.as_bytes());

@@ -44,24 +44,24 @@ pub(super) struct CallMinimization<'a> {
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The target with the command line and environment as minimized so far.
+    /// The target with its command line and environment as minimized so far.
     pub(super) target: Target,
-    /// The input as minimized so far.
+    /// The input of the program, as minimized so far.
     pub(super) input: Vec<u8>,
     pub(super) done: Vec<Phase>,
 }
 
-/// A finished search in the minimization of a command line: that of one part, with all others
-/// fixed.
+/// A finished search in the minimization of a command line, which minimized one part with all
+/// others fixed.
 pub(super) struct Phase {
     pub(super) subject: PhaseSubject,
-    /// The target with its command line after the search; the same part is minimized again only if
-    /// the command line or the input has changed since.
+    /// The target with its command line as it was after this search; the same part is minimized
+    /// again only if the command line or the input has changed since.
     pub(super) target: Target,
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time of the search for this part, including the test runs that its log records from before a
+    /// Time that the search took, including the test runs that its log records from before a
     /// resume.
     pub(super) spent: Duration,
 }
@@ -94,8 +94,9 @@ impl CallMinimization<'_> {
         self.conclude(&before, settled)
     }
 
-    /// Returns all parts of one kind: for `step` 0 whole arguments, for 1 the characters of each,
-    /// for 2 environment variables, for 3 the input.
+    /// Returns all parts of the command line of one kind, as subjects of searches: for `step` 0
+    /// whole arguments, for 1 the characters of each argument, for 2 environment variables, for 3
+    /// the input.
     fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
@@ -114,8 +115,8 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Checks whether a part needs no further search: it is empty, or nothing has changed since its
-    /// last search.
+    /// Returns true if a part of the command line needs no further search: it is empty, or nothing
+    /// has changed since its last search.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
@@ -163,8 +164,8 @@ impl CallMinimization<'_> {
         Ok(done)
     }
 
-    /// Returns a file that contains the current input and is not changed later: the original, or a
-    /// stored copy; `None` without an input.
+    /// Returns the path of a file that contains the current input and does not change later: the
+    /// original, or a stored copy; `None` without an input.
     pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
         match self.original {
             None => Ok(None),
@@ -177,8 +178,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Returns the file with the smallest input so far: the result file, or the original before the
-    /// input was minimized; `None` without an input.
+    /// Returns the path of the file with the smallest input so far: the result file, or the
+    /// original before the input was minimized; `None` without an input.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
         match self.had_phase(None) {
@@ -219,9 +220,9 @@ impl CallMinimization<'_> {
         tests == Some(0) || time == Some(Duration::ZERO)
     }
 
-    /// Combines the searches of all parts into one result. It is 1-minimal if `settled` is true (no
-    /// part needs a further search) and the last search of each part has proved that. Fails if
-    /// there was nothing to search.
+    /// Combines the searches of all parts of the command line into one result. It is called
+    /// 1-minimal if `settled` is true (no part needs a further search) and the last search of each
+    /// part has proved that. `before` is the original target. Fails if there was nothing to search.
     fn conclude(&self, before: &Target, settled: bool) -> Result<(Finished, MinRecord), Failure> {
         let Some(last) = self.done.last() else {
             let message = "there is nothing to minimize: no input is given, and there are no \
@@ -292,7 +293,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Returns all slips (other crashes) that the searches of all parts found, without duplicates.
+    /// Returns all slips (other crashes) that the searches of all parts of the command line found,
+    /// without duplicates.
     fn slips(&self) -> Vec<SlipRecord> {
         let mut slips: Vec<SlipRecord> = Vec::new();
         for slip in self.done.iter().flat_map(|done| &done.record.slips) {
@@ -304,8 +306,9 @@ impl CallMinimization<'_> {
         slips
     }
 
-    /// Returns the warnings of the searches of all parts, without duplicates. That all arguments or
-    /// variables can be removed is no warning.
+    /// Returns the warnings of the searches of all parts of the command line, without duplicates.
+    /// It leaves out the warning that the empty candidate fails, unless it is about the input:
+    /// arguments and variables may all be unneeded.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for done in &self.done {
@@ -361,8 +364,8 @@ fn time_of(log: &Path) -> Duration {
 }
 
 impl CallMinimization<'_> {
-    /// Minimizes one part of the command line with all others fixed, or continues the search in its
-    /// log.
+    /// Minimizes the part `part`, with index `at`, of the command line with all others fixed, or
+    /// continues that search as its log records it.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -435,8 +438,8 @@ impl CallMinimization<'_> {
         start
     }
 
-    /// Writes the script that reproduces the crash with `best`, the smallest command line so far;
-    /// called at each reduction.
+    /// Writes the shell script that reproduces the crash with `best`, the smallest command line so
+    /// far; called at each reduction.
     fn write_best_script(
         &self,
         call: &Call,
@@ -466,7 +469,8 @@ impl CallMinimization<'_> {
 }
 
 /// Creates an oracle that runs the target with candidate command lines, each in a new process, on
-/// `input`, and accepts those that show the crash `held`.
+/// `input`, and accepts those that show the crash `held`. `learn_limit`: whether the time limit of
+/// a run is adapted to the target.
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,

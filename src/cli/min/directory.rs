@@ -14,19 +14,19 @@ use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
-/// Default of `--budget-time` for each crash group, when the groups of an output directory are
-/// minimized.
+/// Default of `--budget-time`, the maximum time for one minimization, when the groups of an output
+/// directory are minimized.
 pub(in crate::cli) const GROUP_BUDGET: Duration = Duration::from_secs(60);
 
-/// Result of minimizing the crash groups of an output directory.
+/// The result of minimizing the crash groups of an output directory.
 #[derive(Serialize)]
 pub(in crate::cli) struct MinimizedGroups {
-    /// All groups in the output directory: crashes, hangs and out-of-memory failures.
+    /// All crash groups in the output directory, also those of hangs and out-of-memory failures.
     pub(in crate::cli) groups: Vec<RunGroup>,
-    /// Number of minimizations that this call of ddfuzz has finished, with those whose input did
-    /// not crash again.
+    /// Number of inputs that this call of ddfuzz has minimized; inputs that did not crash again do
+    /// not count.
     pub(in crate::cli) minimized: u64,
-    /// Whether the user stopped the minimization before all groups were done.
+    /// Whether the user stopped the command before all crash groups were minimized.
     pub(in crate::cli) interrupted: bool,
     #[serde(skip)]
     views: Vec<GroupView>,
@@ -75,7 +75,8 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Fails if an option is given that applies to minimizing a single input only.
+/// Fails if an option is given that applies only to minimizing a single input, not to an output
+/// directory.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = [
         ("--args", args.args),
@@ -95,8 +96,8 @@ fn check(args: &MinArgs) -> Result<(), Failure> {
     }
 }
 
-/// Minimizes the groups of an output directory that are not minimized yet and not in `known`; with
-/// `resume`, also those whose budget was used up.
+/// Minimizes the crash groups of the output directory `out` that are not minimized yet and not in
+/// `known`; with `resume`, also those whose budget was used up.
 pub(in crate::cli) fn minimize(
     out: &Path,
     minimizing: &Minimizing,
@@ -132,8 +133,8 @@ pub(in crate::cli) fn minimize(
 }
 
 impl MinimizedGroups {
-    /// Formats the table of groups and the number of minimizations that this call of ddfuzz has
-    /// finished.
+    /// Formats a table of the crash groups, and the number of inputs that this call of ddfuzz has
+    /// minimized.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
             true => String::new(),
@@ -148,8 +149,8 @@ impl MinimizedGroups {
     }
 }
 
-/// Progress display while the groups of an output directory are minimized: how many are done and
-/// how many remain.
+/// The progress display while the crash groups of an output directory are minimized: how many are
+/// done and how many remain.
 struct GroupsScreen<'a> {
     line: ui::CountBar,
     output: &'a Output,

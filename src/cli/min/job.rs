@@ -24,14 +24,16 @@ use crate::minimize::{
 use crate::store::{Kind, Store};
 use crate::triage::Crash;
 
-/// Minimization of an input that crashes the target: the crash, and the target that has shown it.
+/// A minimization of an input that crashes the target: the input, its crash, and the running target
+/// that has shown it.
 pub(super) struct CrashJob<'a> {
     pub(super) minimizing: Minimizing,
     pub(super) screen: &'a MinScreen<'a>,
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
-    /// The running target and the triager, which have shown the crash.
+    /// The running target, and the triager that analyses its crashes, with which the crash was
+    /// found.
     pub(super) started: StartedTarget,
 }
 
@@ -87,7 +89,7 @@ impl CrashJob<'_> {
     }
 }
 
-/// Minimization of one input into a result file with a log.
+/// A minimization of one input that writes a result file and a log.
 pub(super) struct FileJob<'a> {
     pub(super) path: &'a Path,
     pub(super) input: &'a [u8],
@@ -97,8 +99,9 @@ pub(super) struct FileJob<'a> {
 }
 
 impl FileJob<'_> {
-    /// Minimizes the input, or continues the minimization in an existing log, and writes the result
-    /// file at each reduction. `by` runs the search, with the given options and callbacks.
+    /// Minimizes the input, or continues the minimization that the log records, and writes the
+    /// result file at each reduction. `by` runs the search on the given input, with the given log
+    /// and options.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,

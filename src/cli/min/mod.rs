@@ -32,7 +32,7 @@ use call_script::CallFiles;
 use command_line::CallMinimization;
 use job::{CrashJob, minimize_by_test};
 
-/// Suffix that is appended to the input's name for the default name of the result file.
+/// Suffix that is appended to the input's name to get the default name of the result file.
 const ENDING: &str = ".min";
 
 /// Minimize one failing input, or all groups of an output directory
@@ -76,7 +76,7 @@ pub struct MinArgs {
     export_test: Option<PathBuf>,
     #[command(flatten)]
     results: ResultArgs,
-    /// Search algorithm
+    /// Search algorithm of the minimization
     #[arg(long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
     /// Structure of the input that the search `full` uses: a grammar, a file format, text, binary,
@@ -84,8 +84,8 @@ pub struct MinArgs {
     /// lua.so [default: by the ending of the file's name and the input's content]
     #[arg(hide_short_help = true, long, value_name = "NAME|FILE.so", value_parser = Structures)]
     grammar: Option<String>,
-    /// Of an output directory, also minimize up to N further minor keys of each group of crashes
-    /// [default: 3, but none where a sanitizer reports the crash]
+    /// For an output directory, also minimize crashes with up to N further minor keys of each group
+    /// of crashes [default: 3, but none where a sanitizer reports the crash]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16))]
     variants: Option<u16>,
     /// Number of workers; the result does not depend on it [default: the number of processors]
@@ -159,23 +159,24 @@ fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), F
     Ok(())
 }
 
-/// Flag that turns true when the user stops ddfuzz, and progress display of a minimization.
+/// What a minimization shares with the user: a flag that turns true when the user stops ddfuzz, and
+/// the progress display.
 pub(super) struct MinScreen<'a> {
     stop: &'a AtomicBool,
     screen: ui::MinimizationScreen,
 }
 
 impl MinScreen<'_> {
-    /// Prints class, message, place and group of the crash that is minimized, and the way in which
-    /// the target is executed.
+    /// Prints the class, message, place and group of the crash that is minimized, and the way in
+    /// which the target is executed.
     fn say_crash(&self, crash: &Crash, way: Way) {
         self.screen
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Adds to each slip (another crash, found while minimizing) in the record the path of its
-    /// file; `stored` are the files written by this call. Prints the files of slips that are not in
-    /// the record.
+    /// Sets in the record the path of each slip's file (a slip is another crash, found while
+    /// minimizing); `stored` are the files that this call wrote. Prints the paths of those that
+    /// hold slips that are not in the record.
     fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
         for slip in &mut record.slips {
             *slip = slip_on_file(result, slip, stored);
@@ -261,16 +262,17 @@ impl MinArgs {
         input.unwrap_or_else(|| PathBuf::from("input"))
     }
 
-    /// Chooses by `-o` and `--log` where the result is written. Fails if a file exists without
-    /// `--force` or `--resume`, or is the input.
+    /// Chooses by `-o` and `--log` where the result and the log are written. Fails if one of the
+    /// files exists without `--force` or `--resume`, or is the input.
     fn place(&self) -> Result<ResultPlace, Failure> {
         let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
         ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
     }
 
-    /// Returns the names of the logs and the script of a minimized command line, with `--args` or
-    /// `--env-vars`; else `None`. Fails if they exist and may not be overwritten, if one of them is
-    /// a file of another option, or if the result is to go to an output directory.
+    /// Returns the paths of the logs and the script with `--args` or `--env-vars`, which minimize
+    /// the command line; `None` without these options. Fails if such files exist and may not be
+    /// overwritten, if one of them is a file of another option, or if the result is to go to an
+    /// output directory.
     fn call_files(&self, place: &ResultPlace) -> Result<Option<CallFiles>, Failure> {
         if !self.args && !self.env_vars {
             return Ok(None);
@@ -288,8 +290,9 @@ impl MinArgs {
         Ok(Some(files))
     }
 
-    /// Returns the target; with `--env-vars`, with all inherited variables set explicitly, so that
-    /// each can be removed. With `--resume`, variables are those in the logs.
+    /// Returns the target, but with `--env-vars` all inherited environment variables are set
+    /// explicitly, so that each can be removed. With `--resume`, they are the variables in the
+    /// logs.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
@@ -305,8 +308,9 @@ impl MinArgs {
         }
     }
 
-    /// Returns the structure that the user chose, else the language that the name of the input's
-    /// file says, if the input is in it; else `None`.
+    /// Returns the name of the structure (grammar or file format) by which the input is minimized:
+    /// that of `--grammar`, else the programming language that the ending of the input's file name
+    /// says, if the input can be parsed in it; else `None`.
     fn structure(&self, path: Option<&Path>, input: &[u8]) -> Option<String> {
         let by_name = || {
             let name = path?.file_name()?.as_encoded_bytes();
@@ -341,11 +345,11 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// Maximum number of times that the original input is examined (three runs each) before it counts
-/// as not crashing: crashes may be flaky.
+/// Maximum number of times that the original input is examined (run up to three times) before it
+/// counts as not crashing: crashes may be flaky.
 const EXAMINED: u32 = 7;
 
-/// Runs the original input and returns its crash, before the minimization begins. Fails if none of
+/// Runs the original input before its minimization begins, and returns its crash. Fails if none of
 /// up to seven examinations shows a crash; gives up earlier if a run exceeds the time limit.
 pub(in crate::cli) fn baseline(
     path: Option<&Path>,
@@ -382,8 +386,8 @@ pub(in crate::cli) fn baseline(
     }
 }
 
-/// Checks an input that does not crash for memory leaks; returns the leak's class, `None` if
-/// nothing leaks or the last run, which ended by `ended`, exceeded the time limit.
+/// Checks an input that does not crash for memory leaks, and returns the leak's class; `None` if
+/// nothing leaks, or if `ended`, the end of the last run, says that it exceeded the time limit.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);
@@ -509,7 +513,7 @@ fn result_text(record: &MinRecord, finished: &Finished) -> String {
     text
 }
 
-/// Formats the numbers of arguments or variables before and after a minimization: `12 → 3`.
+/// Formats the numbers of arguments, or of variables, before and after a minimization: `12 → 3`.
 fn count(before: u64, after: usize) -> String {
     format!(
         "{} → {}",

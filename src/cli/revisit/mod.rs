@@ -53,8 +53,8 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, resumed, &args, output)
 }
 
-/// Opens the output directory of a study: continues the study in it with `--resume`, else begins a
-/// new one beside earlier ones.
+/// Opens the output directory of a study: with `--resume` continues the study in it, else begins a
+/// new one and keeps the earlier ones. Returns the opened directory and the record of the study.
 fn open_study(args: &RevisitArgs, limits: Limits) -> Result<(Store, Campaign), Failure> {
     let mut fresh = new_study(limits);
     fresh.settings = config::settings().cloned();
@@ -80,7 +80,7 @@ fn check_same(args: &RevisitArgs, campaign: &Campaign) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The sandbox of the utilities of a study: on or off, and which features it has.
+/// Whether the utilities of a study run in a sandbox, and which features it has.
 struct StudySandbox {
     sandbox: Sandbox,
     /// Names of the sandbox features (such as Landlock) that this machine supports and the study
@@ -88,9 +88,9 @@ struct StudySandbox {
     parts: Vec<String>,
 }
 
-/// Chooses the sandbox of the utilities: off if `--no-sandbox` is given twice, an error if it is
-/// given once, else on. If it is on, prints the features that this machine supports, and fails if
-/// they cannot protect the user's files.
+/// Chooses whether the utilities run in a sandbox: not if `--no-sandbox` is given twice, else they
+/// do; if it is given once, that is an error. For a sandbox, prints the features that this machine
+/// supports, and fails if they cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
         0 => available_sandbox(output),
@@ -193,7 +193,7 @@ const WHICH: &str = "Selection of utilities";
                         ddfuzz revisit --list run_test/test_Linux/regular --time 2h --shard 2/5\n  \
                         ddfuzz revisit --compare bookworm trixie")]
 pub struct RevisitArgs {
-    /// Utilities, by name or path [default: all of --list]
+    /// Run these utilities, given by name or path [default: all of --list]
     #[arg(value_name = "UTILITY")]
     pub(super) utilities: Vec<String>,
     /// List of utilities, in the format of `run.py` of the study of 2020 [default: a list for
@@ -278,7 +278,7 @@ pub struct RevisitArgs {
     pub(super) reports: StudyReportArgs,
 }
 
-/// Part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
+/// One part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
     /// Number of this part of the list, from 1 (`K`).
@@ -288,7 +288,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Checks whether the utility at position `place` of the list (from 0) belongs to this part.
+    /// Returns true if the utility at position `place` of the list (from 0) belongs to this part.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }
@@ -309,8 +309,9 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// Returns the options, with `--max-len`, `--list`, `--preset`, `--shard` and `--channel` as in
-    /// the study that `--resume` continues. Fails if one of them is given with another value.
+    /// Returns the options with the values of `--max-len`, `--list`, `--preset`, `--shard` and
+    /// `--channel` that the study has which `--resume` continues. Fails if the user gave one of
+    /// them with another value.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -337,7 +338,8 @@ impl RevisitArgs {
         Ok(self)
     }
 
-    /// Returns the values of `--channel`, sorted and without duplicates.
+    /// Returns the values of `--channel` (channels by which utilities get their input), sorted and
+    /// without duplicates.
     pub(super) fn channels(&self) -> Vec<String> {
         let mut channels = self.channel.clone();
         channels.sort();
@@ -345,8 +347,8 @@ impl RevisitArgs {
         channels
     }
 
-    /// Returns the value of an option that the resumed study recorded (`was`); `None` if it
-    /// recorded none. Fails if the user gave another value (`now`).
+    /// Returns `was`, the value of the option `option` in the study that `--resume` continues;
+    /// `None` if the study has none. Fails if the user gave another value, `now`.
     fn same<T: PartialEq>(
         &self,
         option: &str,

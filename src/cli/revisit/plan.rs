@@ -19,7 +19,7 @@ use crate::store::{Campaign, KnownGroups, StudyRecord};
 /// study of 2020.
 const RUNS_OF_EACH: u64 = 1200;
 
-/// Utilities selected for a study, and the name of the list that they are from.
+/// The utilities selected for a study, and the name of the list that they are from.
 pub(super) struct StudySelection {
     list: String,
     utilities: Vec<Utility>,
@@ -36,8 +36,8 @@ impl RevisitArgs {
     }
 }
 
-/// Selects the utilities of a study and their numbers of runs by the options; prints the lines of
-/// the list that cannot be parsed. Fails if no utility is selected.
+/// Selects the utilities of a study by the options, and sets the number of runs of each; prints the
+/// lines of the list of utilities that cannot be parsed. Fails if no utility is selected.
 pub(super) fn select_utilities(
     args: &RevisitArgs,
     output: &Output,
@@ -112,16 +112,16 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Returns the directories of PATH in two lists: those whose programs the sandboxed utilities can
-/// access, and the others.
+/// Returns the directories of PATH in two lists: those that the user as which sandboxed utilities
+/// run can access, and the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// Returns the PATH directories that sandboxed utilities can access, followed by the system's
-/// default ones.
+/// Returns the directories of PATH that the user as which sandboxed utilities run can access,
+/// followed by the system's default directories for programs.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -132,8 +132,8 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the directories to search for utilities. Directories that the sandbox cannot access come
-/// last: utilities from there are copied before they are run.
+/// Returns the directories to search for utilities. Those that the user as which sandboxed
+/// utilities run cannot access come last: utilities from there are copied before they are run.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);
@@ -145,8 +145,8 @@ fn path_of_utilities() -> OsString {
     std::env::join_paths(open_folders()).unwrap_or_else(|_| installed::PATH.join(":").into())
 }
 
-/// Builds the settings of a study from the options, the selected utilities (`planned`), the
-/// campaign record, and the sandbox (`held`).
+/// Builds the settings of a study from the options, the selected utilities (`planned`), the record
+/// of its campaign, and whether utilities run in a sandbox (`held`).
 pub(super) fn settings(
     args: &RevisitArgs,
     planned: StudySelection,
@@ -223,7 +223,8 @@ fn kernel() -> String {
     release.unwrap_or_default().trim().to_owned()
 }
 
-/// Prints the selected utilities and how each would be run or why not (`--dry-run`).
+/// Prints the utilities that a study would run and how it would run each, or why it would skip it
+/// (`--dry-run`).
 pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {

@@ -12,11 +12,11 @@ use crate::report::study::{
 };
 use crate::store::{Reader, StoreError};
 
-/// Results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of utilities,
-/// and the groups of failures.
+/// The results of all fuzz studies (`ddfuzz revisit`) in an output directory: the table of
+/// utilities, and the groups of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// Rows of the result table, one for each utility.
+    /// The rows of the result table, one for each utility.
     pub rows: Vec<Row>,
     pub groups: Vec<StudyGroup>,
 }
@@ -39,7 +39,7 @@ impl Studied {
         self.rows.is_empty() && self.groups.is_empty()
     }
 
-    /// Returns the failure for an output directory that contains no study of utilities.
+    /// Builds the failure for an output directory that contains no study of utilities.
     pub fn none(out: &Path) -> Failure {
         let message = format!("{} contains no study of utilities", out.display());
         Failure::usage(message)
@@ -48,7 +48,7 @@ impl Studied {
     }
 }
 
-/// Options for reports of a study as CSV and HTML.
+/// Options for reports of a study of utilities as CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct SheetArgs {
@@ -62,7 +62,7 @@ pub struct SheetArgs {
     pub html: Option<PathBuf>,
 }
 
-/// Options for reports of a study.
+/// Options for reports of a study of utilities, as Markdown, CSV and HTML.
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Reports of a study (ddfuzz revisit)")]
 pub struct StudyReportArgs {
@@ -70,13 +70,13 @@ pub struct StudyReportArgs {
     /// overwritten, any other is not
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
-    /// Files in CSV and HTML.
+    /// Options for the reports of a study as CSV and HTML.
     #[command(flatten)]
     pub sheets: SheetArgs,
 }
 
-/// Text at the beginning of a CSV report by which ddfuzz recognizes its own, and the number of
-/// bytes at the beginning of the file in which it must occur.
+/// Text at the beginning of a CSV report by which ddfuzz recognizes its own report, and the number
+/// of bytes at the beginning of the file in which it must occur.
 const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
 
 impl SheetArgs {
@@ -87,8 +87,8 @@ impl SheetArgs {
 
 impl StudyReportArgs {
     /// Checks, before a utility is run, that the file of each requested report does not exist, is
-    /// empty, or was written by ddfuzz. Returns the output settings: if a report goes to stdout,
-    /// messages go to stderr.
+    /// empty, or was written by ddfuzz. Returns the output settings with which messages go to
+    /// stderr if a report goes to stdout.
     pub fn check(&self, output: &Output) -> Result<Output, Failure> {
         let all = [
             (&self.markdown, MARKDOWN),
@@ -113,7 +113,7 @@ impl StudyReportArgs {
     }
 }
 
-/// Option `--compare` of `ddfuzz revisit`.
+/// Option `--compare` of `ddfuzz revisit`, which compares studies instead of running one.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CompareArgs {
     /// Run nothing, but compare the studies in two or more output directories, the earliest first:
@@ -123,12 +123,12 @@ pub struct CompareArgs {
 }
 
 impl CompareArgs {
-    /// Checks whether `--compare` is given.
+    /// Returns true if `--compare` is given.
     pub fn is_asked(&self) -> bool {
         !self.compare.is_empty()
     }
 
-    /// Prints the comparison of the studies in the directories of `--compare`, which are only read.
+    /// Prints a comparison of the studies in the directories of `--compare`, which are only read.
     pub fn run(&self, output: &Output) -> Result<Exit, Failure> {
         let comparison = self.compared()?;
         let text = comparison_text(&comparison, ui::stdout_width());
@@ -136,8 +136,8 @@ impl CompareArgs {
         Ok(Exit::Done)
     }
 
-    /// Compares the studies in the directories of `--compare`: new and missing groups, failure
-    /// rates.
+    /// Compares the studies in the directories of `--compare`, and returns which groups are new or
+    /// gone and whether the failure rates differ.
     pub fn compared(&self) -> Result<Comparison, Failure> {
         if let [only] = &self.compare[..] {
             let message = format!("only {} is given to compare", only.display());

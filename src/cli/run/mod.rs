@@ -183,8 +183,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     report(&summary?, &store, &told, output)
 }
 
-/// Makes trial runs of the target, and prints and returns warnings if the campaign would find
-/// little, such as for a target that reads nothing. Targets at a terminal are not tried.
+/// Makes trial runs of the target, and prints and returns warnings if a campaign on it would find
+/// little, for example because it reads no input. Targets at a terminal are not tried.
 fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
@@ -199,8 +199,8 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     target_warnings
 }
 
-/// Sets in `settings` by which structure inputs are parsed, the one that most seeds have: for
-/// minimizations, and if `mutate` allows it also for mutation.
+/// Sets in `settings` the structure (grammar or file format) that most seeds have: inputs are
+/// parsed by it for minimizations, and if `mutate` allows it also for mutation.
 fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
     settings.minimizing.usual_language = usual_language(seeds.clone());
@@ -259,9 +259,9 @@ fn settings(
 }
 
 impl RunArgs {
-    /// Explains the groups of a campaign that has ended well if `--explain` is given, then stops
-    /// the thread that keeps its HTML page current and writes the last version. Does nothing if the
-    /// campaign has not ended well.
+    /// If the campaign has ended well, explains its crash groups (with `--explain`), and then
+    /// writes the last version of its HTML page, `page`, and stops the thread that keeps the page
+    /// current. Does nothing if `ended_well` is false.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,
@@ -278,8 +278,9 @@ impl RunArgs {
         page.map_or(Ok(()), |page| page.finish(output))
     }
 
-    /// Reads seeds and dictionary for a call with `--resume`. If it resumes a campaign, inputs are
-    /// at most as long as those of that campaign.
+    /// Reads the seeds and the dictionary words for a call with `--resume`. If `resumed` is true
+    /// (there was a campaign to continue), seeds are at most as long as the inputs of that
+    /// campaign.
     fn resumed_inputs(
         &self,
         store: &Store,
@@ -294,8 +295,8 @@ impl RunArgs {
         self.seeds.read(target, max_len, output)
     }
 
-    /// Returns the target on the command line; if none is given, the one recorded in the output
-    /// directory, for `--resume`. Fails if that directory does not exist or records none.
+    /// Returns the target that the command line names; if it names none, the one recorded in the
+    /// output directory, for `--resume`. Fails if that directory does not exist or records none.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
         if self.target.is_named() {
@@ -319,14 +320,15 @@ impl RunArgs {
         recorded_target(&self.out, &self.target)
     }
 
-    /// Builds the settings with which the campaign minimizes crash groups.
+    /// Builds the settings with which the campaign on `target`, executed by `way`, minimizes crash
+    /// groups.
     pub fn minimizing(&self, target: Target, way: Way) -> Minimizing {
         let learn_limit = self.target.timeout.is_none();
         self.shrink.minimizing(target, way, learn_limit)
     }
 
-    /// Returns the name of the first given option that works only in coverage-guided campaigns;
-    /// `None` if there is none.
+    /// Returns the name of the first option on the command line that works only in coverage-guided
+    /// campaigns; `None` if there is none.
     pub fn only_guided(&self) -> Option<&'static str> {
         let given = [
             ("--broker", self.broker.is_some()),
@@ -339,23 +341,25 @@ impl RunArgs {
     }
 }
 
-/// Returns the number of workers: the value of `--jobs`, else the number of processors.
+/// Returns the number of worker threads: `jobs`, the value of `--jobs`, else the number of
+/// processors.
 pub fn workers(jobs: Option<u32>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
-/// Options for opening the output directory of a campaign.
+/// The options of a command by which the output directory of a campaign is opened.
 pub struct StoreRequest<'a> {
     pub out: &'a Path,
     /// Whether the last campaign in the output directory is continued; if false, a new one begins.
     pub resume: bool,
-    /// Value of `--seed`; `None` if it is not given.
+    /// Value of `--seed`, the random seed; `None` if it is not given.
     pub seed: Option<u64>,
 }
 
-/// Opens the output directory: continues its last campaign with `--resume` (fails if target or seed
-/// differ), else begins a new campaign beside earlier ones.
+/// Opens the output directory of a campaign on `target`: with `--resume`, continues the last
+/// campaign there (fails if its target or seed differ), else begins a new campaign and keeps the
+/// earlier ones. Returns the opened directory and the record of the campaign.
 pub fn open_store(
     asked: &StoreRequest<'_>,
     target: &Target,
@@ -372,9 +376,9 @@ pub fn open_store(
     Ok((store, campaign))
 }
 
-/// Opens or creates the output directory `out`. With `resume`, returns its current campaign, and
-/// fails if `check` does not accept it. Without `resume`, or if there is none, begins the campaign
-/// `fresh`, and returns that.
+/// Opens or creates the output directory `out`, and returns it with the campaign to run. With
+/// `resume`, that is the current campaign there; fails if `check` does not accept it. Without
+/// `resume`, or if there is none, it is the new campaign `fresh`.
 pub fn open_or_begin(
     out: &Path,
     resume: bool,
@@ -393,7 +397,7 @@ pub fn open_or_begin(
     Ok((store, fresh))
 }
 
-/// Creates the record of a new campaign on this target, with a new id.
+/// Creates the record of a new campaign on `target`, executed by `way`, with a new id.
 pub fn campaign_of(target: &Target, way: Way, seed: Option<u64>) -> Campaign {
     Campaign {
         settings: config::settings().cloned(),
@@ -431,8 +435,8 @@ fn check_same(
     Ok(())
 }
 
-/// Builds the facts that the full screen shows at its top: target, way of execution, generator,
-/// seed, directory.
+/// Builds the heading that the full screen shows at its top: target, way of execution, generator,
+/// seed, output directory.
 fn heading(args: &RunArgs, settings: &Settings) -> Heading {
     Heading {
         target: target_name(&settings.minimizing.target),
@@ -469,8 +473,8 @@ pub fn screen(
     Ok(Box::new(ui::CampaignLine::new(output).counting(unit)))
 }
 
-/// Prints the names and descriptions of the bundled targets, programs to fuzz that come with
-/// ddfuzz.
+/// Prints the names and descriptions of the bundled targets: programs that come with ddfuzz, to be
+/// fuzzed.
 fn list_targets(output: &Output) {
     #[derive(Serialize)]
     struct ListedTarget {

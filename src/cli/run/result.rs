@@ -13,7 +13,7 @@ use crate::report::ci::{Finding, Findings};
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// Warning in the result of a campaign during which the disk became full.
+/// Warning in the result of a campaign during which the disk became full and stayed full.
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
 
@@ -95,7 +95,8 @@ fn exit(summary: &Summary) -> Exit {
     }
 }
 
-/// Crash groups (and hangs etc.) that were in the output directory before this call of ddfuzz.
+/// The groups of crashes, hangs and other failures that were in the output directory before this
+/// call of ddfuzz.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
@@ -114,17 +115,18 @@ impl GroupsBefore {
     }
 }
 
-/// Facts needed to report the result of a campaign, in addition to its summary and output
+/// What the report on a campaign's result needs in addition to the campaign's summary and output
 /// directory.
 pub struct CampaignReport<'a> {
-    /// Word for executions in messages: `run` or `input`.
+    /// Word by which messages call an execution of the target: `run` or `input`.
     pub unit: &'static str,
     /// Settings of minimizations, which include the target and its way of execution.
     pub minimizing: &'a Minimizing,
-    /// Groups that the user listed as known (`--known`, `--against`), which do not count as found.
+    /// Crash groups that the user listed as known (`--known`, `--against`), which do not count as
+    /// found.
     pub known: &'a KnownGroups,
     pub reports: &'a ReportArgs,
-    /// Output directory as given by the user.
+    /// Path of the output directory, as the user gave it.
     pub out: &'a Path,
     pub before: GroupsBefore,
     /// Warnings about the target that were printed before the campaign began.
@@ -135,8 +137,8 @@ pub struct CampaignReport<'a> {
 }
 
 impl CampaignReport<'_> {
-    /// Returns all warnings for the result: those about the target from before the campaign, and
-    /// those derived from its runs, such as a full disk.
+    /// Returns all warnings for the result of a campaign: those about the target from before the
+    /// campaign, and those derived from its runs, such as one about a full disk.
     fn warnings(&self, summary: &Summary, store: &Store) -> Result<Vec<String>, Failure> {
         let corpus = match self.tells_coverage {
             true => Some(store.reader().corpus()?.len()),
@@ -160,7 +162,7 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// Prints commands for one crash group that the user could type next: a group that is not
+    /// Prints the commands that the user could type next for one crash group: one that is not
     /// fixed, preferably a new one.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =
@@ -175,7 +177,8 @@ impl CampaignReport<'_> {
         }
     }
 
-    /// Describes the most severe crashes among the new groups, with message, stacks and source.
+    /// Describes up to three crash groups that may be new, the most severe first, with message,
+    /// stacks and source.
     fn causes(&self, views: &[GroupView], store: &Store) -> String {
         let new = views
             .iter()
@@ -184,7 +187,7 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Checks whether a group is new: not listed as known, and not in the output directory before
+    /// Returns true if a group is new: not listed as known, and not in the output directory before
     /// this call. `None` if that is unclear, because an earlier call of the resumed campaign may
     /// have been killed before it reported the group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
@@ -216,8 +219,9 @@ impl CampaignReport<'_> {
     }
 }
 
-/// Formats the numbers of groups. `counts` are those of crashes, hangs, out-of-memory failures and
-/// flaky crashes, in this order; `new` is the number of new crash groups.
+/// Formats the numbers of groups that a campaign has found. `counts` are those of crashes, hangs,
+/// out-of-memory failures and flaky crashes, in this order; `new` is the number of new crash
+/// groups.
 fn found(counts: &[u64], new: u64) -> String {
     let crashes = match counts[0] {
         0 => "no crashes".to_owned(),
@@ -232,9 +236,9 @@ fn found(counts: &[u64], new: u64) -> String {
     crashes + &other_groups(&counts[1..])
 }
 
-/// Formats the numbers of groups, to be appended to that of crash groups: `, 1 hang group`.
-/// `counts` are those of hangs, out-of-memory failures and flaky crashes, in this order; zeros are
-/// left out.
+/// Formats the numbers of groups that are not crash groups, to be appended to the number of those:
+/// `, 1 hang group`. `counts` are those of hangs, out-of-memory failures and flaky crashes, in this
+/// order; zeros are left out.
 pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
     let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
@@ -252,8 +256,8 @@ fn unnamed(hangs: u64) -> String {
     }
 }
 
-/// Returns the warning about hangs that could not be assigned to a group before the campaign's time
-/// was over; their inputs are in the folder `flaky` of `out`.
+/// Formats the warning that `hangs` hangs could not be assigned to groups before the campaign's
+/// time was over; their inputs are in the folder `flaky` of the output directory `out`.
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
@@ -263,7 +267,7 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// Formats the reason why the campaign ended (`--until` or Ctrl-C); empty if its time or runs were
+/// Formats the reason why the campaign ended: `--until` or Ctrl-C; empty if its time or runs were
 /// used up. Also mentions if the program was rebuilt meanwhile.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {

@@ -34,8 +34,8 @@ pub struct TriageJob<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// State while a triage runs: the outcomes so far, the output directory, and the state of each
-/// file.
+/// The state of a running triage: the outcomes so far, the output directory, and the state of each
+/// input file.
 struct TriageState {
     outcomes: TriageOutcomes,
     directory: Option<TriageDirectory>,
@@ -44,8 +44,8 @@ struct TriageState {
 }
 
 impl TriageJob<'_> {
-    /// Runs all input files by worker threads, stores the crashes, and returns the groups and the
-    /// outcome of each file.
+    /// Runs all input files by worker threads, stores their crashes in the output directory, if
+    /// there is one, and returns the crash groups and the outcome of each file.
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
         let mut progress = self.begin()?;
         let files = &self.found.inputs;
@@ -102,8 +102,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Replaces the stored crash of each pair of major and minor key by that of the smallest input
-    /// with this pair, so that the result does not depend on which worker was first.
+    /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
+    /// input with this pair, so that the result does not depend on which worker thread was first.
     fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
         for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
@@ -147,8 +147,8 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Marks the crash group that also occurs on the empty input and other trivial ones, if there
-    /// is one.
+    /// Marks the crash group, if there is one, whose crash occurs on the empty input and on other,
+    /// very different inputs too: a target that shows it crashes on any input.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -238,8 +238,8 @@ impl TriageState {
     }
 
     /// Adds a crashing input to the outcomes and, with an output directory, to the triage journal.
-    /// Before the latter, stores the crash in the directory if it is the first with its major and
-    /// minor key, if it is flaky, or if `anyway` is true.
+    /// Before that, stores the crash in the directory if it is the first with its major and minor
+    /// key, if it is flaky, or if `anyway` is true.
     fn examined(
         &mut self,
         at: usize,
@@ -294,8 +294,8 @@ fn unread(file: PathBuf, why: String) -> TriageInput {
     }
 }
 
-/// Prints a message with `-v` if running a file does not end as its name announces, such as
-/// `timeout-…` of libFuzzer.
+/// Prints a message with `-v` if the run of a file did not end as the file's name announces, such
+/// as `timeout-…` of libFuzzer.
 fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &Output) {
     let Some(named) = file.named else {
         return;
@@ -324,20 +324,20 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// Output directory of a triage, in which crashes and the triage journal are stored while inputs
-/// are run.
+/// The output directory of a triage, in which crashes and the triage journal (the outcome of each
+/// input) are stored while inputs are run.
 pub struct TriageDirectory {
     store: Store,
     journal: TriageJournal,
     campaign: String,
-    /// Target as reproducer scripts run it without ddfuzz: by its `main`, with the input on stdin
-    /// or in a file.
+    /// The target as reproducer scripts run it without ddfuzz: by its `main`, with the input on
+    /// stdin or in a file.
     target: Target,
 }
 
 impl TriageDirectory {
-    /// Opens or creates the output directory of a triage. With `resume`, adds the results of
-    /// earlier calls, from the triage journal, to `outcomes`.
+    /// Opens or creates the output directory of a triage. With `resume`, reads the results of
+    /// earlier calls from the triage journal there, and adds them to `outcomes`.
     pub fn open(
         out: &Path,
         target: &Target,
@@ -389,13 +389,14 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Checks whether `input` is stored in the output directory as a crash with the keys of `line`.
+    /// Returns true if the input with the hash `input` is stored in the output directory as a crash
+    /// with the keys of `line`.
     pub fn has(&self, line: &CrashLine, input: ContentHash) -> bool {
         self.entry(line, input).is_some()
     }
 
-    /// Returns the stack trace of `input`, stored as a crash with the keys of `line`; `None` if it
-    /// is not stored.
+    /// Returns the stack trace of the crash that is stored in the output directory with the keys of
+    /// `line` and the input with the hash `input`; `None` if it is not stored.
     pub fn trace(&self, line: &CrashLine, input: ContentHash) -> Option<Trace> {
         let entry = self.entry(line, input)?;
         Some(Trace::of(&entry.crash, Some(&entry.folder)))
@@ -415,8 +416,8 @@ impl TriageDirectory {
         Ok(())
     }
 
-    /// Writes for each crash group how many inputs showed it, and syncs the triage journal to the
-    /// disk. Groups that were removed meanwhile are skipped.
+    /// Writes into each crash group of the output directory how many inputs showed its crash, and
+    /// syncs the triage journal to the disk. Groups that were removed meanwhile are skipped.
     pub fn close(mut self, outcomes: &TriageOutcomes) -> Result<(), StoreError> {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {

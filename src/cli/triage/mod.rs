@@ -149,13 +149,15 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl TriageArgs {
-    /// Returns the result as text: with each file if only files were given, or with `-v`.
+    /// Formats the result of a triage as text, with the outcome of each file if only files were
+    /// given, or with `-v`.
     fn text(&self, result: &TriageResult, output: &Output) -> String {
         let each = output.verbose || self.inputs.iter().all(|input| !input.is_dir());
         text(result, each)
     }
 
-    /// Checks that a page that is asked for has an output directory and overwrites no other file.
+    /// Checks, if `--html` asks for an HTML page of the results, that there is an output directory
+    /// and that the page overwrites no other file.
     fn check_page(&self, output: &Output) -> Result<(), Failure> {
         match &self.out {
             Some(out) => self.html.check(out, output),
@@ -166,7 +168,8 @@ impl TriageArgs {
         }
     }
 
-    /// Prints commands that the user could type next: to minimize, show or export the groups.
+    /// Prints the commands that the user could type after a triage: to minimize, show or export the
+    /// groups, or to continue.
     fn say_next(
         &self,
         result: &TriageResult,
@@ -199,7 +202,7 @@ impl TriageArgs {
     }
 
     /// Explains the crash groups in the output directory of the triage (`--explain`), unless it was
-    /// interrupted, and adds the beginnings of the explanations there to the groups of `result`.
+    /// interrupted, and copies the beginning of each explanation there to its group in `result`.
     fn explain(
         &self,
         result: &mut TriageResult,
@@ -244,7 +247,8 @@ impl TriageArgs {
     }
 }
 
-/// Adds the beginnings of the explanations in the output directory to the groups of the result.
+/// Copies the beginning of each explanation in the output directory `out` to its crash group in the
+/// result of the triage.
 fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failure> {
     let views = show::views(&Reader::open(out)?, Kind::Crash)?;
     for group in &mut result.groups {
@@ -254,7 +258,7 @@ fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// Marks the groups in the result that the user listed as known (`--known`).
+/// Marks those crash groups in the result of the triage as known that the user listed (`--known`).
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
         let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
@@ -262,8 +266,9 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
     }
 }
 
-/// Marks each group in the result as new if the directory of `--against` does not have it, and
-/// lists the groups of that directory whose crashes cannot show with this build and its limits.
+/// Sets for each group in the result of the triage whether the output directory of `--against`
+/// lacks it, and lists the groups of that directory whose crashes cannot show with this build and
+/// its limits.
 fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
@@ -294,8 +299,9 @@ fn text(result: &TriageResult, each: bool) -> String {
     text
 }
 
-/// Returns the exit code of a triage. If nothing crashed, but some files could not be read, that is
-/// an error: they might crash.
+/// Returns the exit code of a triage: it says whether new or only known groups were found. If
+/// nothing crashed, but some files could not be read, it is that of an error, because they might
+/// crash.
 fn exit(result: &TriageResult) -> Exit {
     let told = |group: &TriageGroup| !group.known && group.new != Some(false);
     if result.interrupted {
@@ -311,7 +317,8 @@ fn exit(result: &TriageResult) -> Exit {
     }
 }
 
-/// Crash groups of another output directory, with which `--against` compares those of a triage.
+/// The crash groups of another output directory (`--against`), with which those of a triage are
+/// compared.
 pub struct Against {
     had: BaselineGroups,
     /// One or more representative crashes of each group of the other output directory.
@@ -319,7 +326,7 @@ pub struct Against {
 }
 
 impl Against {
-    /// Reads the groups of the other output directory and their representative crashes.
+    /// Reads the crash groups of the output directory `out` and their representative crashes.
     pub fn read(out: &Path) -> Result<Against, StoreError> {
         let had = BaselineGroups::read(out)?;
         let reader = Reader::open(out)?;
@@ -334,9 +341,9 @@ impl Against {
         Ok(Against { had, crashes })
     }
 
-    /// Sets whether `group` is new, that is, missing in the other output directory; leaves that
-    /// open if the builds of that directory would report the same crash differently. `now` are
-    /// sanitizers and limits of the current runs.
+    /// Sets whether `group`, from a triage, is new, that is, missing in the other output directory;
+    /// leaves that open if the builds of that directory would report the same crash differently.
+    /// `now` are the sanitizers and limits of the current runs.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -351,8 +358,8 @@ impl Against {
         }
     }
 
-    /// Returns by what a group was found in the other output directory: its major key, or its
-    /// function names; `None` if it is not there.
+    /// Returns by what the crash group was found in the other output directory: by its major key,
+    /// or by its function names; `None` if it is not there.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -362,8 +369,8 @@ impl Against {
         has.then_some(SameBy::Names)
     }
 
-    /// Checks whether the builds of the other output directory would report the crash of `group`
-    /// under the same class: sanitizers report the same bug differently.
+    /// Returns true if the builds of the other output directory would report the crash of `group`
+    /// under the same class as the current build: sanitizers report the same bug differently.
     fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
         let everywhere = [
             "rustpanic",

@@ -10,15 +10,16 @@ use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
 use crate::triage::Key;
 
-/// Outcome of running one distinct input; kept small, because a triage may run very many.
+/// The outcome of running one distinct input in a triage; kept small, because there may be very
+/// many.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     pub size: u64,
     pub ended: Ended,
     pub hits: u32,
     pub tries: u32,
-    /// Index of the input's crash variant (its pair of major and minor key); `None` if it did not
-    /// crash.
+    /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
+    /// `None` if it did not crash.
     pub variant: Option<usize>,
 }
 
@@ -26,19 +27,19 @@ pub struct Outcome {
 /// memory.
 const TRACED: usize = 1000;
 
-/// Crash variant: all crashes of a triage with the same major and minor key.
+/// A crash variant: all crashes of a triage with the same major and minor key.
 pub struct Variant {
-    /// Record of one crash of the variant, for the triage journal.
+    /// Record of one crash of this variant, as the triage journal has it.
     pub line: CrashLine,
-    /// How the run of the first input with this crash variant ended.
+    /// How the run of the first input with a crash of this variant ended.
     ended: Ended,
-    /// Hash of the input whose crash `line` records.
+    /// Hash of the input with the crash that `line` records.
     pub examined: ContentHash,
-    /// Stack trace of the crash that `line` records; `None` if it is not in memory.
+    /// Stack trace of the crash that `line` records; `None` if it is not kept in memory.
     pub trace: Option<Trace>,
 }
 
-/// State of one input file of a triage: not run yet, unreadable, or read.
+/// What a triage knows of one input file: not run yet, unreadable, or read.
 #[derive(Clone)]
 pub enum FileState {
     Pending,
@@ -52,8 +53,8 @@ pub enum FileState {
 /// the file).
 pub type Least = BTreeMap<usize, (u64, usize)>;
 
-/// Outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
-/// variants among them.
+/// The outcomes of all distinct inputs of a triage, by the hash of their content, and the crash
+/// variants (pairs of major and minor key) among them.
 pub struct TriageOutcomes {
     target: ContentHash,
     outcomes: HashMap<ContentHash, Outcome>,
@@ -75,14 +76,14 @@ impl TriageOutcomes {
         }
     }
 
-    /// Checks whether a line of the triage journal records a run of the same target, in the current
+    /// Returns true if a line of the triage journal records a run of this target, in the current
     /// format.
     pub fn is_of_target(&self, line: &Triaged) -> bool {
         line.v == Triaged::VERSION && line.target == self.target
     }
 
-    /// Adds the outcome of an input that an earlier call has run, given its line of the triage
-    /// journal.
+    /// Adds the outcome of an input that an earlier call of ddfuzz has run, as its line of the
+    /// triage journal records it.
     pub fn recall(&mut self, line: Triaged) {
         let variant = line
             .crash
@@ -102,7 +103,7 @@ impl TriageOutcomes {
         self.outcomes.iter()
     }
 
-    /// Returns the major and minor keys of all crashes that are not flaky.
+    /// Returns the major and minor keys of all crash variants that are not flaky.
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
@@ -113,8 +114,8 @@ impl TriageOutcomes {
         self.majors.len() as u64
     }
 
-    /// Adds an input that was run only once, because it crashed with the keys of a crash that is
-    /// known from an earlier input. Returns the input's line for the triage journal.
+    /// Adds an input that was run only once, because it crashed with the major and minor key of a
+    /// crash that was already examined. Returns the input's line for the triage journal.
     pub fn known_variant(
         &mut self,
         input: ContentHash,
@@ -137,8 +138,9 @@ impl TriageOutcomes {
         self.line(input, outcome, false)
     }
 
-    /// Adds an input that was run several times and symbolized. Returns its line for the triage
-    /// journal, and whether it is the first with its major and minor key.
+    /// Adds an input that was examined: run several times, and its crash, if any, symbolized.
+    /// Returns its line for the triage journal, and whether it is the first input with its major
+    /// and minor key.
     pub fn add(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
         let before = self.variants.len();
         let crash = examined.crash.as_deref();
@@ -160,7 +162,8 @@ impl TriageOutcomes {
         )
     }
 
-    /// Returns the content hash and the outcome of an input file; `None` if it was not run.
+    /// Returns the content hash and the outcome of the input file with the state `state`; `None` if
+    /// it was not run.
     pub fn outcome(&self, state: &FileState) -> Option<(ContentHash, Outcome)> {
         match state {
             FileState::Content(input) => Some((*input, *self.outcomes.get(input)?)),
@@ -168,7 +171,8 @@ impl TriageOutcomes {
         }
     }
 
-    /// Returns the smallest input file of each crash variant (pair of major and minor key).
+    /// Returns the smallest input file of each crash variant (pair of major and minor key);
+    /// `states` are the states of all input files.
     pub fn least(&self, states: &[FileState]) -> Least {
         let mut least = Least::new();
         for (at, state) in states.iter().enumerate() {
@@ -183,8 +187,8 @@ impl TriageOutcomes {
         least
     }
 
-    /// Builds the crash groups of the input files, one for each major key, sorted by kind,
-    /// severity, and number of files.
+    /// Builds the groups of crashes of the input files, one for each kind of failure and major key,
+    /// sorted by kind, severity, and number of files.
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
@@ -224,7 +228,8 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Returns the number of distinct inputs for each kind of failure and major key.
+    /// Returns the number of distinct inputs that showed each crash group, by kind of failure and
+    /// major key.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen = BTreeMap::new();
         for variant in self.outcomes.values().filter_map(|outcome| outcome.variant) {

@@ -21,8 +21,8 @@ use crate::triage::{Key, Triager};
 pub enum WorkerResult {
     /// The file could not be read; the text is the reason.
     Unreadable(String),
-    /// A file with the same content (whose hash this is) was run before, or is being run by another
-    /// worker.
+    /// Another file with the same content was run before, or is being run by another worker; the
+    /// value is the hash of the content.
     Duplicate(ContentHash),
     /// The input crashed with the major and minor key of an earlier input, and was therefore run
     /// only once.
@@ -33,10 +33,10 @@ pub enum WorkerResult {
         /// Major and minor key of the crash.
         variant: (Key, Key),
     },
-    /// The input was examined: run several times, and its crash, if any, symbolized.
+    /// The input was examined: run several times, and its crash, if it has one, symbolized.
     New {
         input: ContentHash,
-        /// Content of the input file; empty unless the input crashed.
+        /// Content of the input file if the input crashed; else empty.
         bytes: Vec<u8>,
         /// Length of the input in bytes.
         size: u64,
@@ -45,7 +45,7 @@ pub enum WorkerResult {
 }
 
 impl WorkerResult {
-    /// Returns the major and minor key if the input was examined and crashed, and the crash is not
+    /// Returns the major and minor key of the crash if the input was examined and its crash is not
     /// flaky; else `None`.
     fn steady_variant(&self) -> Option<(Key, Key)> {
         let WorkerResult::New { examined, .. } = self else {
@@ -57,28 +57,29 @@ impl WorkerResult {
     }
 }
 
-/// Runs the files of a triage in several threads. Holds what they share: target, files, the hashes
-/// of inputs already taken, and the keys already seen.
+/// The worker threads of a triage, which run the input files, and what they share: target, files,
+/// the hashes of inputs already taken, and the crash keys already seen.
 pub struct Workers<'a> {
     pub target: &'a Target,
     pub way: Way,
     pub files: &'a [Input],
     /// Maximum length of an input, in bytes; larger files are not run.
     pub max_len: u64,
-    /// Whether to check all inputs that do not crash for memory leaks.
+    /// Whether all inputs that do not crash are checked for memory leaks; false checks only files
+    /// whose names announce a leak.
     pub leaks: bool,
-    /// Flag that makes the worker threads end when it turns true.
+    /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of inputs that some worker has run or is running.
+    /// Hashes of the inputs that a worker has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
-    /// Major and minor keys of crashes that some worker has examined; an input that crashes with
-    /// such keys is run only once, without symbolization.
+    /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
+    /// keys is run only once, without symbolization.
     pub variants: Mutex<HashSet<(Key, Key)>>,
 }
 
 impl Workers<'_> {
     /// Runs all input files by `jobs` worker threads. The calling thread calls `hear` with each
-    /// result and the index of its file, and with `None` when there was no result for a while.
+    /// result and the index of its file, and with `None` when no result has come for a while.
     pub fn run(
         &self,
         jobs: usize,
@@ -159,9 +160,9 @@ impl Workers<'_> {
     }
 }
 
-/// Finds the input files in all directories of `paths`, and prints which fuzzer's layout each has.
-/// Files in the output directory `out` are skipped. Fails if one of `paths` does not exist or is
-/// itself in `out`.
+/// Finds the input files in the files and directories `paths`, and prints which fuzzer's layout
+/// each directory has. Files in the output directory `out` are skipped. Fails if one of `paths`
+/// does not exist or is itself in `out`.
 pub fn find_inputs(
     paths: &[PathBuf],
     out: Option<&Path>,

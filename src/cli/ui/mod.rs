@@ -44,7 +44,7 @@ pub fn stdout_width() -> Option<usize> {
     Some(usize::from(columns))
 }
 
-/// Formats a rate per second, such as that of runs; below 10 with one decimal.
+/// Formats a rate per second, such as that of runs, with one decimal if it is below 10.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         slow if slow < 10.0 => format!("{slow:.1}"),
@@ -52,7 +52,8 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// Progress line on a terminal that counts finished items, and shows how many per second.
+/// A progress line on a terminal that counts finished items and shows how many are finished per
+/// second.
 pub struct CountBar {
     bar: ProgressBar,
     unit: &'static str,
@@ -71,12 +72,12 @@ impl CountBar {
         }
     }
 
-    /// Changes the total number of items that the progress line shows.
+    /// Sets the total number of items that the progress line shows.
     pub fn set_all(&mut self, all: u64) {
         self.all = all;
     }
 
-    /// Shows the number of finished items, and the text `found` about the results so far.
+    /// Shows the number `done` of finished items, and the text `found` about the results so far.
     pub fn show(&self, done: u64, found: &str) {
         let per_second = done as f64 / self.began.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!(
@@ -94,8 +95,9 @@ impl Drop for CountBar {
     }
 }
 
-/// Progress line of a campaign on a terminal, with a block of text above it for each minimized
-/// crash group. Without a terminal: prints `key=value` lines for `grep` on stderr.
+/// The progress display of a campaign that has no full screen: on a terminal a line, with a block
+/// of text above it for each minimized crash group; without a terminal, `key=value` lines for
+/// `grep` on stderr.
 pub struct CampaignLine {
     bar: ProgressBar,
     output: Output,
@@ -114,7 +116,7 @@ impl CampaignLine {
         }
     }
 
-    /// Sets the word for executions in the progress line: `run` or `input`.
+    /// Sets the word by which the progress line calls an execution: `run` or `input`.
     pub fn counting(mut self, unit: &'static str) -> CampaignLine {
         self.unit = unit;
         self
@@ -130,7 +132,7 @@ impl CampaignLine {
         });
     }
 
-    /// Prints a line on stderr if that is no terminal; else does nothing.
+    /// Prints `line` on stderr if stderr is no terminal; else does nothing.
     fn say(&self, line: Option<String>) {
         if self.bar.is_hidden()
             && let Some(line) = line
@@ -188,24 +190,24 @@ impl Drop for CampaignLine {
 /// Interval between the status lines that a campaign prints without a terminal, in milliseconds.
 const EVERY_MS: u64 = 10_000;
 
-/// Formats the `key=value` lines that a campaign prints without a terminal: a status line every ten
-/// seconds and when the campaign begins to locate hangs or to minimize, one line for each new
-/// group, and one for each finished minimization. `t=` is the time since the campaign began, in
+/// A formatter of the `key=value` lines that a campaign prints without a terminal: a status line
+/// every ten seconds and when the campaign begins to locate hangs or to minimize, one line for each
+/// new group, and one for each finished minimization. `t=` is the time since the campaign began, in
 /// seconds; unknown values are `-`.
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
-    /// Time of the last status line since the campaign began, in milliseconds.
+    /// Time at which the last status line was formatted, in milliseconds since the campaign began.
     last_ms: u64,
-    /// Phase of the campaign (fuzzing, locating hangs, minimizing) at the latest progress report.
+    /// Phase of the campaign (fuzzing, locating hangs, minimizing) in the latest progress report.
     phase: &'static str,
-    /// Kinds and major keys of the groups for which a line was printed.
+    /// Kinds and major keys of the groups for which a line was formatted.
     named: HashSet<(Kind, Key)>,
 }
 
 impl Statuses {
-    /// Returns a status line if ten seconds have passed since the last one, or fuzzing has just
-    /// been left for another phase; else `None`.
+    /// Returns a status line if ten seconds have passed since the last one, or if the campaign has
+    /// just changed to another phase than fuzzing; else `None`.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -236,14 +238,14 @@ impl Statuses {
         ))
     }
 
-    /// Returns the number of crash groups for which a line was printed. This may exceed the
-    /// campaign's own count, because minimizations find further groups.
+    /// Returns the number of crash groups for which a `key=value` line was formatted. This may
+    /// exceed the campaign's own count, because minimizations find further groups.
     fn crash_groups(&self) -> u64 {
         let crashes = self.named.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64
     }
 
-    /// Returns the line for a new group; `None` if a line was printed for it before.
+    /// Returns the `key=value` line for a new group; `None` if there was a line for it before.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
         self.named.insert((group.kind, group.major)).then(|| {
             format!(
@@ -256,8 +258,8 @@ impl Statuses {
         })
     }
 
-    /// Returns the line for a finished minimization of a group; it names the minor key if the group
-    /// has several minimized crashes.
+    /// Returns the `key=value` line for a finished minimization of a group; it names the minor key
+    /// if the group has several minimized crashes.
     pub fn minimized(&mut self, group: &GroupView) -> String {
         self.named.insert((group.kind, group.major));
         let claim = group.claim_word().map(|word| word.replace(' ', "-"));
@@ -289,20 +291,21 @@ fn named(group: &GroupView) -> String {
     )
 }
 
-/// Formats the crash's place in the source code: the last value of its line, because it may contain
-/// spaces.
+/// Formats the place of a group's crash in the source code, which is the last value in a
+/// `key=value` line, because it may contain spaces.
 fn place(group: &GroupView) -> String {
     printable(group.place.as_deref().unwrap_or("-"))
 }
 
-/// Number of latest reductions that the progress display of a minimization shows.
+/// Maximum number of latest reductions that the progress display of a minimization lists.
 const RECENT: usize = 3;
-/// Interval between progress lines of a minimization if stderr is no terminal.
+/// Interval between the progress lines of a minimization that are printed if stderr is no terminal.
 const PLAIN: Duration = Duration::from_secs(10);
-/// Number of columns of the time `00:00:00 ` at the beginning of the progress line.
+/// Width in columns of the elapsed time, `00:00:00 `, at the beginning of the progress line of a
+/// minimization.
 const CLOCK: usize = 9;
 
-/// Progress display of a minimization: a few lines drawn on a terminal, else a line every ten
+/// The progress display of a minimization: a few lines drawn on a terminal, else a line every ten
 /// seconds.
 pub struct MinimizationScreen {
     shown: RefCell<Shown>,
@@ -320,7 +323,7 @@ struct Shown {
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
     recent: VecDeque<String>,
-    /// Time of the last progress line printed because stderr is no terminal.
+    /// Time at which the last progress line was printed because stderr is no terminal.
     said: Instant,
 }
 
@@ -344,8 +347,8 @@ impl MinimizationScreen {
         }
     }
 
-    /// Returns the options of a minimization with callbacks added that show its progress.
-    /// `of_call`: a command line is minimized instead of an input.
+    /// Returns the options of a minimization with callbacks added by which its progress is shown.
+    /// `of_call`: true if a command line is minimized, false if an input is.
     pub fn watch<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
         self.shown.borrow_mut().begin(of_call);
         Options {
@@ -394,8 +397,8 @@ impl MinimizationScreen {
 }
 
 impl Shown {
-    /// Clears the display and restarts its clock for the next minimization; `of_call`: a command
-    /// line is minimized instead of an input.
+    /// Clears the progress display and restarts its clock for the next minimization. `of_call`:
+    /// true if a command line is minimized, false if an input is.
     fn begin(&mut self, of_call: bool) {
         self.of_call = of_call;
         self.began = Instant::now();
@@ -420,8 +423,8 @@ impl Shown {
         self.bar.set_message(message);
     }
 
-    /// Formats the state of the minimization as one line: sizes, number of tests and their rate,
-    /// what it does now, and how much of the proof of minimality is done.
+    /// Formats the state of the minimization as one line: sizes, number of tests and tests per
+    /// second, what it does now, and how much of the proof of minimality is done.
     fn line(&self) -> String {
         let (Some(standing), Some(before)) = (&self.standing, self.executed_before) else {
             return String::new();

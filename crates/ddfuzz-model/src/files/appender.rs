@@ -16,12 +16,12 @@ const CHUNK: u64 = 64 * 1024;
 pub struct Position {
     /// Offset of the record in the file, in bytes.
     pub at: u64,
-    /// Length of the record in bytes, including what frames it, such as its line end.
+    /// Length of the record in bytes, including its framing, such as a line end.
     pub length: u32,
 }
 
 impl Position {
-    /// Reads the bytes of the record from its file.
+    /// Reads the bytes of the record at this position from `file`.
     ///
     /// # Errors
     /// If the file cannot be read, or ends before the record does.
@@ -145,12 +145,12 @@ impl Appender {
             .map_err(FileError::at("sync", &self.path))
     }
 
-    /// Returns the file, to read records from it.
+    /// Returns the open file, from which records can be read.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Returns the path of the file.
+    /// Returns the path of the file of records.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -160,7 +160,7 @@ impl Appender {
         self.len
     }
 
-    /// Returns whether the file has no record.
+    /// Returns true if the file has no complete record.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -11,11 +11,11 @@ use tempfile::NamedTempFile;
 
 use crate::files::{FileError, folder};
 
-/// Prefix of the names of temporary files. If a writer is killed, its temporary file remains;
-/// readers ignore it, and later writers may remove it.
+/// Prefix of the names of temporary files of atomic writes. If a writer is killed, its temporary
+/// file remains; readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
 
-/// Returns whether a file name is that of a temporary file of an atomic write: it begins with
+/// Returns true if a file name is that of a temporary file of an atomic write: it begins with
 /// [`TEMPORARY_PREFIX`].
 pub fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes()
@@ -85,7 +85,7 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
 }
 
 /// Creates a temporary file in the folder of `path`, with the content that `fill` writes, and syncs
-/// it. `mode` is its mode before the umask.
+/// it. `mode` is the file's permission mode before the umask.
 fn temporary(
     path: &Path,
     fill: impl FnOnce(&mut File) -> io::Result<()>,

@@ -28,7 +28,7 @@ impl FileError {
         &self.path
     }
 
-    /// Returns the error of the system.
+    /// Returns the error with which the system refused the operation.
     pub fn io(&self) -> &io::Error {
         &self.source
     }
@@ -39,7 +39,7 @@ impl FileError {
         self.source
     }
 
-    /// Returns whether the operation failed because the device, or the user's quota on it, is full
+    /// Returns true if the operation failed because the device, or the user's quota on it, is full
     /// (`ENOSPC`, `EDQUOT`).
     pub fn is_full(&self) -> bool {
         matches!(
@@ -48,17 +48,17 @@ impl FileError {
         )
     }
 
-    /// Returns whether the operation failed because the file system is mounted read-only (`EROFS`).
+    /// Returns true if the operation failed because the file system is mounted read-only (`EROFS`).
     pub fn is_read_only(&self) -> bool {
         self.source.kind() == io::ErrorKind::ReadOnlyFilesystem
     }
 
-    /// Returns whether the operation failed because the file does not exist.
+    /// Returns true if the operation failed because the file does not exist.
     pub fn is_missing(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Returns whether the operation failed because the file exists although it must not
+    /// Returns true if the operation failed because the file exists although it must not
     /// ([`super::atomic::create_new`]).
     pub fn is_existing(&self) -> bool {
         self.source.kind() == io::ErrorKind::AlreadyExists

@@ -35,8 +35,8 @@ pub fn create_all(folder: &Path) -> Result<(), FileError> {
     }
 }
 
-/// Returns the folder that contains `path`: `.` for a bare file name; for the root, which is in no
-/// folder, `path` itself.
+/// Returns the path of the folder that contains `path`: `.` for a bare file name; for the root,
+/// which is in no folder, `path` itself.
 pub fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

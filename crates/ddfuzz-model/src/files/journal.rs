@@ -8,8 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::files::{Appender, FileError, Position};
 
-/// A journal of records of type `R`, open for appending. It holds no records in memory: a record is
-/// read again from the file by its position.
+/// A file of records of type `R`, each a line of JSON, open for appending. It holds no records in
+/// memory: a record is read again from the file by its position.
 #[derive(Debug)]
 pub struct Journal<R> {
     file: Appender,
@@ -17,8 +17,8 @@ pub struct Journal<R> {
 }
 
 impl<R: Serialize + DeserializeOwned> Journal<R> {
-    /// Opens or creates the journal at `path`, and calls `each` with the position of each record,
-    /// oldest first. A torn last line is removed; a damaged line is skipped.
+    /// Opens or creates the journal at `path`, and calls `each` with the position and the content
+    /// of each record, oldest first. An incomplete last line is removed; a damaged line is skipped.
     ///
     /// # Errors
     /// If the file cannot be opened, read or truncated.
@@ -43,7 +43,7 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         })
     }
 
-    /// Reads the record at a position; `None` if it is damaged.
+    /// Reads the record at a position in the file; `None` if it is damaged.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -53,8 +53,8 @@ impl<R: Serialize + DeserializeOwned> Journal<R> {
         Ok(serde_json::from_slice(&line).ok())
     }
 
-    /// Appends a record and returns its position. It survives the death of the process at once, and
-    /// a power cut after [`Journal::sync`].
+    /// Appends a record and returns its position. The record survives the death of the process at
+    /// once, and a power cut after [`Journal::sync`].
     ///
     /// # Errors
     /// If the record cannot be written completely; a part of it is then removed.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::FileError;
 
-/// Error: a lock was not acquired, and why.
+/// Reason why a lock on a file was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds the lock.

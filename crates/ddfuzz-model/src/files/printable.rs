@@ -43,7 +43,7 @@ pub fn escaped_lines(text: &str) -> String {
     parts.collect()
 }
 
-/// Returns whether a character is a control character, changes the writing direction, or has no
+/// Returns true if a character is a control character, changes the writing direction, or has no
 /// width.
 fn is_invisible(character: char) -> bool {
     character.is_control()

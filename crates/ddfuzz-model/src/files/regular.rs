@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Reason why a file was not read. The message does not name the path.
+/// Reason why a file was not opened or read. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// No file has this name.
@@ -14,10 +14,10 @@ pub enum Unread {
     /// The file is not a regular one; the text says what it is.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
-    /// The file is larger than the limit.
+    /// The file is larger than the caller's limit.
     #[error("it is larger than {limit} bytes")]
     TooLarge {
-        /// Limit on the size, in bytes.
+        /// Maximum size of a file that is read, in bytes.
         limit: u64,
     },
     /// The system refused to read the file; the text is its error.

@@ -1,6 +1,6 @@
 //! Quoting for the POSIX shell.
 
-/// Quotes bytes as one word of the shell, in which no character has a special meaning.
+/// Quotes bytes as one word for a POSIX shell, so that no character in it has a special meaning.
 pub fn quoted(bytes: &[u8]) -> Vec<u8> {
     let mut word = vec![b'\''];
     for &byte in bytes {

@@ -16,24 +16,26 @@ use crate::files::{atomic, regular};
 /// Maximum length of a corpus file that is read, in bytes; longer ones are skipped.
 const LONGEST: u64 = 1 << 30;
 
-/// Corpus directories of a campaign whose engine is libFuzzer.
+/// The corpus directories of a campaign whose engine is libFuzzer.
 ///
 /// libFuzzer first runs its whole corpus, and would crash on the same input after each restart.
 /// After the first such crash, libFuzzer uses a copy without the crashing inputs; new inputs in the
 /// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// Further directories of inputs, to which libFuzzer does not write.
+    /// Further corpus directories, which libFuzzer reads but does not write to.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
 
-/// Temporary copy of all corpus directories: each distinct input once, named as libFuzzer names it.
+/// A temporary copy of all corpus directories: each distinct input once, under the name that
+/// libFuzzer gives it.
 struct CorpusCopy {
     dir: Scratch,
-    /// Names of files that need not be written back: copied at the start, or already written back.
+    /// Names of files in the copy that need not be written back to the user's corpus: they were
+    /// copied from it, or written back before.
     known: HashSet<OsString>,
-    /// Names of crashing inputs that were removed from the copy.
+    /// Names of crashing inputs that were removed from the temporary corpus.
     deadly: HashSet<String>,
 }
 
@@ -61,8 +63,8 @@ impl Corpus {
     }
 
     /// Removes a crashing input from the temporary copy of the corpus, which the first call
-    /// creates; the user's corpus stays as it is. Returns true if that removed something, now or in
-    /// an earlier call: then a restarted libFuzzer gets further.
+    /// creates; the user's corpus stays as it is. Returns true if this call or an earlier one
+    /// removed the input, so that a restarted libFuzzer gets further.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -71,7 +73,8 @@ impl Corpus {
         copy.remove(input)
     }
 
-    /// Copies new inputs from the temporary copy to the user's corpus.
+    /// Copies the inputs that libFuzzer added to the temporary copy of the corpus to the user's
+    /// corpus; does nothing if there is no copy.
     pub fn write_back(&mut self) -> io::Result<()> {
         let Some(copy) = &mut self.copy else {
             return Ok(());
@@ -121,9 +124,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus. If it is not there, removes the files that begin
-    /// with it, because with `-max_len` libFuzzer runs only the beginning of longer files. Returns
-    /// true if something was removed, now or by an earlier call; false for the empty input.
+    /// Removes an input from the temporary corpus. If no file has this content, removes the files
+    /// that begin with it, because with `-max_len` libFuzzer runs only the beginning of longer
+    /// files. Returns true if something was removed, now or by an earlier call; false for the empty
+    /// input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -156,8 +160,9 @@ impl CorpusCopy {
     }
 }
 
-/// Calls `what` with each input in a directory, and in those below it, that libFuzzer would read;
-/// skips hidden directories, and files that are unreadable or longer than 1 GiB.
+/// Calls `what` with the content of each file, in a directory and those below it, that libFuzzer
+/// would read as an input; skips hidden directories, and files that are unreadable or longer than 1
+/// GiB.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
@@ -183,12 +188,13 @@ impl Drop for Corpus {
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// Name of a file that a running ddfuzz keeps locked; the lock is free after ddfuzz is killed.
+/// Name of the lock file in a temporary directory for inputs; a running ddfuzz keeps it locked, and
+/// the lock is free after ddfuzz was killed.
 const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
-/// Temporary directory for inputs, removed on drop. Those that killed processes have left are
-/// removed when the next one is created.
+/// A temporary directory for inputs, removed on drop. Directories of this kind that killed
+/// processes have left are removed when the next one is created.
 pub struct Scratch {
     inputs: PathBuf,
     // Removed while it is still locked.
@@ -202,8 +208,8 @@ impl Scratch {
         Scratch::within(&std::env::temp_dir())
     }
 
-    /// Creates a locked temporary directory for inputs in the directory `root`, and removes those
-    /// there that killed processes have left.
+    /// Creates a locked temporary directory for inputs in the directory `root`, and removes other
+    /// such directories there that killed processes have left.
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;

@@ -22,11 +22,13 @@ use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
 use process::timeout_flag;
 
-/// Default of `--max-len`, the maximum length of inputs, with libFuzzer, in bytes.
+/// Default of `--max-len`, the maximum length of inputs in bytes, in campaigns whose engine is
+/// libFuzzer.
 pub const MAX_LEN: u64 = 256 << 20;
 
-/// Fuzzes a target of the project with its own libFuzzer until the time or the number of runs is
-/// used up, or the user stops it. Fails if an option is given that only ddfuzz's own engine has.
+/// Runs a campaign on a fuzz target of the project with the libFuzzer that is linked into it, until
+/// the time or the number of runs is used up, or the user stops it. Fails if an option is given
+/// that only ddfuzz's own engine has.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -76,9 +78,9 @@ pub fn run(
     watched.run(started, start, output)
 }
 
-/// Builds the plan of the libFuzzer processes and chooses the corpus directory: the first that the
-/// user names, else the project's. The user's flags come after those made of ddfuzz's options, and
-/// so take precedence.
+/// Builds the plan of how the libFuzzer processes are started, and chooses the corpus directory:
+/// the first that the user names, else the project's. The user's flags come after those made of
+/// ddfuzz's options, and so take precedence.
 fn plan(
     args: &RunArgs,
     project: &Project,
@@ -139,11 +141,12 @@ fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failur
     })
 }
 
-/// Parsed command line of libFuzzer. Flags that apply to the whole campaign (`-max_total_time`,
+/// A parsed command line of libFuzzer. Flags that apply to the whole campaign (`-max_total_time`,
 /// `-runs`, `-artifact_prefix`) are separated from those that each process gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// Flags that each libFuzzer process gets.
+    /// Flags that each libFuzzer process gets; flags that limit the whole campaign are not among
+    /// them.
     pub each: Vec<OsString>,
     /// Corpus directories; libFuzzer writes new inputs to the first.
     pub corpora: Vec<PathBuf>,
@@ -181,15 +184,15 @@ impl Flags {
         flags
     }
 
-    /// Whether one of libFuzzer's flags `-fork`, `-jobs` and `-workers` makes it start further
-    /// processes.
+    /// Returns true if one of libFuzzer's flags `-fork`, `-jobs` and `-workers` is set, which make
+    /// it start further processes.
     pub fn starts_processes(&self) -> bool {
         ["fork", "jobs", "workers"]
             .iter()
             .any(|name| self.is_on(name))
     }
 
-    /// Whether libFuzzer's flag `name` is set to a value other than 0.
+    /// Returns true if libFuzzer's flag `name` is set to a value other than 0.
     pub fn is_on(&self, name: &str) -> bool {
         let set = self.value(name);
         set.is_some_and(|value| value != "0")

@@ -23,7 +23,7 @@ use crate::cli::cargo::libfuzzer::corpus::Corpus;
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// Whether a libFuzzer process uses the terminal of ddfuzz.
+/// Whether a libFuzzer process shares the terminal of ddfuzz, and whether its output is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
     /// libFuzzer has no terminal and its own process group, which is killed when the process ends.
@@ -45,15 +45,15 @@ pub struct Process {
 
 /// How a libFuzzer process ended, and what it printed.
 pub struct End {
-    /// Exit status.
+    /// Exit status or signal with which the libFuzzer process ended.
     pub status: ExitStatus,
     /// What the process printed, as parsed: runs, coverage, and files with failing inputs.
     pub said: FuzzerOutput,
 }
 
 impl Process {
-    /// Starts a libFuzzer binary with the arguments `words`, in the directory `cwd` or the current
-    /// one.
+    /// Starts the libFuzzer binary `program` with the arguments `words` and the additional
+    /// environment variables `env`, in the directory `cwd` or else the current one.
     pub fn start(
         program: &Path,
         words: &[OsString],
@@ -120,8 +120,8 @@ impl Process {
         new
     }
 
-    /// Returns exit status and output if the libFuzzer process has ended, `None` if not; does not
-    /// wait. Must not be called again after it has returned them.
+    /// Returns how the libFuzzer process ended, and its output, if it has ended; `None` if it still
+    /// runs. Does not wait. Must not be called again after it has returned the end.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -190,10 +190,11 @@ pub fn flag(name: &str, value: &Path) -> OsString {
     word
 }
 
-/// Number of last lines of libFuzzer's output that are kept for an error message.
+/// Number of lines at the end of libFuzzer's output that are kept for an error message.
 const KEPT_LINES: usize = 20;
 
-/// State of a libFuzzer process as parsed from its output.
+/// The state of a libFuzzer process, parsed from its output: runs, coverage, and files with failing
+/// inputs.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
     /// Number of inputs that libFuzzer has run, as last printed.
@@ -211,7 +212,7 @@ pub struct FuzzerOutput {
 }
 
 impl FuzzerOutput {
-    /// Updates the state by one line that libFuzzer has printed to standard error.
+    /// Updates this state of a libFuzzer process by one line that it has printed to stderr.
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
@@ -260,21 +261,22 @@ const ARTIFACTS: [&str; 4] = ["crash-", "leak-", "oom-", "timeout-"];
 /// Interval at which new inputs are copied from the temporary corpus to the user's.
 const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How the libFuzzer processes of a campaign are started.
+/// How the libFuzzer processes of a campaign are started: program, flags, environment, number.
 pub struct LibFuzzerPlan {
     /// Path of the fuzz target.
     pub program: PathBuf,
-    /// Flags of the user for libFuzzer. Those that limit the whole campaign are separated from
-    /// those of each process; the corpora in them are only read.
+    /// libFuzzer's flags for the whole campaign and for each process, and further corpus
+    /// directories, which are only read.
     pub flags: Flags,
-    /// Environment variables set in addition to the inherited ones.
+    /// Environment variables of the libFuzzer processes, set in addition to the inherited ones.
     pub env: Vec<(OsString, OsString)>,
     /// Prefix of the paths to which libFuzzer writes failing inputs: a directory, or a directory
     /// and the beginning of names.
     pub artifact_prefix: OsString,
     /// Number of libFuzzer processes that run at a time.
     pub jobs: usize,
-    /// Whether the libFuzzer processes use the terminal of ddfuzz.
+    /// Whether the libFuzzer processes share the terminal of ddfuzz, and whether their output is
+    /// printed.
     pub terminal: TerminalUse,
     /// Whether a libFuzzer process is started again after it has found a failing input.
     pub again: bool,
@@ -290,7 +292,7 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Number of inputs that the ended libFuzzer processes had run, all together.
+    /// Number of inputs that those libFuzzer processes have run, in total, that have already ended.
     made: u64,
     /// Number of consecutive crashes on inputs that could not be removed from the corpus.
     futile: u32,
@@ -301,8 +303,8 @@ pub struct LibFuzzers {
 }
 
 impl LibFuzzers {
-    /// Starts the libFuzzer processes; they write new inputs to `corpus`. Once `stop` is true, none
-    /// is started again.
+    /// Starts as many libFuzzer processes as `plan` says; they write new inputs to the directory
+    /// `corpus`. Once `stop` is true, none is started again.
     pub fn start(
         plan: LibFuzzerPlan,
         corpus: PathBuf,
@@ -336,9 +338,9 @@ impl LibFuzzers {
         self.failed
     }
 
-    /// Queues the failing inputs in libFuzzer's artifact directory to be processed: campaigns that
-    /// were interrupted may have left some. Those already processed are not run again. Does nothing
-    /// if the artifact prefix is not a directory.
+    /// Queues the failing inputs in libFuzzer's artifact directory, where interrupted campaigns may
+    /// have left some, to be processed like new ones; inputs that were already processed are not
+    /// run again. Does nothing if the artifact prefix is not a directory.
     pub fn queue_old_artifacts(&mut self) {
         let prefix = self.plan.artifact_prefix.as_encoded_bytes();
         if !prefix.ends_with(b"/") {
@@ -374,7 +376,8 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts one more libFuzzer process; `None` if the time or number of runs is used up.
+    /// Starts one more libFuzzer process for the remaining time and runs; `None` if the time or the
+    /// number of runs is used up.
     fn next(&self) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
@@ -403,9 +406,10 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// Handles the end of a libFuzzer process: removes an input that crashed it at the start from
-    /// the corpus, and returns the process started in its place, if any. Fails if libFuzzer failed
-    /// without a failing input, or crashed at the start too often.
+    /// Handles the end of a libFuzzer process: if an input of the corpus crashed it at the start,
+    /// removes that input from the temporary corpus. Returns the process that was started again in
+    /// its place, if any. Fails if libFuzzer failed without a failing input, or crashed at the
+    /// start too often.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made += end.said.runs;
         if !end.status.success() {

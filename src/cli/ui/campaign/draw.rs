@@ -9,7 +9,8 @@ use ratatui_core::text::{Line, Span};
 use super::model::{Page, ScreenModel};
 use super::{group_page, overview};
 
-/// Draws the page that the model shows, overview or group, on a terminal of any size.
+/// Draws the full screen's current page, overview or crash group, with the data in `model`, on a
+/// terminal of any size.
 pub fn draw(model: &ScreenModel, frame: &mut Frame<'_>) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -35,8 +36,8 @@ pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
     Span::raw(text.into())
 }
 
-/// Creates a line of `width` columns with `left` at its left end, and `right` at its right end if
-/// there is room for both.
+/// Creates a line of `width` columns with the text `left` at its left end, and `right` at its right
+/// end if there is room for both.
 pub(super) fn spread(
     mut left: Vec<Span<'static>>,
     right: Span<'static>,
@@ -67,8 +68,8 @@ pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'stat
     ])
 }
 
-/// Creates the line at the bottom that explains keys, given as (key, what it does); those that do
-/// not fit are left out.
+/// Creates the line at the bottom of the screen that says what keys do, given as (key, what it
+/// does); those that do not fit are left out.
 pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -101,7 +102,7 @@ const UP: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 const RIGHT: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
 /// Plots the values as vertical bars in `rows` lines of text, one column for each value, scaled to
-/// the maximum. Values above 0 are always visible.
+/// the largest value. Values above 0 are always visible.
 pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
     let most = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| match *value > 0.0 && most > 0.0 {
@@ -118,7 +119,7 @@ pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// Formats the size `now` relative to the size `before` as a horizontal bar of at most `width`
+/// Draws the size `now` relative to the size `before` as a horizontal bar of at most `width`
 /// characters, on a logarithmic scale: inputs shrink by orders of magnitude.
 pub fn size_bar(before: u64, now: u64, width: usize) -> String {
     let share = match before {
@@ -132,14 +133,14 @@ pub fn size_bar(before: u64, now: u64, width: usize) -> String {
         .collect()
 }
 
-/// Styles of the text on the full screen; without colour, only bold and reversed text are used.
+/// The styles of text on the full screen; without colour, only bold and reversed text are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
     colored: bool,
 }
 
 impl Palette {
-    /// Creates the set of styles, with or without colour.
+    /// Creates the styles of the full screen, with or without colour.
     pub fn new(colored: bool) -> Palette {
         Palette { colored }
     }
@@ -151,7 +152,7 @@ impl Palette {
         }
     }
 
-    /// Returns the style of labels and rules.
+    /// Returns the style of unimportant text: labels and rules.
     pub fn faint(self) -> Style {
         self.of(Color::DarkGray)
     }

@@ -16,11 +16,12 @@ use crate::report::{Extent, MinimizationHistory, Reduction, Trace, TraceLine, cu
 use crate::store::{EntryId, Reader};
 use crate::triage::Crash;
 
-/// Minimum terminal width in columns for a hex dump with 16 bytes per row.
+/// Minimum terminal width in columns for a hex dump with 16 bytes per row; narrower terminals get
+/// 8.
 const WIDE: usize = 78;
 /// Width in columns of the labels at the left of the page of a crash group.
 const LABEL_WIDTH: usize = 8;
-/// Width in columns of the bar that shows the share of the input that is left after minimization.
+/// Width in columns of the bar that shows how much of the input is left after minimization.
 const BAR_WIDTH: usize = 12;
 
 /// Draws the page of one crash group as lines of text: title, facts, and the content of one tab.
@@ -137,8 +138,8 @@ fn content(
     }
 }
 
-/// Draws the crash's stacks and source lines from line `scroll` on; frames outside the user's code
-/// are faint.
+/// Draws the stacks and source lines of the group's crash, from line `scroll` on; frames outside
+/// the user's code are faint.
 fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
@@ -185,7 +186,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// Splits a row of the hex dump into the bytes in hex and the bytes as text.
+/// Splits a row of the hex dump into the bytes in hex and the same bytes as text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
@@ -193,8 +194,8 @@ fn split(line: String) -> (String, String) {
     }
 }
 
-/// Draws the last lines of the minimization log that fit; `scroll` is the number of lines at the
-/// end that are left out.
+/// Draws as many lines at the end of the minimization log as fit; `scroll` is the number of last
+/// lines that are left out.
 fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let lines = &detail.log.lines;
     let end = lines
@@ -210,28 +211,30 @@ fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'s
 
 /// Maximum number of bytes of a reproducer that the hex dump shows.
 const SHOWN: usize = 64 << 10;
-/// Number of bytes per row of the hex dump, on wide and on narrow terminals.
+/// Numbers of bytes per row of the hex dump: on wide terminals, and on narrow ones.
 pub(super) const ROW: (usize, usize) = (16, 8);
 
-/// Content of the files of the crash group whose page is shown, read again while the campaign runs.
+/// The content of the files of the crash group whose page is shown; new data is read while the
+/// campaign runs.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     entry: Option<EntryId>,
-    /// Lines with message, stacks and source of the crash; `None` before its file was read.
+    /// Lines of text with message, stacks and source of the crash; `None` before the crash's file
+    /// was read.
     pub(super) trace: Option<Vec<TraceLine>>,
-    /// First bytes of the current reproducer, up to 64 KiB.
+    /// First bytes of the group's current reproducer, up to 64 KiB.
     pub(super) bytes: Vec<u8>,
-    /// Size of the current reproducer in bytes.
+    /// Size of the group's current reproducer in bytes.
     pub(super) size: u64,
-    /// Minimization log of the crash, as far as it was read.
+    /// Minimization log of the group's crash, as far as it was read.
     pub(super) log: Log,
-    /// Error of the last attempt to read the files; `None` if it succeeded.
+    /// Error of the last attempt to read the group's files; `None` if it succeeded.
     pub(super) trouble: Option<String>,
 }
 
 impl Detail {
-    /// Reads what is new in the files of the stored crash `id`; if another one was read before,
-    /// discards its content first.
+    /// Reads data that was added to the files of the stored crash `id`; if another crash was read
+    /// before, discards its data first.
     pub fn read(&mut self, reader: &Reader, id: &EntryId) {
         if self.entry.as_ref() != Some(id) {
             *self = Detail {
@@ -264,8 +267,8 @@ impl Detail {
         Ok(())
     }
 
-    /// Sets message, stacks and source lines from a crash record; `folder` is the directory in
-    /// which the record is stored.
+    /// Sets the message, stacks and source lines to show from a crash record; `folder` is the
+    /// directory in which the record is stored.
     pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
         let trace = Trace::of(crash, folder);
         let mut lines: Vec<TraceLine> = Vec::new();
@@ -289,12 +292,13 @@ impl Detail {
         self.size = size;
     }
 
-    /// Returns the minimization log of the crash group whose page is shown, to add lines.
+    /// Returns the minimization log of the crash group whose page is shown, so that lines can be
+    /// added.
     pub fn log(&mut self) -> &mut Log {
         &mut self.log
     }
 
-    /// Returns the index of the last line of a tab's content, the limit of scrolling.
+    /// Returns the index of the last line of a tab's content, which limits scrolling.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
             Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
@@ -312,27 +316,28 @@ fn first(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Maximum number of lines of a minimization log that are kept as text.
+/// Maximum number of last lines of a minimization log that are kept as text.
 const KEPT: usize = 500;
-/// Approximate number of bytes of a minimization log read at once; the campaign waits during that
-/// time.
+/// Approximate maximum number of bytes of a minimization log that are read at once; the campaign
+/// waits during that time.
 const AT_ONCE: usize = 1 << 20;
 
-/// Minimization log as read so far: the curve of sizes, and its last lines as text for people.
+/// A minimization log as far as it was read: the curve of sizes, and its last lines as text for
+/// people.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Number of bytes of the log file read so far; always whole lines.
+    /// Number of bytes of the log file that were read so far; always whole lines.
     read: u64,
-    /// Sizes and numbers of tests over the minimization; `None` before the log's first line was
-    /// read.
+    /// Sizes of the input over the tests of the minimization; `None` before the log's first line
+    /// was read.
     pub(super) shrinking: Option<MinimizationHistory>,
     /// Up to 500 last lines of the log as text for people, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
 
 impl Log {
-    /// Reads the lines added to the log file since the last call, at most about 1 MiB at once. A
-    /// file that has become shorter is read again from the beginning.
+    /// Reads the lines added to the log file at `path` since the last call, at most about 1 MiB at
+    /// once. A file that has become shorter is read again from the beginning.
     ///
     /// # Errors
     /// When the file cannot be read; a missing file is no error.
@@ -359,7 +364,8 @@ impl Log {
         Ok(())
     }
 
-    /// Parses one line of the minimization log, and adds it to the curve and the text.
+    /// Parses one line of the minimization log, and adds it to the curve of sizes and to the lines
+    /// of text.
     pub fn line(&mut self, json: &[u8]) {
         self.read += json.len() as u64;
         let text = match serde_json::from_slice::<LogLine>(json) {
@@ -405,7 +411,7 @@ impl Log {
     }
 }
 
-/// Formats a line of the minimization log for people.
+/// Formats a line of the minimization log as text for people.
 fn said(line: &LogLine) -> String {
     match line {
         LogLine::Start(start) => {

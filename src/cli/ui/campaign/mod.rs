@@ -29,18 +29,19 @@ use crate::cli::output::{Output, tell};
 use crate::report::GroupView;
 use crate::store::Reader;
 
-/// Interval between checks for pressed keys.
+/// Minimum interval between checks whether keys were pressed.
 const KEY_INTERVAL: Duration = Duration::from_millis(40);
 /// Minimum interval between redraws of the full screen, unless a key was pressed.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
-/// Interval between reads of crash groups from the output directory.
+/// Minimum interval between reads of crash groups from the output directory.
 const READ_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Full screen of a campaign on a terminal, shown until it is dropped. It has no thread: it draws
-/// and reads keys when the campaign reports progress.
+/// The full screen of a campaign on a terminal, shown until it is dropped. It has no thread: it
+/// draws and reads keys when the campaign reports progress.
 pub struct FullScreen {
     model: ScreenModel,
-    /// Terminal that is drawn on; `None` once it fails, for example because its window was closed.
+    /// The terminal that shows the full screen; `None` once it fails, for example because its
+    /// window was closed.
     terminal: Option<Terminal>,
     reader: Reader,
     stop: Arc<AtomicBool>,
@@ -48,15 +49,15 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// Number of reads of the output directory so far, from which follows the group that is read
-    /// next.
+    /// Number of reads of the output directory so far, which determines the crash group that is
+    /// read next.
     turn: usize,
 }
 
 impl FullScreen {
-    /// Shows the full screen on the terminal of stderr; `None` if there is no terminal, or if
-    /// `output` is quiet or JSON. The quit key sets `stop` to true. `known` are groups found before
-    /// this call.
+    /// Shows the full screen of a campaign on the terminal of stderr; `None` if there is no
+    /// terminal, or if `output` is quiet or JSON. The quit key sets `stop` to true. `known` are the
+    /// groups that were found before this call of ddfuzz.
     pub fn take(
         output: &Output,
         heading: Heading,
@@ -114,7 +115,7 @@ impl FullScreen {
         }
     }
 
-    /// Handles all keys pressed since the last call; returns whether there were any.
+    /// Handles all keys pressed since the last call; returns true if there were any.
     fn listen(&mut self) -> io::Result<bool> {
         let mut pressed = false;
         while let Some(terminal) = &mut self.terminal
@@ -132,9 +133,9 @@ impl FullScreen {
         Ok(pressed)
     }
 
-    /// Reads new data of one crash group from the output directory. Every other call reads the
-    /// group whose page is shown, or else the next one that is not minimized; the other calls take
-    /// all groups in turn. Only one per call, because the campaign waits.
+    /// Reads new data of one crash group from the output directory, only one per call because the
+    /// campaign waits. Every other call reads the group whose page is shown, or else the next one
+    /// that is not minimized; the other calls take all groups in turn.
     fn read_files(&mut self) {
         if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
             self.model.detail().read(&self.reader, &id);
@@ -202,7 +203,7 @@ impl Drop for FullScreen {
     }
 }
 
-/// Checks whether the interval `every` has passed since the time `last`; true if `last` is `None`.
+/// Returns true if the interval `every` has passed since the time `last`, or if `last` is `None`.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

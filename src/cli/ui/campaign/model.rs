@@ -15,12 +15,12 @@ use crate::triage::Severity;
 /// Maximum number of events kept for the list of last events.
 const MAX_EVENTS: usize = 200;
 
-/// Facts about the campaign that do not change, shown at the top of the full screen.
+/// The facts about a campaign that the full screen shows at its top; they do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
     /// Name or command line of the target program.
     pub target: String,
-    /// Way of execution, such as a fork server.
+    /// Way in which the target is executed, such as by a fork server.
     pub way: String,
     /// Name of the input generator, or of another fuzzer that ddfuzz watches.
     pub engine: String,
@@ -30,7 +30,8 @@ pub struct Heading {
     pub out: String,
 }
 
-/// One line in the screen's list of last events, such as a new group or a finished minimization.
+/// An event of the campaign, shown as a line in the screen's list of last events, such as a new
+/// group or a finished minimization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Time of the event since the campaign began.
@@ -42,7 +43,7 @@ pub struct Event {
     pub is_note: bool,
 }
 
-/// Tab on the page of a crash group, which selects what of the group is shown.
+/// A tab on the page of a crash group, which selects what of the group is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
     /// Message, stacks and source lines of the crash.
@@ -70,21 +71,21 @@ impl Tab {
     }
 }
 
-/// Page that the full screen shows.
+/// A page that the full screen can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     /// Overview of the campaign: counts, charts, table of groups, last events.
     Overview,
     /// Page of the crash group that is selected in the overview.
     Group {
-        /// Tab of the page that is shown.
+        /// Tab that is shown on the page of the crash group.
         tab: Tab,
         /// Number of lines by which the tab's content is scrolled.
         scroll: usize,
     },
 }
 
-/// State of the full screen: the campaign's progress, groups and events, and the page that is
+/// The state of the full screen: the campaign's progress, groups and events, and the page that is
 /// shown. It has no clock: callers pass the time.
 #[derive(Clone, Debug)]
 pub struct ScreenModel {
@@ -102,7 +103,8 @@ pub struct ScreenModel {
 }
 
 impl ScreenModel {
-    /// Creates the model at the beginning of a campaign: overview page, no groups.
+    /// Creates the state of the full screen at the beginning of a campaign: overview page, no
+    /// groups.
     pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
         ScreenModel {
@@ -126,22 +128,22 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began; an earlier time than before changes
-    /// nothing.
+    /// Sets the time that has passed since the campaign began to `elapsed`, unless that is earlier
+    /// than the time before.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
 
-    /// Sets the current progress of the campaign (numbers of runs, crashes, edges), and adds it to
-    /// the plots.
+    /// Sets the current progress of the campaign (numbers of runs, crashes, covered edges), and
+    /// adds it to the plots.
     pub fn progress(&mut self, progress: &Progress) {
         self.at(Duration::from_millis(progress.time_ms));
         self.history.add(progress);
         self.progress = Some(*progress);
     }
 
-    /// Adds or updates a crash group without an event in the list: it was found before, or read
-    /// again.
+    /// Adds or updates a crash group, without adding to the list of events: for a group that was
+    /// found before this call of ddfuzz, or read again.
     pub fn known(&mut self, view: &GroupView) {
         self.put(Group::of(view));
     }
@@ -178,8 +180,8 @@ impl ScreenModel {
         self.tell(text, true);
     }
 
-    /// Marks the campaign as ending, and adds that to the list of events; called when the user
-    /// asked for it.
+    /// Marks the campaign as ending, and adds that to the list of events; called when the user has
+    /// asked to end it.
     pub fn stop(&mut self) {
         if !self.stopping {
             self.stopping = true;
@@ -192,8 +194,8 @@ impl ScreenModel {
         &mut self.detail
     }
 
-    /// Returns all groups, those of hangs and other failures included, in the order in which the
-    /// screen was told of them.
+    /// Returns all groups, also those of hangs and other failures, in the order in which the screen
+    /// got them.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -216,8 +218,8 @@ impl ScreenModel {
         self.events.iter()
     }
 
-    /// Changes the model by a pressed key, such as scrolling; returns what the caller has to do
-    /// besides.
+    /// Changes the state of the screen as a pressed key requires, such as by scrolling; returns
+    /// what the caller has to do in addition.
     pub fn press(&mut self, key: Key) -> Action {
         match (key, self.page) {
             (Key::Quit, Page::Overview) => {
@@ -298,7 +300,7 @@ pub fn kind(kind: Kind) -> &'static str {
 /// Number of lines by which page up and page down scroll.
 const PAGE_LINES: usize = 10;
 
-/// Meaning of a pressed key on the full screen.
+/// The meaning of a pressed key on the full screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// Moves the selection or the text one line up.
@@ -328,8 +330,8 @@ pub enum Key {
 }
 
 impl Key {
-    /// Returns the key for the opposite direction, for text whose scrolling is counted from its
-    /// end.
+    /// Returns the key for the opposite direction (up for down), for text whose scrolling is
+    /// counted from its end.
     pub(super) fn turned(self) -> Key {
         match self {
             Key::Up => Key::Down,
@@ -342,7 +344,7 @@ impl Key {
         }
     }
 
-    /// Returns the number of the line to which this key moves the selection or the text from
+    /// Returns the number of the line to which this key moves the selection or the text from line
     /// `line`; at most `last`.
     pub(super) fn moved(self, line: usize, last: usize) -> usize {
         let moved = match self {
@@ -358,7 +360,7 @@ impl Key {
     }
 }
 
-/// What the caller of `ScreenModel::press` has to do after a key was pressed.
+/// What the caller of [`ScreenModel::press`] has to do after a key was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing: the key changed only the model.
@@ -373,7 +375,7 @@ pub enum Action {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub kind: Kind,
-    /// First digits of the major key, which identifies the group.
+    /// First hex digits of the major key, which identifies the crash group.
     pub key: String,
     /// Id of the stored crash that represents the group; `None` if its folder has no valid name.
     pub entry: Option<EntryId>,
@@ -391,14 +393,15 @@ pub struct Group {
     pub size_before: u64,
     /// Size of the smallest known input that shows the crash, in bytes.
     pub size: u64,
-    /// Whether the input has become smaller since the full screen first showed the group.
+    /// Whether the smallest known input has become smaller since the full screen first showed the
+    /// group.
     pub shrinks: bool,
     /// Number of tests executed by the group's minimization; `None` before it has finished.
     pub tests: Option<u64>,
     /// What the finished minimization claims, in a word such as `1-minimal`; `None` before it has
     /// finished.
     pub claim: Option<String>,
-    /// What the minimization claims, or its state, as a sentence.
+    /// What the minimization of the crash claims, or its state, as a sentence.
     pub sentence: String,
     /// Path of the smallest known input that shows the crash.
     pub file: String,
@@ -436,13 +439,14 @@ impl Group {
         }
     }
 
-    /// Checks whether both are data of the same crash group (same kind and key).
+    /// Returns true if both are data of the same crash group (same kind and key).
     pub fn is(&self, other: &Group) -> bool {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the group's data by `now`. Once the group has a minimized input, another crash of
-    /// the group replaces it only if its minimized input is smaller.
+    /// Replaces the data of this crash group by the newer data `now`. Once the group has a
+    /// minimized input, data of another crash of the group replaces it only if that has a smaller
+    /// minimized input.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -453,8 +457,9 @@ impl Group {
         *self = Group { shrinks, ..now };
     }
 
-    /// Returns what the finished minimization claims, such as `1-minimal`; before it has finished,
-    /// `minimizing` if the input has become smaller, else `-`.
+    /// Returns the state of the group's minimization in a word: what it claims once it has
+    /// finished, such as `1-minimal`; before that `minimizing` if the input has become smaller,
+    /// else `-`.
     pub fn standing(&self) -> &str {
         match &self.claim {
             Some(claim) => claim,
@@ -464,24 +469,25 @@ impl Group {
     }
 }
 
-/// Maximum number of progress samples kept for the plots: twice the columns of the widest plot.
+/// Maximum number of progress samples that are kept for the plots: twice the columns of the widest
+/// plot.
 const MAX_SAMPLES: usize = 480;
-/// Interval between progress samples at the beginning of a campaign, in milliseconds; doubles
-/// whenever there are too many.
+/// Interval between progress samples at the beginning of a campaign, in milliseconds; it doubles
+/// whenever there are too many samples.
 const STEP_MS: u64 = 500;
-/// Period over which the current number of runs per second is measured, in milliseconds.
+/// Period in milliseconds over which the current number of runs per second is measured.
 const NOW_MS: u64 = 3000;
 /// Maximum number of samples from which the current number of runs per second is computed.
 const NOW_POINTS: usize = 64;
 
-/// Sample of a campaign's progress at one time, for the plots.
+/// A sample of a campaign's progress at one time, for the plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// Time of the sample since the campaign began, in milliseconds.
     pub time_ms: u64,
-    /// Number of runs up to that time.
+    /// Number of runs that the campaign had made at that time.
     pub runs: u64,
-    /// Number of covered edges up to that time; `None` if the target reports no coverage.
+    /// Number of covered edges at that time; `None` if the target reports no coverage.
     pub edges: Option<u64>,
     /// Number of inputs in the corpus at that time.
     pub corpus: u64,
@@ -498,8 +504,8 @@ impl Sample {
     }
 }
 
-/// Progress of a campaign over time, for the plots: samples at even intervals, in bounded memory.
-/// When there are too many, every second one is dropped and the interval doubles.
+/// The progress of a campaign over time, for the plots: samples at even intervals, in bounded
+/// memory. When there are too many, every second one is dropped and the interval doubles.
 #[derive(Clone, Debug)]
 pub struct History {
     samples: Vec<Sample>,
@@ -519,7 +525,8 @@ impl Default for History {
 
 impl History {
     /// Adds the current progress to the samples of the last seconds and, when the sampling interval
-    /// has passed, to those of the whole campaign; ignores times before the last sample.
+    /// has passed, to those of the whole campaign; ignores progress of a time before the last
+    /// sample.
     pub fn add(&mut self, progress: &Progress) {
         let sample = Sample::of(progress);
         if self.recent.back().is_some_and(|last| {
@@ -561,7 +568,7 @@ impl History {
         self.samples.len()
     }
 
-    /// Checks whether no sample of the campaign's progress was added yet.
+    /// Returns true if no sample of the campaign's progress was added yet.
     pub fn is_empty(&self) -> bool {
         self.samples.is_empty()
     }
@@ -587,9 +594,9 @@ impl History {
             .collect()
     }
 
-    /// Divides the time of the campaign into `columns` equal parts, and returns the value of
-    /// `level`, such as the number of covered edges, at the end of each; 0 if unknown. Empty before
-    /// the first sample.
+    /// Divides the time of the campaign into `columns` equal parts, and returns the value that
+    /// `level` takes from a sample, such as the number of covered edges, at the end of each; 0 if
+    /// unknown. Empty before the first sample.
     pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
@@ -606,7 +613,8 @@ impl History {
             .collect()
     }
 
-    /// Returns all samples of the campaign, the oldest first, followed by the latest progress.
+    /// Returns all samples of the campaign's progress, the oldest first, followed by the latest
+    /// progress.
     fn with_last(&self) -> impl Iterator<Item = &Sample> {
         let newer = self
             .recent
@@ -622,8 +630,8 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Returns the value at `x`, interpolated linearly between the points (x, y), which are sorted by
-/// x.
+/// Returns the value at `x` of the function that connects the points (x, y), which are sorted by x,
+/// by straight lines.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

@@ -16,9 +16,10 @@ use crate::store::Kind;
 const LABEL_WIDTH: usize = 10;
 /// Minimum and maximum width in columns of a sparkline (a plot in one line).
 const SPARK_WIDTHS: (usize, usize) = (8, 40);
-/// Number of rows of a chart on tall terminals.
+/// Number of rows of each chart of the overview, on tall terminals.
 const CHART_ROWS: usize = 6;
-/// Minimum terminal heights in rows: for charts, and for the list of last events.
+/// Minimum terminal heights in rows for the overview to show charts, and to show the list of last
+/// events.
 const MIN_HEIGHTS: (usize, usize) = (36, 12);
 
 /// Draws the overview page of the full screen as lines of text.
@@ -89,8 +90,8 @@ fn footer(model: &ScreenModel, width: usize) -> Line<'static> {
 /// campaign, one for each of the given number of columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// Draws one figure of the overview as a line: its label `name`, its current value `said`, and a
-/// sparkline over time if there is room.
+/// Draws one figure of the overview as a line: its label `name`, its current value `said`, and, if
+/// there is room, a sparkline of its values over time.
 fn figure(
     model: &ScreenModel,
     name: &str,
@@ -190,8 +191,8 @@ fn groups(model: &ScreenModel, progress: &Progress) -> String {
     )
 }
 
-/// Draws charts of the runs per second over time, and, if the target reports coverage, of the
-/// number of covered edges.
+/// Draws charts over time of the runs per second and, if the target reports coverage, of the number
+/// of covered edges.
 fn charts(model: &ScreenModel, width: usize) -> Vec<Line<'static>> {
     let has_coverage = model
         .progress
@@ -240,15 +241,16 @@ fn last_events(model: &ScreenModel, rows: usize, width: usize) -> Vec<Line<'stat
     lines
 }
 
-/// Maximum width of the crash class in the table of groups, in columns.
+/// Maximum width in columns of the crash class in the table of groups.
 const MAX_CLASS_WIDTH: usize = 16;
-/// Minimum terminal width in columns for full group keys and long size bars in the table of groups.
+/// Minimum terminal width in columns for the table of groups to have full group keys and long size
+/// bars.
 const WIDE: usize = 78;
-/// Minimum width of the column with the crash's place in the table of groups; it is omitted if
-/// there is less room.
+/// Minimum width in columns of the table column with the crash's place in the source; the column is
+/// omitted if there is less room.
 const MIN_PLACE_WIDTH: usize = 12;
 
-/// Column widths of the table of groups, in characters.
+/// The widths of the columns in the table of crash groups, in characters.
 struct Columns {
     class: usize,
     key: usize,

@@ -30,14 +30,15 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
 /// Escape sequence that restores the terminal's colours, cursor and normal screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// Whether the terminal shows ddfuzz's full screen now, so that it must be restored when ddfuzz
-/// ends.
+/// True while the terminal shows ddfuzz's full screen, so that the terminal must be restored when
+/// ddfuzz ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Descriptor of the terminal, and its modes before ddfuzz changed them, for [`restore_terminal`].
+/// Descriptor of the terminal, and the terminal modes that were set before ddfuzz changed them, for
+/// [`restore_terminal`].
 static SAVED_MODES: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
-/// Terminal of stderr while ddfuzz shows its full screen on it; restored when dropped.
+/// The terminal of stderr while ddfuzz shows its full screen on it; restored when dropped.
 pub struct Terminal {
     drawing: ratatui_core::terminal::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
     keys: File,
@@ -90,7 +91,8 @@ impl Terminal {
         self.drawing.clear()
     }
 
-    /// Draws the page that the model shows; does nothing after a panic has restored the terminal.
+    /// Draws the full screen's current page with the data in `model`; does nothing after a panic
+    /// has restored the terminal.
     pub fn draw(&mut self, model: &ScreenModel) -> io::Result<()> {
         if TAKEN.load(Ordering::Relaxed) {
             self.drawing.draw(|frame| draw(model, frame))?;
@@ -98,8 +100,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// Returns the meaning of the next pressed key that has one; `None` if there is none. Does not
-    /// wait.
+    /// Returns the meaning of the next pressed key that has one on the full screen; `None` if no
+    /// such key was pressed. Does not wait.
     pub fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             if let Event::Key(pressed) = event::read()?
