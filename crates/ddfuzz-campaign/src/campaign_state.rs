@@ -13,22 +13,25 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Greatest number of minor keys of a group of which the first input is stored.
+/// Greatest number of minor keys (finer hashes of crashes, within a group) for each group whose
+/// first input is stored. An input with a further minor key is stored only if it is smaller than
+/// all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
-/// A finding whose input is stored.
+/// The result of committing a finding (a run that did not pass) whose input was stored: the id of
+/// the new entry, and whether it is the first of its group.
 pub(crate) struct Stored {
     pub(crate) id: EntryId,
-    /// Whether the finding is the first of a new group of crashes.
+    /// Whether the finding that was stored is the first of a new group of crashes.
     pub(crate) founds: bool,
 }
 
-/// The minor keys of a group's stored inputs, and the size of the smallest one. Inputs that only a
-/// minimization has met are not counted.
+/// The minor keys (finer hashes of crashes) of the stored inputs of one group, and the size of the
+/// smallest of these inputs. Inputs that only a minimization has met are not counted.
 #[derive(Debug, Default)]
 struct StoredInputs {
     minors: HashSet<String>,
-    /// Size of the smallest stored input of the group, in bytes; `None` if there is none.
+    /// Size in bytes of the smallest stored input of a group; `None` if no input is stored.
     least: Option<u64>,
 }
 
@@ -71,12 +74,12 @@ pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
     pub(crate) checkpoint: Checkpoint,
-    /// The stored inputs of each group that has a founder, because a run of this campaign found it
-    /// or it existed before. A group that only a minimization slipped into may still get a run as
-    /// its founder.
+    /// The stored inputs of each group that has a founder (first finding): one that a run of this
+    /// campaign found, or that existed before. A group that was only met by chance while another
+    /// group was minimized is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
     /// Number of runs that this process last wrote to the record of each group, by kind and major
-    /// key (12 hex digits); groups whose number has not changed are not written again.
+    /// key (12 hex digits); a group whose number has not changed since is not written again.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
@@ -136,9 +139,9 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Commits a finding of a run: counts it in its group, and stores its input if its minor key is
-    /// new and one of the first 16 of the group, or if it is a crash smaller than all stored inputs
-    /// of the group. Returns the entry if the input is stored, else `None`.
+    /// Commits a finding (a run that did not pass): counts it in its group, and stores its input if
+    /// its minor key is new and one of the first 16 of the group, or if it is a crash smaller than
+    /// all stored inputs of the group. Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -148,8 +151,9 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding of the origin `found` as [`CampaignState::commit`] does. Returns the entry
-    /// if the input is stored, else `None`.
+    /// Commits a finding with the given origin (a run, a file or a minimization): counts it in its
+    /// group, and stores its input under the conditions of [`CampaignState::commit`]. Returns the
+    /// new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -243,16 +247,16 @@ impl<'a> CampaignState<'a> {
 pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed yet.
     pub(crate) next: u64,
-    /// Number of the campaign's run at which the present count for `--runs` begins; several calls
-    /// may share this count.
+    /// Number of the campaign's run at which the present count of runs for the option `--runs`
+    /// begins. Several calls of ddfuzz may continue one count.
     pub(crate) count_start: u64,
-    /// Number of the first run after those that `--runs` asks for; `None` if these are complete, or
-    /// their number is not limited.
+    /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
+    /// asks for are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
     /// Number of runs before `next` that ended in each group, by kind and major key (12 hex
     /// digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
-    /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
+    /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
@@ -262,8 +266,8 @@ pub(crate) struct Checkpoint {
     /// Hash of the words of the dictionaries; `None` without a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
-    /// Words taken from the program when the campaign began, which mutations write into inputs; a
-    /// rebuilt program does not change them.
+    /// Words taken from the program (its strings and compared constants) when the campaign began,
+    /// which mutations write into inputs. They stay the same when the program is rebuilt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
@@ -273,10 +277,11 @@ pub(crate) struct Checkpoint {
     /// digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
-    /// Whether the last call was completed, and so has reported the new groups.
+    /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the
+    /// user.
     #[serde(default, rename = "told")]
     pub(crate) reported: bool,
-    /// State of a study of many utilities; `None` in other campaigns.
+    /// Progress of a study, that is of a campaign on many utilities; `None` in other campaigns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) study: Option<StudyState>,
 }
