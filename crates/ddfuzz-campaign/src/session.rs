@@ -20,7 +20,8 @@ use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 /// finding is stored.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// The settings that every kind of campaign has.
+/// The settings of one call that every kind of campaign has: time limits, conditions to end, number
+/// of workers, and how groups are minimized.
 pub(crate) struct SessionSettings<'a> {
     /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
     pub(crate) deadline: &'a Deadline,
@@ -28,11 +29,12 @@ pub(crate) struct SessionSettings<'a> {
     pub(crate) minimizing: &'a Minimizing,
     /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
-    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    /// Groups that the user has muted: their findings are stored and counted, but they neither
+    /// count as new nor are minimized.
     pub(crate) known: &'a KnownGroups,
     /// Wall time that the call may fuzz; `None` means no limit.
     pub(crate) time: Option<Duration>,
-    /// Conditions of which the first that is met ends the fuzzing (`--until`).
+    /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub(crate) until: &'a [Until],
 }
 
@@ -44,26 +46,27 @@ pub(crate) struct CampaignSession<'a> {
     /// Becomes true when the user stops the call, or its deadline is over.
     pub(crate) stop: &'a AtomicBool,
     pub(crate) settings: SessionSettings<'a>,
-    /// Pauses the workers while the disk is full.
+    /// Gate at which the workers pause while the disk is full.
     pub(crate) gate: &'a PauseGate,
     /// Repeats writes that failed because the disk is full, until it has space.
     pub(crate) disk_wait: DiskWait<'a>,
-    /// When this call began to fuzz.
+    /// When this call of ddfuzz began to fuzz.
     pub(crate) began: Instant,
-    /// When the time for fuzzing ends; `None` means no limit.
+    /// When the time for fuzzing of this call ends; `None` means no limit.
     pub(crate) end: Option<Instant>,
-    /// The number of new groups that conditions of `--until` are compared with, as last counted,
-    /// and the fuzzing time at which it last grew.
+    /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
+    /// grew; the conditions of `--until` are compared with both.
     pub(crate) new_groups: NewGroups,
-    /// When the last line of `stats.jsonl` or, in a study, the checkpoint was last written.
+    /// When a line of `stats.jsonl` or, in a study, the checkpoint was last written.
     pub(crate) saved: Instant,
     /// Groups that did not show the same crash when they were checked with the present build of the
-    /// program, by kind and major key (12 hex digits). A group that a run finds again is removed.
+    /// program, each by kind and major key (12 hex digits). A group that a run finds again is
+    /// removed.
     gone: HashSet<(Kind, String)>,
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call; the time of the call is measured from now on.
+    /// Creates the state of a call, which begins to fuzz now.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -103,14 +106,15 @@ impl<'a> CampaignSession<'a> {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Checks whether `error` says that the disk is full, and waiting for space has ended because
-    /// the time for fuzzing is over or the call is stopped.
+    /// Returns true if `error` says that the disk is full, and the campaign does not wait for space
+    /// any more, because the time for fuzzing is over or the call is stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Returns `result`; in place of an error after which the campaign [gives up](Self::gives_up),
-    /// returns `Ok(otherwise)`, so that the call ends with what is stored.
+    /// Returns `result`; but if it is the error of a full disk and the campaign [gives
+    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call ends with
+    /// what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -122,7 +126,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Repeats `write` until the disk has space for it ([`DiskWait::with_space`]).
+    /// Calls `write`, and repeats it while it fails because the disk is full
+    /// ([`DiskWait::with_space`]); returns its result.
     pub(crate) fn with_space<T, E: DiskFullError>(
         &mut self,
         write: impl FnMut() -> Result<T, E>,
@@ -146,7 +151,7 @@ impl<'a> CampaignSession<'a> {
         self.saved.elapsed() >= SAVE_EVERY
     }
 
-    /// Appends a line to `stats.jsonl`; waits while the disk is full.
+    /// Appends `progress` as a line to `stats.jsonl`; waits while the disk is full.
     pub(crate) fn append_stats(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let store = self.store;
         self.saved = Instant::now();
@@ -161,8 +166,9 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Returns the progress of the call: the checkpoint's counts, the time since the call began to
-    /// fuzz, and `runs` (a number of runs) divided by the fuzzing time `fuzzed` as the rate.
+    /// Returns the progress of the call: the counts of the checkpoint, the time since the call
+    /// began to fuzz, and the rate of runs per second, which is `runs` divided by the fuzzing time
+    /// `fuzzed`.
     pub(crate) fn progress(
         &self,
         campaign: &CampaignState<'_>,
@@ -195,7 +201,7 @@ impl<'a> CampaignSession<'a> {
             .is_muted(Kind::Crash, major, self.settings.known)
     }
 
-    /// Shows the group of an entry (stored finding) to the user as a new group.
+    /// Shows the group of an entry (stored failing input) to the user as a new group.
     pub(crate) fn show_new(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         if let Some(view) = GroupView::of(&self.reader(), id)? {
             self.screen.group(&view);
@@ -203,8 +209,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Shows the group of an entry to the user if `result`, that of the entry's minimization, is
-    /// `Ok`. Returns true then, and false if the minimization was interrupted.
+    /// If `result`, that of the minimization of an entry, is `Ok`, shows the user the entry's group
+    /// as minimized. Returns true then, and false if the minimization was interrupted.
     ///
     /// # Errors
     /// The error of the minimization, unless the call was stopped and that may have caused it; or
@@ -221,8 +227,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored finding) on this thread. Meanwhile the screen shows `progress`
-    /// with the time that has passed.
+    /// Minimizes one entry (stored failing input) on this thread. Meanwhile shows the user
+    /// `progress` with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,
@@ -234,9 +240,9 @@ impl<'a> CampaignSession<'a> {
         minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
-    /// Updates the number of new groups for `--until`: groups of crashes that are not muted, did
-    /// not exist before the campaign, and that no completed call has reported. `fuzzed` is the
-    /// fuzzing time until now.
+    /// Updates the number of new groups with which conditions of `--until` are compared: groups of
+    /// crashes that are not muted, did not exist before the campaign, and that no completed call
+    /// has reported. `fuzzed` is the fuzzing time until now.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -256,8 +262,8 @@ impl<'a> CampaignSession<'a> {
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Builds the summary of the call, with `ended_by` and `until` as given. The campaign itself
-    /// fills in `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
+    /// Builds the summary of the call, with `ended_by` and `until` as given. The caller fills in
+    /// `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -300,8 +306,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Waits until a rebuilt program is completely written, and checks all groups with the new
-    /// build if it differs from the one before.
+    /// Waits until the file of a rebuilt program is completely written, and checks all groups with
+    /// the new build if it differs from the one before.
     pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
@@ -310,8 +316,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Records that a group fails again, if the check of all groups with the present build of the
-    /// program had not reproduced its crash; does nothing otherwise.
+    /// Records that a run has failed in a group whose crash did not occur in the check of all
+    /// groups with the present build of the program; does nothing for other groups.
     pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
         if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
             self.build_check().seen_again(kind, major)?;
@@ -320,13 +326,13 @@ impl<'a> CampaignSession<'a> {
     }
 }
 
-/// The result of one call of a campaign.
+/// The result of one call (invocation of ddfuzz) of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Number of committed runs that count for `--runs`; several calls of ddfuzz may share this
-    /// count.
+    /// Number of runs that were made and counted for the option `--runs`; several calls of ddfuzz
+    /// may share this count.
     pub runs: u64,
-    /// Number of runs committed by this call (invocation of ddfuzz).
+    /// Number of runs that this call (invocation of ddfuzz) has made and counted.
     pub runs_of_call: u64,
     /// Wall time that this call fuzzed, without the time in which the disk was full.
     pub fuzzed: Duration,
@@ -338,7 +344,7 @@ pub struct Summary {
     pub known_crashes: u64,
     /// Number of runs that crashed, in all calls of the campaign.
     pub crashes: u64,
-    /// Whether the user stopped the call before its deadline.
+    /// Whether the user stopped the call of ddfuzz before its deadline.
     pub interrupted: bool,
     /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the
     /// watched fuzzer.
@@ -348,11 +354,11 @@ pub struct Summary {
     /// Number of findings of this call that were not stored because the disk was full until the
     /// time for fuzzing was over.
     pub unstored: u64,
-    /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason;
-    /// empty if there are none.
+    /// Numbers of runs of this call that the way `snapshot` did not trust itself with and left to
+    /// new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
-    /// Number of suspected hangs that were stored without their position in the program, because
-    /// the campaign ended before they were examined.
+    /// Number of suspected hangs that were stored without determining their position in the
+    /// program, because the campaign ended before they were examined.
     pub unnamed: u64,
     /// Whether the disk was still full when the time for fuzzing was over; then some counted
     /// findings may not be stored.
