@@ -30,7 +30,8 @@ use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
-/// Longest time that the main process waits for requests before it serves LibAFL's broker.
+/// Longest time that the main process waits for requests of workers before it serves LibAFL's
+/// broker again.
 const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
@@ -42,18 +43,19 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Minimum time that workers have to end after fuzzing, unless the time of the whole call is over:
 /// a run may have to time out first. It is also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time that workers have to end if the time of the whole call is over.
+/// Minimum time that workers have to end after fuzzing if the time of the whole call is over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Workers have at least this many times the wall time limit of a run to end, since classifying a
-/// hang takes that many runs.
+/// Number of wall time limits of a run that workers have at least to end after fuzzing, since
+/// classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
-/// A worker is granted the remaining runs divided by this number and by the number of workers, so
-/// that all end at about the same time.
+/// Divisor of the number of remaining runs: a worker is granted the remaining runs divided by it
+/// and by the number of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// State of the main process of a guided campaign during one call.
+/// State of the main process of a guided campaign during one call; it answers the workers' requests
+/// and ends the call.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
@@ -61,34 +63,37 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) groups: Groups<'a>,
     /// When the present worker processes were started.
     launched: Instant,
-    /// Phase that the progress shows: fuzzing, examining hangs, or minimizing.
+    /// Phase that the user's screen shows: fuzzing, examining suspected hangs, or minimizing.
     pub(super) phase: Phase,
-    /// When fuzzing ended; `None` while workers fuzz.
+    /// When fuzzing ended; `None` while workers still fuzz.
     pub(super) ended: Option<Instant>,
-    /// Time of this call in which no worker fuzzed, because groups were checked with another build.
+    /// Time of this call in which no worker fuzzed, because the program was rebuilt and the groups
+    /// were checked with the new build.
     pub(super) paused: Duration,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
     /// When the progress on the user's screen was last updated.
     drawn: Instant,
-    /// Number of runs that were granted to workers and that these have not reported yet.
+    /// Number of runs that were granted to workers and that the workers have not reported yet.
     pub(super) outstanding: u64,
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
     /// Time that all workers together have spent on minimization in this call.
     pub(super) minimized: Duration,
-    /// The heartbeat with the most covered edges of all heartbeats with the present build.
+    /// The heartbeat (status of a worker) with the most covered edges of all heartbeats with the
+    /// present build.
     pub(super) best: Heartbeat,
-    /// Number of known groups of crashes when the new ones were last counted for `--until`.
+    /// Number of known groups of crashes when new groups were last counted for the conditions of
+    /// `--until`.
     pub(super) counted: usize,
     /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
     /// Detects that the program was rebuilt.
     pub(super) watch: ProgramWatch,
-    /// Whether the program was rebuilt, so that all workers must restart.
+    /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
-    /// Examines runs that may hang.
+    /// Examines suspected hangs (runs that took too long) on a separate thread.
     pub(super) examiner: HangExaminer,
     /// All verdicts about suspected hangs with the present build of the program, oldest first.
     pub(super) judged: Vec<JudgedHang>,
@@ -98,11 +103,11 @@ pub(super) struct GuidedEngine<'a> {
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
-    /// Code of an unmodified program that runs have reached.
+    /// Blocks of an unmodified (not instrumented) program that runs have reached.
     pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
-    /// Receives the notes for the user that were sent to `note`.
+    /// Receives the notes for the user that were sent through `note`.
     notes: Receiver<String>,
     /// Sends notes for the user to the main thread; other threads have clones of it.
     pub(super) note: Sender<String>,
@@ -210,8 +215,8 @@ impl<'a> GuidedEngine<'a> {
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Drops the connections to all workers that have not ended in time, and tells the user.
-    /// LibAFL's launcher kills these workers.
+    /// Drops the connections to all workers that have not ended in time after fuzzing, and tells
+    /// the user. LibAFL's launcher kills these workers.
     fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -250,7 +255,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Does the regular work of the main process, as far as it is due: shows notes and the
+    /// Does that part of the main process's regular work which is due: shows notes and the
     /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
     /// saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
@@ -296,13 +301,13 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Sends a note for the user to the thread that shows it.
+    /// Sends a note for the user to the main thread, which shows it.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
 
-    /// Checks whether `role` is that of a worker that fuzzes: not of a supervisor, nor of the
-    /// worker that only minimizes.
+    /// Returns true if `role` is that of a worker that fuzzes; false for a supervisor of a worker,
+    /// and for the worker that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
@@ -353,8 +358,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(!self.is_over())
     }
 
-    /// Writes to the output directory (`code.json`) which code of an unmodified program was
-    /// reached, if there is anything new.
+    /// Writes which code of an unmodified (not instrumented) program was reached to `code.json` in
+    /// the output directory, if there is anything new.
     fn save_code(&mut self) -> Result<(), CampaignError> {
         let Minimizing { target, way, .. } = &self.settings.minimizing;
         let recorded = self.code.record(target, *way, self.groups.campaign());
@@ -400,8 +405,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Shows the group of an entry to the user, with the present number of its runs. `ended`: as
-    /// minimized, since its minimization has ended; else as new or smaller.
+    /// Shows the group of an entry to the user, with the present number of its runs: as minimized
+    /// if `ended` (the entry's minimization has ended), else as new or smaller.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
@@ -418,7 +423,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Checks whether fuzzing has ended, or must end now, so that workers make no more runs.
+    /// Checks whether fuzzing has ended, or must end now, so that workers may make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -523,9 +528,9 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Examines suspected hangs at new sites until none is left or the user stops; then counts the
-    /// other suspected hangs in their groups, or stores those without a known group as flaky
-    /// crashes.
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program until none is left
+    /// or the user stops; then counts the other suspected hangs in their groups, or stores those
+    /// without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
@@ -588,7 +593,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Minimizes the groups that are left after fuzzing, one by one, since each minimization may
-    /// find further ones; last, smaller inputs that minimizations have slipped into.
+    /// find further groups; last, smaller inputs that were met by chance during minimizations.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
@@ -657,15 +662,15 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The workers that were started together, each by its number, in sets by what their processes have
+/// The numbers of the workers that were started together, in sets by what their processes have
 /// done.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// Workers whose supervisor process has connected at least once.
+    /// Numbers of the workers whose supervisor process has connected at least once.
     pub(super) begun: BTreeSet<usize>,
-    /// Workers whose supervisor process is still connected.
+    /// Numbers of the workers whose supervisor process is still connected.
     pub(super) supervised: BTreeSet<usize>,
-    /// Workers whose worker process has connected at least once.
+    /// Numbers of the workers whose worker process has connected at least once.
     pub(super) met: BTreeSet<usize>,
 }
 
