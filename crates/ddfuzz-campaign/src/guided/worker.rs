@@ -257,9 +257,11 @@ const AT_ONCE: usize = 64;
 /// Number of inputs of the classic generator that a worker runs at a time while none of its inputs
 /// has passed.
 const GENERATED: u64 = 64;
-/// Number of generated inputs in a row without a new corpus entry after which a worker generates no
-/// more for an unmodified program; also the greatest number of generated inputs in all.
+/// Number of generated inputs in a row without a new corpus entry after which a worker that fuzzes
+/// an unmodified (not instrumented) program generates no more.
 const BARREN: u64 = 512;
+/// Number of generated inputs from which on a worker that fuzzes an unmodified (not instrumented)
+/// program generates no more, once one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
 /// Greatest length, in bytes, of the inputs of the classic generator that a worker runs while none
 /// of its inputs has passed: short ones are mutated more thoroughly.
