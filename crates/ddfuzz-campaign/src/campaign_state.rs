@@ -86,7 +86,8 @@ pub(crate) struct CampaignState<'a> {
 
 impl<'a> CampaignState<'a> {
     /// Creates the state from the checkpoint and the stored groups of the output directory. In the
-    /// first call, and after a completed one, all groups of crashes that exist count as known.
+    /// first call of ddfuzz on the campaign, and after a completed one, all groups of crashes that
+    /// exist count as known.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -210,8 +211,9 @@ impl<'a> CampaignState<'a> {
         Ok(())
     }
 
-    /// Records in the checkpoint that the call is complete and has reported its new groups, and
-    /// saves it. If all runs of `--runs` are committed, the next call counts its runs from 0 again.
+    /// Records in the checkpoint that the call of ddfuzz is complete and has reported its new
+    /// groups, and saves it. If all runs of `--runs` are committed, the next call counts its runs
+    /// from 0 again.
     pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.reported = true;
@@ -231,7 +233,7 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the
-    /// campaign, and were not reported by an earlier call.
+    /// campaign, and were not reported by an earlier call of ddfuzz.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);
@@ -241,8 +243,8 @@ impl<'a> CampaignState<'a> {
     }
 }
 
-/// The checkpoint of a campaign (`state.json`), by which the next call continues it: counts of
-/// runs, and hashes of what the inputs are made from.
+/// The checkpoint of a campaign (`state.json`), from which the next call of ddfuzz continues it:
+/// counts of runs, and hashes of the seeds and words that the inputs are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed yet.
@@ -271,7 +273,7 @@ pub(crate) struct Checkpoint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
-    /// completed call has reported.
+    /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
     /// Number of runs before run `count_start` that crashed in each group, by major key (12 hex
     /// digits).

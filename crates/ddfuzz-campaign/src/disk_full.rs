@@ -19,8 +19,8 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// Number of free bytes (1 MiB) that a full disk must have again before it no longer counts as
 /// full.
 const ENOUGH: u64 = 1 << 20;
-/// Time between two checks whether the user has stopped the call, during a pause because of a full
-/// disk.
+/// Time between two checks whether the user has stopped the call of ddfuzz, during a pause because
+/// of a full disk.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An error that may be caused by a full disk or an exhausted quota.

@@ -28,10 +28,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// noticed without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
-    /// Device and inode of the file.
+    /// Device number and inode number of the file.
     file: (u64, u64),
     size: u64,
-    /// Modification time: seconds and nanoseconds.
+    /// Modification time of the file: seconds and nanoseconds.
     changed: (i64, i64),
 }
 
@@ -160,7 +160,7 @@ pub struct BuildCheck<'a> {
     pub minimizing: &'a Minimizing,
     /// Number of worker threads that run inputs in parallel.
     pub jobs: usize,
-    /// Turns true when the user stops the call; the check of the groups then ends early.
+    /// Turns true when the user stops the call of ddfuzz; the check of the groups then ends early.
     pub stop: &'a AtomicBool,
 }
 
@@ -195,9 +195,9 @@ impl BuildCheck<'_> {
         gone.collect()
     }
 
-    /// Compares the program, at the start of a call, with the build that the output directory
-    /// records last: records the present build if there is none, and checks all groups with it if
-    /// it is another one.
+    /// Compares the program, at the start of a call of ddfuzz, with the build that the output
+    /// directory records last: records the present build if there is none, and checks all groups
+    /// with it if it is another one.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -218,7 +218,7 @@ impl BuildCheck<'_> {
     /// representatives until one crashes as before. Records the status of each group: fixed, cannot
     /// tell, flaky, another crash or the same crash. Unfinished minimizations start again, since
     /// their logs hold results of the earlier build. If the user stops meanwhile, nothing is
-    /// recorded, and the next call repeats the check.
+    /// recorded, and the next call of ddfuzz repeats the check.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,

@@ -32,7 +32,8 @@ pub struct Recheck<'a> {
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
     /// The groups whose crashes are to be checked.
     pub groups: &'a [Group],
-    /// Turns true when the user stops the call; the remaining groups are then not checked.
+    /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
+    /// checked.
     pub stop: &'a AtomicBool,
 }
 

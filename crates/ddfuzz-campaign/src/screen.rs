@@ -115,7 +115,8 @@ impl Progress {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// Returns a copy of this progress with `time` as the time since the call began to fuzz.
+    /// Returns a copy of this progress with `time` as the time since the call of ddfuzz began to
+    /// fuzz.
     pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,

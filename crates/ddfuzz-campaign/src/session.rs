@@ -20,10 +20,10 @@ use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 /// finding is stored.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// The settings of one call that every kind of campaign has: time limits, conditions to end, number
-/// of workers, and how groups are minimized.
+/// The settings of one call of ddfuzz that every kind of campaign has: time limits, conditions to
+/// end, number of workers, and how groups are minimized.
 pub(crate) struct SessionSettings<'a> {
-    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
     pub(crate) deadline: &'a Deadline,
     /// The target, and the settings by which groups are minimized.
     pub(crate) minimizing: &'a Minimizing,
@@ -32,18 +32,18 @@ pub(crate) struct SessionSettings<'a> {
     /// Groups that the user has muted: their findings are stored and counted, but they neither
     /// count as new nor are minimized.
     pub(crate) known: &'a KnownGroups,
-    /// Wall time that the call may fuzz; `None` means no limit.
+    /// Wall time that the call of ddfuzz may fuzz; `None` means no limit.
     pub(crate) time: Option<Duration>,
     /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub(crate) until: &'a [Until],
 }
 
-/// State of one running call that all kinds of campaigns need: output directory, screen, stop flag,
-/// times, count of new groups.
+/// State of a running call of ddfuzz that all kinds of campaigns need: output directory, screen,
+/// stop flag, times, count of new groups.
 pub(crate) struct CampaignSession<'a> {
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) screen: &'a mut dyn Screen,
-    /// Becomes true when the user stops the call, or its deadline is over.
+    /// Becomes true when the user stops the call of ddfuzz, or its deadline is over.
     pub(crate) stop: &'a AtomicBool,
     pub(crate) settings: SessionSettings<'a>,
     /// Gate at which the workers pause while the disk is full.
@@ -52,7 +52,7 @@ pub(crate) struct CampaignSession<'a> {
     pub(crate) disk_wait: DiskWait<'a>,
     /// When this call of ddfuzz began to fuzz.
     pub(crate) began: Instant,
-    /// When the time for fuzzing of this call ends; `None` means no limit.
+    /// When the time for fuzzing of this call of ddfuzz ends; `None` means no limit.
     pub(crate) end: Option<Instant>,
     /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
     /// grew; the conditions of `--until` are compared with both.
@@ -66,7 +66,7 @@ pub(crate) struct CampaignSession<'a> {
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call, which begins to fuzz now.
+    /// Creates the state of a call of ddfuzz, which begins to fuzz now.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -91,30 +91,31 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Checks whether the user has stopped the call, or its deadline is over.
+    /// Checks whether the user has stopped the call of ddfuzz, or its deadline is over.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the user has stopped the call before its deadline.
+    /// Checks whether the user has stopped the call of ddfuzz before its deadline.
     pub(crate) fn interrupted(&self) -> bool {
         self.stopped() && !self.settings.deadline.is_over()
     }
 
-    /// Returns the time since the call began to fuzz, without the time in which the disk was full.
+    /// Returns the time since the call of ddfuzz began to fuzz, without the time in which the disk
+    /// was full.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
     /// Returns true if `error` says that the disk is full, and the campaign does not wait for space
-    /// any more, because the time for fuzzing is over or the call is stopped.
+    /// any more, because the time for fuzzing is over or the call of ddfuzz is stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
     /// Returns `result`; but if it is the error of a full disk and the campaign [gives
-    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call ends with
-    /// what is stored.
+    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call of ddfuzz
+    /// ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -158,7 +159,7 @@ impl<'a> CampaignSession<'a> {
         Ok(self.with_space(|| lock(store).append_stats(progress))?)
     }
 
-    /// Appends the last progress of the call to `stats.jsonl`, and shows it to the user.
+    /// Appends the last progress of the call of ddfuzz to `stats.jsonl`, and shows it to the user.
     pub(crate) fn show_last(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let stats = self.append_stats(progress);
         self.or_stopped(stats, ())?;
@@ -166,9 +167,9 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Returns the progress of the call: the counts of the checkpoint, the time since the call
-    /// began to fuzz, and the rate of runs per second, which is `runs` divided by the fuzzing time
-    /// `fuzzed`.
+    /// Returns the progress of the call of ddfuzz: the counts of the checkpoint, the time since the
+    /// call began to fuzz, and the rate of runs per second, which is `runs` divided by the fuzzing
+    /// time `fuzzed`.
     pub(crate) fn progress(
         &self,
         campaign: &CampaignState<'_>,
@@ -183,7 +184,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns `spent` (time for minimization) as a fraction of the time that all workers together
-    /// have had since the call began to fuzz, from 0 to 1.
+    /// have had since the call of ddfuzz began to fuzz, from 0 to 1.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
         spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
@@ -213,8 +214,8 @@ impl<'a> CampaignSession<'a> {
     /// as minimized. Returns true then, and false if the minimization was interrupted.
     ///
     /// # Errors
-    /// The error of the minimization, unless the call was stopped and that may have caused it; or
-    /// the error of reading the group from the output directory.
+    /// The error of the minimization, unless the call of ddfuzz was stopped and that may have
+    /// caused it; or the error of reading the group from the output directory.
     pub(crate) fn show_minimized(
         &mut self,
         id: &EntryId,
@@ -241,8 +242,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Updates the number of new groups with which conditions of `--until` are compared: groups of
-    /// crashes that are not muted, did not exist before the campaign, and that no completed call
-    /// has reported. `fuzzed` is the fuzzing time until now.
+    /// crashes that are not muted, did not exist before the campaign, and that no completed call of
+    /// ddfuzz has reported. `fuzzed` is the fuzzing time until now.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -262,8 +263,8 @@ impl<'a> CampaignSession<'a> {
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Builds the summary of the call, with `ended_by` and `until` as given. The caller fills in
-    /// `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
+    /// Builds the summary of the call of ddfuzz, with `ended_by` and `until` as given. The caller
+    /// fills in `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -298,8 +299,9 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// At the start of a call, compares the program with the build that the output directory
-    /// records last. Records the first build; checks all groups if the program was rebuilt.
+    /// At the start of a call of ddfuzz, compares the program with the build that the output
+    /// directory records last. Records the first build; checks all groups if the program was
+    /// rebuilt.
     pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
         self.build_check().begin(watch, self.screen)?;
         self.gone = self.build_check().not_the_same();
@@ -334,28 +336,28 @@ pub struct Summary {
     pub runs: u64,
     /// Number of runs that this call (invocation of ddfuzz) has made and counted.
     pub runs_of_call: u64,
-    /// Wall time that this call fuzzed, without the time in which the disk was full.
+    /// Wall time that this call of ddfuzz fuzzed, without the time in which the disk was full.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
-    /// no completed call has reported before.
+    /// no completed call of ddfuzz has reported before.
     pub new_groups: u64,
     /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
-    /// was reported by an earlier completed call.
+    /// was reported by an earlier completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Number of runs that crashed, in all calls of the campaign.
+    /// Number of runs that crashed, in all calls of ddfuzz of the campaign.
     pub crashes: u64,
     /// Whether the user stopped the call of ddfuzz before its deadline.
     pub interrupted: bool,
     /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the
     /// watched fuzzer.
     pub ended_by: EndedBy,
-    /// The condition of `--until` that ended the call; `None` if another cause did.
+    /// The condition of `--until` that ended the call of ddfuzz; `None` if another cause did.
     pub until: Option<Until>,
-    /// Number of findings of this call that were not stored because the disk was full until the
-    /// time for fuzzing was over.
+    /// Number of findings of this call of ddfuzz that were not stored because the disk was full
+    /// until the time for fuzzing was over.
     pub unstored: u64,
-    /// Numbers of runs of this call that the way `snapshot` did not trust itself with and left to
-    /// new processes, by the reason; empty if there are none.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot` did not trust itself with and
+    /// left to new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
     /// Number of suspected hangs that were stored without determining their position in the
     /// program, because the campaign ended before they were examined.
@@ -368,7 +370,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the number of runs of this call per second of its fuzzing time.
+    /// Returns the number of runs of this call of ddfuzz per second of its fuzzing time.
     pub fn runs_per_s(&self) -> f64 {
         Progress::rate(self.runs_of_call, self.fuzzed)
     }

@@ -62,7 +62,7 @@ pub struct Monitoring {
     pub prometheus: Option<SocketAddr>,
 }
 
-/// The settings of one call of a campaign.
+/// The settings of one call of ddfuzz for a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seed of all random numbers of the campaign, by which inputs are made.
@@ -74,12 +74,12 @@ pub struct Settings {
     pub seeds: Seeds,
     /// Words that mutations write into the inputs.
     pub words: Words,
-    /// Number of runs to make; a call that continues an unfinished one makes those that are left.
-    /// `None` means no limit.
+    /// Number of runs to make; a call of ddfuzz that continues an unfinished one makes those that
+    /// are left. `None` means no limit.
     pub runs: Option<u64>,
-    /// Wall time that this call fuzzes; `None` means no limit.
+    /// Wall time that this call of ddfuzz fuzzes; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
     pub deadline: Deadline,
     /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub until: Vec<Until>,

@@ -26,7 +26,7 @@ pub enum Until {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CampaignStatus {
     /// Number of groups of crashes that are new: not muted, not there before the campaign, and not
-    /// reported by a completed call.
+    /// reported by a completed call of ddfuzz.
     pub groups: u64,
     /// Fuzzing time since the last new group was found; `None` if no group is new.
     pub since_new: Option<Duration>,
@@ -71,8 +71,8 @@ impl NewGroups {
         }
     }
 
-    /// Returns the numbers on which the conditions of `--until` depend, when the call has fuzzed
-    /// for the time `elapsed`.
+    /// Returns the numbers on which the conditions of `--until` depend, when the call of ddfuzz has
+    /// fuzzed for the time `elapsed`.
     pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
         CampaignStatus {
             groups: self.count,
@@ -153,8 +153,8 @@ fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     }
 }
 
-/// The deadline of a whole call (`--total-time`). At the deadline the call ends as if the user
-/// stopped it: its state is saved, and the next call continues.
+/// The deadline of a whole call of ddfuzz (`--total-time`). At the deadline the call ends as if the
+/// user stopped it: its state is saved, and the next call continues.
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     over: Arc<AtomicBool>,
@@ -181,14 +181,14 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Returns true if the deadline has stopped the call, and not the user.
+    /// Returns true if the deadline has stopped the call of ddfuzz, and not the user.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Returns the time limit for fuzzing (`None`: no limit), when the user asks for `time` of
-    /// fuzzing and `total` for the whole call: the shorter one. With `total` alone, it is three
-    /// quarters of that; the rest is for the work after fuzzing.
+    /// fuzzing and `total` for the whole call of ddfuzz: the shorter one. With `total` alone, it is
+    /// three quarters of that; the rest is for the work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -200,7 +200,8 @@ impl Deadline {
 
 /// Tells the workers of a campaign when to stop and when to pause.
 pub(crate) struct StopCondition<'a> {
-    /// Turns true when the user stops the call or its deadline is over; the workers then stop.
+    /// Turns true when the user stops the call of ddfuzz or its deadline is over; the workers then
+    /// stop.
     stop: &'a AtomicBool,
     /// End of the time for fuzzing; `None` means no limit.
     deadline: Option<Instant>,
@@ -239,16 +240,16 @@ impl<'a> StopCondition<'a> {
         !self.is_over()
     }
 
-    /// Checks whether workers have to stop: the user has stopped the call, its deadline or the time
-    /// for fuzzing is over, or [`StopCondition::break_off`] was called.
+    /// Checks whether workers have to stop: the user has stopped the call of ddfuzz, its deadline
+    /// or the time for fuzzing is over, or [`StopCondition::break_off`] was called.
     pub(crate) fn is_over(&self) -> bool {
         let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
         stopped || self.is_late()
     }
 
     /// Checks whether a run that ended with `ended` is to be classified: false only for a hang
-    /// after the call was stopped, since classifying it takes as long as the run; the next call
-    /// repeats the run.
+    /// after the call of ddfuzz was stopped, since classifying it takes as long as the run; the
+    /// next call repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }

@@ -28,8 +28,8 @@ const BACKLOG: usize = 1 << 16;
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs one call of the classic campaign whose output directory is `store`. When `stop` turns true,
-/// the call saves its state and ends.
+/// Runs one call of ddfuzz for the classic campaign whose output directory is `store`. When `stop`
+/// turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was committed
@@ -84,7 +84,7 @@ enum EndReason {
     Rebuilt,
 }
 
-/// State of one call of a classic campaign, and its main loop.
+/// State of one call of ddfuzz for a classic campaign, and its main loop.
 struct ClassicEngine<'a> {
     session: CampaignSession<'a>,
     settings: &'a Settings,
@@ -93,8 +93,8 @@ struct ClassicEngine<'a> {
     /// Number of findings that were not stored because the disk was full until the time for fuzzing
     /// was over.
     unstored: u64,
-    /// Numbers of runs of this call that the way `snapshot` did not trust itself with and left to
-    /// new processes, by the reason.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot` did not trust itself with and
+    /// left to new processes, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
@@ -114,14 +114,14 @@ struct ClassicEngine<'a> {
     /// Major keys (12 hex digits) of groups in which runs may have found an input that is smaller
     /// than the minimized one.
     more: BTreeSet<String>,
-    /// Time that this call has spent on minimization.
+    /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
-    /// How long the call fuzzed; `None` until fuzzing has ended.
+    /// How long this call of ddfuzz has fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
     /// Time budget for minimizing hangs and memory blow-ups after fuzzing; `None` until fuzzing has
     /// ended.
     hangs: Option<HangBudget>,
-    /// Number of entries (stored findings) minimized in this call since fuzzing ended.
+    /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
     /// Number of entries (stored findings) that are still to be minimized after fuzzing, without
     /// those in `queue`.
@@ -157,8 +157,8 @@ impl ClassicEngine<'_> {
         })
     }
 
-    /// Fuzzes until the fuzzing of this call ends; starts again whenever the program is rebuilt.
-    /// Returns the time spent fuzzing.
+    /// Fuzzes until the fuzzing of this call of ddfuzz ends; starts again whenever the program is
+    /// rebuilt. Returns the time spent fuzzing.
     fn fuzz_all(&mut self) -> Result<Duration, CampaignError> {
         self.session.begin_build(&self.watch)?;
         loop {
@@ -302,7 +302,7 @@ impl ClassicEngine<'_> {
     }
 
     /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that
-    /// fails, none of its runs is counted, and the next call repeats them.
+    /// fails, none of its runs is counted, and the next call of ddfuzz repeats them.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.campaign.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
@@ -382,8 +382,8 @@ impl ClassicEngine<'_> {
         Ok(self.session.with_space(|| self.campaign.save())?)
     }
 
-    /// Records in the checkpoint that the call is complete. If a condition of `--until` ended it,
-    /// the next call counts its runs for `--runs` from 0 again.
+    /// Records in the checkpoint that the call of ddfuzz is complete. If a condition of `--until`
+    /// ended it, the next call counts its runs for `--runs` from 0 again.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {
             self.campaign.checkpoint.goal = None;
@@ -404,7 +404,7 @@ impl ClassicEngine<'_> {
 // Minimization, on this thread or by the minimizing worker.
 impl ClassicEngine<'_> {
     /// Queues an entry (stored finding) for minimization; returns false if it was queued before in
-    /// this call.
+    /// this call of ddfuzz.
     fn enqueue(&mut self, id: EntryId) -> bool {
         let new = self.taken.insert(id.clone());
         if new {
@@ -413,8 +413,9 @@ impl ClassicEngine<'_> {
         new
     }
 
-    /// Queues the entries that an earlier call has left to be minimized: founders (first findings)
-    /// of groups, and in minimized groups the next smaller input; muted groups are left out.
+    /// Queues the entries that an earlier call of ddfuzz has left to be minimized: founders (first
+    /// findings) of groups, and in minimized groups the next smaller input; muted groups are left
+    /// out.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.campaign.pending(variants, false)? {
@@ -515,7 +516,7 @@ impl ClassicEngine<'_> {
     /// Minimizes, after fuzzing, one entry after the other until no group has any left, since a
     /// minimization may find further groups by chance. Last, smaller inputs that were met by chance
     /// during minimizations are stored and minimized. Which entry is next does not depend on what
-    /// an earlier call had queued.
+    /// an earlier call of ddfuzz had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
@@ -576,15 +577,15 @@ impl ClassicEngine<'_> {
 
 // When the call ends.
 impl ClassicEngine<'_> {
-    /// Returns the time that this call has spent fuzzing, without the time in which the disk was
-    /// full.
+    /// Returns the time that this call of ddfuzz has spent fuzzing, without the time in which the
+    /// disk was full.
     fn fuzzing(&self) -> Duration {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
     /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
     /// `end`: number of the first run that is not counted if the fuzzing ends so; `None` at the
-    /// start of a call.
+    /// start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing().saturating_sub(self.blocked);
         self.session.count_new(&self.campaign, fuzzed);

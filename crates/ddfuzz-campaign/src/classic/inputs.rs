@@ -107,7 +107,7 @@ impl Inputs {
     }
 }
 
-/// Reads the seeds that an earlier call has stored: all files of the corpus of the output
+/// Reads the seeds that an earlier call of ddfuzz has stored: all files of the corpus of the output
 /// directory.
 fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     let files = lock(store).reader().corpus()?;

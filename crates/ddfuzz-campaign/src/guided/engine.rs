@@ -40,10 +40,11 @@ const RECORD_FILE: &str = "ddfuzz.json";
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Minimum time that workers have to end after fuzzing, unless the time of the whole call is over:
-/// a run may have to time out first. It is also the time that workers have to start.
+/// Minimum time that workers have to end after fuzzing, unless the time of the whole call of ddfuzz
+/// is over: a run may have to time out first. It is also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Minimum time that workers have to end after fuzzing if the time of the whole call is over.
+/// Minimum time that workers have to end after fuzzing if the time of the whole call of ddfuzz is
+/// over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of wall time limits of a run that workers have at least to end after fuzzing, since
 /// classifying a hang takes that many runs.
@@ -54,8 +55,8 @@ const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// State of the main process of a guided campaign during one call; it answers the workers' requests
-/// and ends the call.
+/// State of the main process of a guided campaign during one call of ddfuzz; it answers the
+/// workers' requests and ends the call.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
@@ -67,8 +68,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) phase: Phase,
     /// When fuzzing ended; `None` while workers still fuzz.
     pub(super) ended: Option<Instant>,
-    /// Time of this call in which no worker fuzzed, because the program was rebuilt and the groups
-    /// were checked with the new build.
+    /// Time of this call of ddfuzz in which no worker fuzzed, because the program was rebuilt and
+    /// the groups were checked with the new build.
     pub(super) paused: Duration,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
@@ -205,8 +206,9 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Returns how long workers may take to end after fuzzing, before they are killed:
-    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call is over, else [`SHUTDOWN_TIMEOUT`],
-    /// or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is longer.
+    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call of ddfuzz is over, else
+    /// [`SHUTDOWN_TIMEOUT`], or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is
+    /// longer.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
@@ -246,8 +248,8 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Records an error, which ends the campaign: `error`, or that the output directory is gone,
-    /// which then has caused it. Does nothing if the call was stopped or another error was recorded
-    /// before.
+    /// which then has caused it. Does nothing if the call of ddfuzz was stopped or another error
+    /// was recorded before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         let gone = self.has_directory().err().map(CampaignError::from);
         if !self.session.stopped() {
@@ -319,8 +321,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Compares, at the start of the call, the program with the last recorded build, and checks all
-    /// groups if it was rebuilt.
+    /// Compares, at the start of the call of ddfuzz, the program with the last recorded build, and
+    /// checks all groups if it was rebuilt.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
         self.session.begin_build(&self.watch)?;
@@ -441,14 +443,15 @@ impl GuidedEngine<'_> {
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// Returns the fuzzing time of this call so far, without the time in which the disk was full or
-    /// groups were checked with another build.
+    /// Returns the fuzzing time of this call of ddfuzz so far, without the time in which the disk
+    /// was full or groups were checked with another build.
     pub(super) fn fuzzed(&self) -> Duration {
         self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// Returns the fuzzing time of this call that counts for its time limit: it includes the time
-    /// in which the disk was full, but not that in which groups were checked with another build.
+    /// Returns the fuzzing time of this call of ddfuzz that counts for its time limit: it includes
+    /// the time in which the disk was full, but not that in which groups were checked with another
+    /// build.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.session.began);
@@ -497,9 +500,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Ends the call after fuzzing: examines suspected hangs, minimizes the groups that are left,
-    /// saves the state, and returns the summary. If an error ended the fuzzing, only stores the
-    /// suspected hangs, saves the state, and returns the error.
+    /// Ends the call of ddfuzz after fuzzing: examines suspected hangs, minimizes the groups that
+    /// are left, saves the state, and returns the summary. If an error ended the fuzzing, only
+    /// stores the suspected hangs, saves the state, and returns the error.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // All crashes are stored; only counts may be lost.
@@ -557,8 +560,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: by the user, by `--until` (then also the condition), by its
-    /// number of runs, or by time.
+    /// Returns why this call of ddfuzz has ended: by the user, by `--until` (then also the
+    /// condition), by its number of runs, or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -571,7 +574,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Saves the counts of groups and the checkpoint, and appends a line to `stats.jsonl`; waits
-    /// while the disk is full, unless the user stops. `ended`: whether the call is complete.
+    /// while the disk is full, unless the user stops. `ended`: whether the call of ddfuzz is
+    /// complete.
     fn save_state(&mut self, ended: bool) -> Result<(), CampaignError> {
         if ended && self.until.is_some() {
             // The condition is reached, so the next call begins a new count.

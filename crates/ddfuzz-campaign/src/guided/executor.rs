@@ -364,7 +364,8 @@ pub(super) struct AdaptiveTimeout {
 }
 
 impl AdaptiveTimeout {
-    /// Creates time limits that are both the target's, since nothing is learned yet.
+    /// Creates the time limits of a worker's runs: the learned limit is the target's own, since
+    /// nothing is learned yet.
     pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
         AdaptiveTimeout {
             full: limits.into(),
@@ -383,8 +384,8 @@ impl AdaptiveTimeout {
         self.cpu += cpu;
     }
 
-    /// Sets the learned limit to ten times the mean CPU time of the recorded runs, at least 50 ms
-    /// and at most the full limit; without runs nothing changes.
+    /// Sets the learned time limit of runs to ten times the mean CPU time of the recorded runs, at
+    /// least 50 ms and at most the target's limit; without recorded runs nothing changes.
     pub(super) fn learn(&mut self) {
         if let Some(mean) = self.cpu.checked_div(self.runs) {
             self.learned = TimeLimit::learned(mean).at_most(self.full);

@@ -13,7 +13,7 @@ use ddfuzz_triage::demangle;
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 /// The blocks of an unmodified (not instrumented) program that the workers have reported as reached
-/// in this call.
+/// in this call of ddfuzz.
 pub(super) struct ReachedCode {
     reached: BTreeSet<u32>,
     is_unsaved: bool,

@@ -53,7 +53,7 @@ const REPORT: Duration = Duration::from_secs(5);
 /// input.
 const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings of all workers that the main process starts together.
+/// The settings of all workers of a guided campaign that the main process starts together.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
     /// Path of the output directory, which workers only read.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Greatest time for minimization that is earned and saved up, and so the usual length of its time
-/// slices.
+/// Greatest part of the earned time that minimization may save up for later, and so the usual
+/// length of its time slices.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
 /// Shortest time slice of a minimization: of a shorter one, the switch between threads would take
 /// the most.

@@ -18,22 +18,24 @@ use ddfuzz_exec::{ExecError, Way};
 use ddfuzz_store::{EntryId, KnownGroups, Store, StudyRecord};
 use ddfuzz_triage::Key;
 
-/// The settings of one call of a study, that is of a campaign which fuzzes many utilities
+/// The settings of one call of ddfuzz for a study, which is a campaign that fuzzes many utilities
 /// (programs).
 #[derive(Clone, Debug)]
 pub struct StudySettings {
-    /// Utilities (programs to fuzz) that this call runs, one after the other.
+    /// Utilities (programs to fuzz) that this call of ddfuzz runs, one after the other.
     pub utilities: Vec<Utility>,
     /// Limits, sandbox and PATH of every run of a utility.
     pub environment: RunEnvironment,
-    /// What the user asked for; a later call that resumes the study has to ask for the same.
+    /// What the user asked for; a later call of ddfuzz that resumes the study has to ask for the
+    /// same.
     pub asked: StudyRequest,
     /// The rule by which each run of a utility gets its input and options.
     pub plan: StudyPlan,
-    /// Wall time for which this call runs utilities, divided equally among those still to be run;
-    /// `None` means no limit.
+    /// Wall time for which this call of ddfuzz runs utilities, divided equally among those still to
+    /// be run; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after the runs (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after the runs
+    /// (`--total-time`).
     pub deadline: Deadline,
     /// Number of worker threads that run a utility in parallel.
     pub jobs: usize,
@@ -53,8 +55,8 @@ pub struct StudySettings {
     pub record: StudyRecord,
 }
 
-/// Runs one call of the study that `store` belongs to. When `stop` turns true, the call saves its
-/// state and ends.
+/// Runs one call of ddfuzz for the study that `store` belongs to. When `stop` turns true, the call
+/// saves its state and ends.
 ///
 /// # Errors
 /// When the output directory cannot be written; what was committed until then is kept. A utility
@@ -96,20 +98,20 @@ pub fn run(
     engine.study()
 }
 
-/// State of one call of a study, and its main loop.
+/// State of one call of ddfuzz for a study (a campaign on many utilities), and its main loop.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
     pub(super) campaign: CampaignState<'a>,
     /// Number of runs of the study that earlier calls (invocations of ddfuzz) have made.
     first: u64,
-    /// Wall time that this call has spent on running utilities and classifying their failures,
-    /// without the utility that is being run.
+    /// Wall time that this call of ddfuzz has spent on running utilities and classifying their
+    /// failures, without the utility that is being run.
     pub(super) fuzzed: Duration,
     /// Ways of execution that were used for targets so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries (stored findings) whose programs could not be started for minimization; this call
-    /// does not try them again.
+    /// Entries (stored findings) whose programs could not be started for minimization; this call of
+    /// ddfuzz does not try them again.
     pub(super) not_started: HashSet<EntryId>,
     pub(super) phase: Phase,
     /// Number of entries that wait to be minimized, for the progress on the user's screen.
@@ -156,7 +158,8 @@ impl StudyEngine<'_> {
     }
 
     /// Minimizes, after the runs of all utilities, the groups that are left, unless minimization is
-    /// off; then measures how often those reproducers fail that an earlier call has not measured.
+    /// off; then measures how often those reproducers fail that an earlier call of ddfuzz has not
+    /// measured.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());
@@ -283,8 +286,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the number of runs that the option `--runs` limits, which several calls may share,
-    /// and the number of runs of this call.
+    /// Returns the number of runs that the option `--runs` limits, which several calls of ddfuzz
+    /// may share, and the number of runs of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);

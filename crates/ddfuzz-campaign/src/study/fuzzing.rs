@@ -67,9 +67,9 @@ impl StudyEngine<'_> {
 
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
     /// that they report, in the order of their runs. If a time limit ends the runs, all chunks that
-    /// were begun are committed, and the next call continues after them. Else the chunks after one
-    /// that was cut short are dropped and run again, so that the results stay a function of the
-    /// seed.
+    /// were begun are committed, and the next call of ddfuzz continues after them. Else the chunks
+    /// after one that was cut short are dropped and run again, so that the results stay a function
+    /// of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -125,7 +125,8 @@ impl StudyEngine<'_> {
 
     /// Commits, when all workers have ended, the chunks that still wait because chunks of earlier
     /// runs are missing, and counts the missing runs as skipped. Does so only if a time limit ended
-    /// the runs: otherwise these chunks are dropped, and the next call repeats their runs.
+    /// the runs: otherwise these chunks are dropped, and the next call of ddfuzz repeats their
+    /// runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -151,8 +152,8 @@ impl StudyEngine<'_> {
 
     /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
     /// runs, after runs over their time limit were divided into hangs and slow runs. If that fails,
-    /// none of its runs is counted, and the next call repeats them. Returns true if later chunks
-    /// may be committed, too.
+    /// none of its runs is counted, and the next call of ddfuzz repeats them. Returns true if later
+    /// chunks may be committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -266,7 +267,7 @@ const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
 /// What is known of one utility's runs over their time limit: which are hangs and which are only
 /// slow, by their position in the program. It is updated in the order of the runs and kept from
-/// call to call, so the result is reproducible.
+/// call of ddfuzz to call, so the result is reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,

@@ -266,7 +266,8 @@ pub(super) fn minimize_options(
 
 impl StudyEngine<'_> {
     /// Measures how often the reproducer of an entry fails, and records that with the utility; does
-    /// nothing for entries of no study. If the call is stopped, the next call measures it.
+    /// nothing for entries of no study. If the call of ddfuzz is stopped, the next call measures
+    /// it.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
             return Ok(());

@@ -24,8 +24,8 @@ pub(crate) struct StudyState {
     before: Vec<u64>,
     /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether a count of runs for `--runs` is not complete yet, so that the next call continues
-    /// it.
+    /// Whether a count of runs for `--runs` is not complete yet, so that the next call of ddfuzz
+    /// continues it.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,18 +189,18 @@ pub struct StudySummary {
     pub runs: u64,
     /// Number of runs made by this call (invocation of ddfuzz).
     pub runs_of_call: u64,
-    /// Wall time that this call spent on running utilities and classifying their failures;
-    /// minimization does not count.
+    /// Wall time that this call of ddfuzz spent on running utilities and classifying their
+    /// failures; minimization does not count.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
-    /// completed call has reported before.
+    /// completed call of ddfuzz has reported before.
     pub new_groups: u64,
     /// Number of those of the `runs` that crashed in a group that is muted, existed before the
-    /// study, or was reported by a completed call.
+    /// study, or was reported by a completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Whether the user stopped the call; false if its deadline did.
+    /// Whether the user stopped the call of ddfuzz; false if its deadline did.
     pub interrupted: bool,
-    /// Whether the deadline of the call (`--total-time`) was over before all was done.
+    /// Whether the deadline of the call of ddfuzz (`--total-time`) was over before all was done.
     pub out_of_time: bool,
     /// Whether the disk was still full when the time was over, so that some findings may not be
     /// stored.
@@ -210,14 +210,14 @@ pub struct StudySummary {
 }
 
 impl StudySummary {
-    /// Returns the number of runs of this call per second of running utilities.
+    /// Returns the number of runs of this call of ddfuzz per second of running utilities.
     pub fn runs_per_s(&self) -> f64 {
         self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
     }
 }
 
 /// What the user asked for when a study began. Calls that resume the study have to ask for the
-/// same; each call chooses its own utilities and number of runs.
+/// same; each call of ddfuzz chooses its own utilities and number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.

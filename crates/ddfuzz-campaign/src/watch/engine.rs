@@ -53,8 +53,8 @@ enum EndReason {
     Rebuilt,
 }
 
-/// State of one call of a watch (which examines the files that another fuzzer drops), and its main
-/// loop.
+/// State of one call of ddfuzz for a watch (which examines the files that another fuzzer drops),
+/// and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     settings: &'a Watching,
@@ -74,7 +74,7 @@ pub(super) struct WatchEngine<'a> {
     /// Number of the next task (examined file) whose result is to be committed, that is counted and
     /// stored.
     next: u64,
-    /// How long the call has watched for files; `None` until it stops watching.
+    /// How long the call of ddfuzz has watched for files; `None` until it stops watching.
     watched: Option<Duration>,
     /// Whether results were committed that the saved checkpoint does not count yet.
     unsaved: bool,
@@ -349,7 +349,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Saves the checkpoint and syncs the journal of triage if results were committed since the
-    /// last save. `ended`: whether the call is complete, which is then recorded, too.
+    /// last save. `ended`: whether the call of ddfuzz is complete, which is then recorded, too.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;
@@ -455,9 +455,9 @@ struct MinimizeQueue {
     /// The entry (stored finding) that the minimizing thread works on; `None` if the thread is
     /// idle.
     ordered: Option<EntryId>,
-    /// All entries (stored findings) that were queued for minimization in this call.
+    /// All entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Time that this call has spent on minimization.
+    /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
     /// Number of entries (stored findings) whose minimization has ended since the watch ended.
     done: u64,
@@ -494,8 +494,8 @@ impl WatchEngine<'_> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Queues the entries that an earlier call has left to be minimized (first findings of groups,
-    /// and smaller inputs), unless groups are minimized only after the watch or never.
+    /// Queues the entries that an earlier call of ddfuzz has left to be minimized (first findings
+    /// of groups, and smaller inputs), unless groups are minimized only after the watch or never.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         if matches!(self.settings.when, When::After | When::Off) {
             return Ok(());

@@ -64,9 +64,9 @@ pub fn watch(
     }
 }
 
-/// Starts the examiner threads and the minimizing thread, and watches for files of another fuzzer
-/// with one build of the program. Returns the summary; `None` when the program was rebuilt and the
-/// watch has to start again.
+/// Starts the examiner threads and the minimizing thread, and examines the files that another
+/// fuzzer drops, until the watch ends or the program is rebuilt. Returns the summary; `None` when
+/// the program was rebuilt and the watch has to start again.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
     settings: &Watching,
@@ -134,7 +134,8 @@ struct InputExaminer<'a> {
 
 impl InputExaminer<'_> {
     /// Runs the examiner thread: runs the inputs of tasks and sends the results, until the channel
-    /// of tasks closes, the receiver of results is gone, a run fails, or the call is stopped.
+    /// of tasks closes, the receiver of results is gone, a run fails, or the call of ddfuzz is
+    /// stopped.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -182,7 +183,8 @@ impl InputExaminer<'_> {
     }
 }
 
-/// The settings of one call of a watch, which examines the files that another fuzzer drops.
+/// The settings of one call of ddfuzz for a watch, which examines the files that another fuzzer
+/// drops.
 #[derive(Clone, Debug)]
 pub struct Watching {
     /// Files and directories in which inputs are searched for: output directories of fuzzers that
@@ -195,9 +197,10 @@ pub struct Watching {
     /// Whether memory leaks are looked for with all inputs that do not crash; if false, only with
     /// files whose names say that they show a leak.
     pub leaks: bool,
-    /// Wall time that this call watches; `None` means no limit.
+    /// Wall time that this call of ddfuzz watches; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after the watch (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after the watch
+    /// (`--total-time`).
     pub deadline: Deadline,
     /// Conditions (`--until`) that end the watch when one of them is met.
     pub until: Vec<Until>,

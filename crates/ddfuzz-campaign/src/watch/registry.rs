@@ -35,10 +35,10 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of the campaign have run on
-    /// this target, and counts the runs of each group. The journal lacks at most one input, whose
-    /// finding was stored just before a call was killed. Fails if the output directory belongs to a
-    /// campaign of `ddfuzz run`.
+    /// Reads from the journal of triage which contents earlier calls of ddfuzz of the campaign have
+    /// run on this target, and counts the runs of each group. The journal lacks at most one input,
+    /// whose finding was stored just before a call was killed. Fails if the output directory
+    /// belongs to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -171,8 +171,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Appends `line`, about an examined input, to the journal of triage, and counts the input as a
-    /// run. It is called after the finding is stored: if the call is killed in between, the next
-    /// call runs the input again and stores it in the same place.
+    /// run. It is called after the finding is stored: if the call of ddfuzz is killed in between,
+    /// the next call runs the input again and stores it in the same place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;
@@ -191,7 +191,7 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Saves the watch's counts of runs and syncs the journal of triage. `ended`: whether the call
-    /// is complete, which is then recorded.
+    /// of ddfuzz is complete, which is then recorded.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {
