@@ -247,7 +247,8 @@ impl<'a> CampaignState<'a> {
 /// counts of runs, and hashes of the seeds and words that the inputs are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// Number of the first run of the campaign that is not committed yet.
+    /// Number of the first run of the campaign that is not committed (counted, and its finding
+    /// stored) yet.
     pub(crate) next: u64,
     /// Number of the campaign's run at which the present count of runs for the option `--runs`
     /// begins. Several calls of ddfuzz may continue one count.
@@ -255,17 +256,18 @@ pub(crate) struct Checkpoint {
     /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
     /// asks for are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex
-    /// digits).
+    /// Number of committed runs (those with numbers below `next`) that ended in each group, by kind
+    /// and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
-    /// Hash of the seeds' contents; `None` without seeds. The inputs of runs depend on the seeds.
+    /// Hash of the contents of the seeds from which the inputs of runs are made; `None` without
+    /// seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<String>,
-    /// Hash of the words of the dictionaries; `None` without a dictionary.
+    /// Hash of the words of the user's dictionaries; `None` without a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
     /// Words taken from the program (its strings and compared constants) when the campaign began,
@@ -275,8 +277,8 @@ pub(crate) struct Checkpoint {
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
     /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
-    /// Number of runs before run `count_start` that crashed in each group, by major key (12 hex
-    /// digits).
+    /// Number of runs that crashed in each group before the present count of runs for `--runs`
+    /// began (at run `count_start`), by major key (12 hex digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
     /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the
@@ -323,8 +325,9 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs since run `count_start` that crashed in a group of
-    /// `known_before`, or in a group for whose major key `is_known` returns true.
+    /// Returns the number of runs in the present count for `--runs` (from run `count_start` on)
+    /// that crashed in a known group: one of `known_before`, or one for whose major key `is_known`
+    /// returns true.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes
@@ -346,7 +349,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs of the whole campaign that ended in a group of this kind.
+    /// Returns the number of runs of the whole campaign that ended in a group of this kind, such as
+    /// crashes or hangs.
     pub(crate) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)

@@ -22,8 +22,8 @@ pub(crate) struct RunClassifier {
     /// Minor keys for which this worker has reported a full crash record. The worker makes its runs
     /// in ascending order, so whoever reads its reports in order has seen these keys before.
     reported: HashSet<Key>,
-    /// By major key of a group of crashes: size in bytes of the smallest input that was reported
-    /// with a full crash record.
+    /// Size in bytes of the smallest input that was reported with a full crash record, by the major
+    /// key of its group of crashes.
     least: HashMap<Key, u64>,
     /// Whether each hang is reported with a full crash record; else only the first of each minor
     /// key.
@@ -51,8 +51,8 @@ impl RunClassifier {
         }
     }
 
-    /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; `None`
-    /// if the run passed. A suspicious run is repeated under triage.
+    /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
+    /// `None` if the run passed. An input whose run may have failed is run again under triage.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -173,9 +173,9 @@ impl Classified {
 
 /// A classified run that did not pass, as a worker reports it.
 pub(crate) struct Finding {
-    /// Number of the run in the campaign, from 0.
+    /// Number of the campaign's run that did not pass, from 0.
     pub(crate) run: u64,
-    /// Name of the input, from which it can be rebuilt.
+    /// Name of the input whose run did not pass, from which the input can be rebuilt.
     pub(crate) name: String,
     /// Bytes of the input whose run did not pass; empty if `what` is [`Classified::Known`], since
     /// such an input is not stored.
@@ -349,7 +349,7 @@ impl SuspectClassifier {
 /// What an executor has observed of a run that did not pass.
 #[derive(Clone, Default)]
 pub struct FailedRun {
-    /// How the run ended; `None` if no failed run is recorded.
+    /// How the failed run ended; `None` if no failed run is recorded.
     pub ended: Option<Ended>,
     /// Copies of registers, memory maps and stacks that the dying process has taken of itself;
     /// `None` if there are none.

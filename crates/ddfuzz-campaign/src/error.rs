@@ -38,7 +38,7 @@ pub enum CampaignError {
     NotJoined {
         /// Address at which the broker of the other campaign was expected.
         address: std::net::SocketAddr,
-        /// Why the other campaign cannot be joined.
+        /// Why the campaign on the other host cannot be joined.
         why: String,
     },
     /// The workers of a guided campaign cannot exchange messages by LibAFL's network, for this
@@ -54,7 +54,7 @@ pub enum CampaignError {
         path.display()
     )]
     OtherTarget {
-        /// Path of the output directory.
+        /// Path of the output directory that belongs to a campaign on another target.
         path: PathBuf,
     },
     /// The system cannot start another thread for a minimization.

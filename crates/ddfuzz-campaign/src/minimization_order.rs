@@ -19,7 +19,8 @@ use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 /// counts as one that may give a smaller result when it is minimized.
 const SIZE_DIVISOR: u64 = 10;
 
-/// Priority of an entry to minimize, the most urgent first.
+/// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     /// The entry is the founder (first finding) of a group of crashes, and a run of the fuzzer
@@ -257,8 +258,8 @@ impl SmallestSizes {
         reached
     }
 
-    /// Returns, for `entries`, the size of the smallest result and the size of the smallest input
-    /// that was minimized.
+    /// Returns the size of the smallest result of all `entries`, and the size of the smallest of
+    /// their inputs that was minimized.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }

@@ -273,8 +273,8 @@ pub(crate) fn is_done(
     }
 }
 
-/// Checks whether `error` says that the target cannot be run or its crash does not happen again,
-/// which Ctrl-C or a rebuild may have caused.
+/// Returns true if `error` says that the target cannot be run or its crash does not happen again,
+/// which Ctrl-C or a rebuild of the program may have caused.
 pub(crate) fn is_of_target(error: &CampaignError) -> bool {
     matches!(
         error,

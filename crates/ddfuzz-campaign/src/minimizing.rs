@@ -38,8 +38,8 @@ pub struct Minimizing {
     /// Name of the structure (file format or language) that the search `full` parses inputs by, or
     /// `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
-    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
-    /// it although they fit no grammar. `None` if there is none.
+    /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
+    /// parsed by it as far as possible. `None` if there is none.
     pub usual_language: Option<String>,
     /// Greatest wall time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
@@ -116,8 +116,8 @@ pub struct Finished {
 }
 
 impl Minimizing {
-    /// Creates settings for `target`, executed in the way `way`, by the search named `search`,
-    /// without budgets and variants.
+    /// Creates settings for minimizing crashes of `target`, executed in the way `way`, by the
+    /// search named `search`, without budgets and variants.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
             target,
@@ -137,8 +137,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns these settings, with the target and way that `crash` records if a study of many
-    /// programs has found it.
+    /// Returns a copy of these settings; if a study of many programs has found `crash`, with the
+    /// target and the way of execution that `crash` records.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -237,8 +237,8 @@ impl Minimizing {
         Ok(if shows { hurried } else { whole })
     }
 
-    /// Minimizes `input`, which shows the crash `held`, with `jobs` worker threads; writes all
-    /// tests to `journal`.
+    /// Minimizes `input`, which shows the crash `held`, with as many worker threads as the settings
+    /// say, and writes all tests to `journal`.
     ///
     /// # Errors
     /// As [`minimize_by_workers`]; when the target cannot be started.
@@ -252,8 +252,9 @@ impl Minimizing {
         self.minimize_started(None, input, held, journal, options)
     }
 
-    /// Minimizes as [`Minimizing::minimize`] does, and uses `started`, if given, instead of
-    /// starting the target; a target whose limits are not those of the search is dropped.
+    /// Minimizes `input` as [`Minimizing::minimize`] does, but uses the target `started`, if given,
+    /// instead of starting one; a started target whose limits are not those of the search is
+    /// dropped.
     ///
     /// # Errors
     /// As [`Minimizing::minimize`].

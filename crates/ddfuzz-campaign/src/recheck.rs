@@ -155,8 +155,8 @@ struct LastTriager {
 }
 
 impl LastTriager {
-    /// Returns a triager for a target: the last one if it is for the same target and way, else a
-    /// new one.
+    /// Returns a triager for `target`: the last one if it is for the same target and way of
+    /// execution, else a new one.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
             Some((last, by, triager)) if last == *target && by == way => triager,

@@ -95,7 +95,7 @@ pub struct Progress {
     pub hangs: u64,
     /// Number of runs of the campaign that exceeded their memory limit.
     pub ooms: u64,
-    /// Number of groups waiting to be minimized or being minimized.
+    /// Number of groups of crashes that wait to be minimized or are being minimized.
     pub minimizing: u64,
     /// Largest number of edges of the target that the runs of one worker have covered; `None` if
     /// the target reports no coverage.

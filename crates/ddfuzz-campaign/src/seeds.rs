@@ -100,7 +100,8 @@ impl Seeds {
         self.0.is_empty()
     }
 
-    /// Returns the index of the seed with this hash; `None` if there is none.
+    /// Returns the index of the seed with this hash among all seeds; `None` if there is no such
+    /// seed.
     pub fn place_of(&self, hash: &str) -> Option<usize> {
         let place = self.0.binary_search_by(|seed| seed.hash.as_str().cmp(hash));
         place.ok()
@@ -133,7 +134,7 @@ struct Gathered {
     max_len: u64,
     /// Contents of the seeds read so far, by hash.
     found: BTreeMap<String, Vec<u8>>,
-    /// Number of bytes of all contents in `found`.
+    /// Total size, in bytes, of the seeds read so far.
     bytes: u64,
     /// The smallest hash of a seed that was left out because of the limits on size and number;
     /// seeds with greater hashes are left out, too, so that the order of reading does not matter.
@@ -221,7 +222,7 @@ impl Gathered {
     }
 }
 
-/// Returns the device and inode of a directory.
+/// Returns the device number and inode number of a directory, which identify it.
 fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

@@ -25,7 +25,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct SessionSettings<'a> {
     /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
     pub(crate) deadline: &'a Deadline,
-    /// The target, and the settings by which groups are minimized.
+    /// The target, and the settings by which groups of crashes are minimized.
     pub(crate) minimizing: &'a Minimizing,
     /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
@@ -48,7 +48,7 @@ pub(crate) struct CampaignSession<'a> {
     pub(crate) settings: SessionSettings<'a>,
     /// Gate at which the workers pause while the disk is full.
     pub(crate) gate: &'a PauseGate,
-    /// Repeats writes that failed because the disk is full, until it has space.
+    /// Repeats writes that failed because the disk is full, until they succeed or waiting ends.
     pub(crate) disk_wait: DiskWait<'a>,
     /// When this call of ddfuzz began to fuzz.
     pub(crate) began: Instant,
@@ -344,7 +344,7 @@ pub struct Summary {
     /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
     /// was reported by an earlier completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Number of runs that crashed, in all calls of ddfuzz of the campaign.
+    /// Number of runs of the campaign that crashed, in all calls of ddfuzz together.
     pub crashes: u64,
     /// Whether the user stopped the call of ddfuzz before its deadline.
     pub interrupted: bool,
@@ -356,8 +356,8 @@ pub struct Summary {
     /// Number of findings of this call of ddfuzz that were not stored because the disk was full
     /// until the time for fuzzing was over.
     pub unstored: u64,
-    /// Numbers of runs of this call of ddfuzz that the way `snapshot` did not trust itself with and
-    /// left to new processes, by the reason; empty if there are none.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
+    /// process, could not make and left to new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
     /// Number of suspected hangs that were stored without determining their position in the
     /// program, because the campaign ended before they were examined.

@@ -19,7 +19,7 @@ pub enum When {
     After,
     /// A separate worker minimizes groups while fuzzing goes on.
     Worker,
-    /// Groups are not minimized.
+    /// Groups are never minimized.
     Off,
 }
 

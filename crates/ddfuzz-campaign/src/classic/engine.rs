@@ -93,8 +93,8 @@ struct ClassicEngine<'a> {
     /// Number of findings that were not stored because the disk was full until the time for fuzzing
     /// was over.
     unstored: u64,
-    /// Numbers of runs of this call of ddfuzz that the way `snapshot` did not trust itself with and
-    /// left to new processes, by the reason.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
+    /// process, could not make and left to new processes, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
@@ -104,7 +104,7 @@ struct ClassicEngine<'a> {
     campaign: CampaignState<'a>,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
-    /// Entries (stored findings) to minimize next, in this order.
+    /// Queue of the entries (stored findings) to minimize next, in this order.
     queue: VecDeque<EntryId>,
     /// Number of entries that were sent to the minimizing thread to be minimized, and about which
     /// it has not replied yet.
@@ -468,7 +468,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Minimizes the queued entries, then smaller inputs that fuzzing has found in the same groups.
+    /// Minimizes the queued entries, then further inputs that fuzzing has found in the same groups
+    /// and that may give a smaller result.
     fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
         self.minimize_queue()?;
         while !self.session.stopped() && self.enqueue_smaller()? {

@@ -136,8 +136,9 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
     }
 }
 
-/// Ranges from which the length of a generated input is drawn, in bytes. Short inputs are drawn
-/// more often, since a megabyte takes as long as a thousand short inputs.
+/// Ranges from which the length of a generated input is drawn, each with its shortest and longest
+/// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
+/// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
 /// Bounds by which a random byte chooses the range of the length of an input: below the first value
 /// the shortest range, below the second value the middle one, else the longest.

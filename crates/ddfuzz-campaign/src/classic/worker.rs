@@ -6,7 +6,7 @@ use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 
-/// Results of up to 16 successive runs, which a worker reports together.
+/// A chunk: the results of up to 16 successive runs, which a worker reports together.
 pub(super) struct Chunk {
     /// Number of the first run of the chunk (successive runs reported together), counted from the
     /// start of the campaign.
@@ -18,8 +18,8 @@ pub(super) struct Chunk {
     /// meanwhile.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
-    /// Numbers of runs that the way `snapshot` did not trust itself with and left to new processes
-    /// since the last chunk of this worker, by the reason.
+    /// Numbers of runs that the way `snapshot`, which makes many runs in one process, could not
+    /// make and left to new processes since the last chunk of this worker, by the reason.
     pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 

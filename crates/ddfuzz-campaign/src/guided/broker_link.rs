@@ -31,8 +31,9 @@ const LENGTH: usize = 4;
 /// order.
 type Connections = (TcpStream, TcpStream);
 
-/// A link between our broker and that of another host; dropping it closes the connections for good.
-/// It is dropped together with our broker, since another broker may later listen at the same port.
+/// A link between the LibAFL broker of this campaign and that of another host; dropping it closes
+/// the connections for good. It is dropped together with this campaign's broker, since another
+/// broker may later listen at the same port.
 pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
 }
@@ -53,9 +54,10 @@ impl Drop for BrokerLink {
     }
 }
 
-/// Links the broker of another host, at `other`, to ours, which listens at `port`. A thread relays
-/// their messages, and reconnects them every 5 seconds after a loss, until the link is dropped.
-/// Sends notes about losses and reconnections to `notes`. Fails if the first connection does.
+/// Links the LibAFL broker of this campaign, which listens at `port`, to the broker of another host
+/// at `other`. A thread relays their messages, and reconnects them every 5 seconds after a loss,
+/// until the link is dropped. Sends notes about losses and reconnections to `notes`. Fails if the
+/// first connection does.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,

@@ -38,7 +38,7 @@ const POLL: Duration = Duration::from_millis(5);
 const RECORD_FILE: &str = "ddfuzz.json";
 /// Time between two checks whether an examination of a suspected hang is finished, after fuzzing.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two updates of the progress on the user's screen.
+/// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Minimum time that workers have to end after fuzzing, unless the time of the whole call of ddfuzz
 /// is over: a run may have to time out first. It is also the time that workers have to start.
@@ -80,7 +80,7 @@ pub(super) struct GuidedEngine<'a> {
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
-    /// Time that all workers together have spent on minimization in this call.
+    /// Time that all workers together have spent on minimization in this call of ddfuzz.
     pub(super) minimized: Duration,
     /// The heartbeat (status of a worker) with the most covered edges of all heartbeats with the
     /// present build.
@@ -90,7 +90,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) counted: usize,
     /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
-    /// Detects that the program was rebuilt.
+    /// Detects that the target's program was rebuilt.
     pub(super) watch: ProgramWatch,
     /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
@@ -227,8 +227,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Links our broker, which listens at `port`, to the broker of another host at `other`. If that
-    /// fails, records the error, which ends the campaign, and returns `None`.
+    /// Links this campaign's LibAFL broker, which listens at `port`, to the broker of another host
+    /// at `other`. If that fails, records the error, which ends the campaign, and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -468,8 +468,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups for `--until`, if the number of groups has changed since the last
-    /// call: the check whether a group is muted may read its files.
+    /// Counts the new groups of crashes for `--until`, if the number of groups has changed since
+    /// they were last counted: the check whether a group is muted may read its files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);

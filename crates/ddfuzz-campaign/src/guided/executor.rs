@@ -85,8 +85,8 @@ pub(super) struct TargetExecutor {
 
 impl TargetExecutor {
     /// Starts `target` and observes its coverage; whether it reports any is not checked here.
-    /// `before`, the number of earlier processes of this worker that crashed, keeps the numbers of
-    /// hang submissions apart.
+    /// `before` is the number of earlier processes of this worker that crashed; it makes the
+    /// numbers of hang submissions different from theirs.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -168,9 +168,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs `inputs` in order within the learned time limit, until a run does not return
-    /// ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage of those
-    /// that reached something new.
+    /// Runs `inputs` in order within the learned time limit, up to the first run that does not end
+    /// normally ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage
+    /// of those that reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);
@@ -352,9 +352,9 @@ const CREDIT: Duration = Duration::from_secs(3);
 pub(super) struct AdaptiveTimeout {
     /// The target's time limit: a run that exceeds it is a hang.
     full: TimeLimit,
-    /// The learned time limit of runs, at most `full`.
+    /// The learned time limit of runs, which is at most the target's limit (`full`).
     pub(super) learned: TimeLimit,
-    /// Number of runs from which the limit is learned.
+    /// Number of recorded runs from which the time limit is learned.
     runs: u32,
     /// CPU time of all runs together from which the time limit is learned.
     cpu: Duration,

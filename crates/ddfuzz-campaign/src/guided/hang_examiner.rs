@@ -69,7 +69,7 @@ pub(super) struct HangExaminer {
     busy: Option<(SuspectedHang, Instant)>,
     /// Wall time that examinations of suspected hangs have taken.
     spent: Duration,
-    /// Number of suspected hangs at new sites so far.
+    /// Number of suspected hangs at new sites in the program so far.
     first: u32,
 }
 

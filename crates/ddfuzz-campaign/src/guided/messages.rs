@@ -116,7 +116,7 @@ pub(super) struct Heartbeat {
 /// runs it may make, and verdicts about suspected hangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// Whether the worker must end.
+    /// Whether the worker that gets this answer must end.
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
@@ -211,7 +211,7 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Resul
 pub(super) struct MainProcess {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
-    /// Number of this worker, from 1.
+    /// Number of the worker that has this connection, from 1.
     worker: usize,
     /// Numbers of the worker's runs that ended in known groups since the last heartbeat, by kind
     /// and major key; the next heartbeat reports them.

@@ -267,7 +267,7 @@ const MOST_GENERATED: u64 = 8192;
 /// of its inputs has passed: short ones are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
 
-/// Runs the corpus of the output directory and then the seeds, to fill the worker's corpus; if none
+/// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none
 /// of them passes, the empty input and inputs of the classic generator. Learns the time limit of
 /// runs from all these, unless the user has set it.
 fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
@@ -435,7 +435,7 @@ struct CorpusFeedback {
 }
 
 impl CorpusFeedback {
-    /// Creates a feedback that sends the inputs to `main_process`.
+    /// Creates a feedback that sends inputs which enter the worker's corpus to `main_process`.
     fn new(main_process: MainProcess) -> CorpusFeedback {
         CorpusFeedback {
             name: Cow::Borrowed("kept"),

@@ -44,7 +44,7 @@ impl Group {
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes with the minor key `minor` is stored.
+    /// Records that an input of `size` bytes with the minor key `minor` is now stored in the group.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);

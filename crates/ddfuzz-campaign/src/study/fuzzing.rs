@@ -266,8 +266,8 @@ const MAX_LONG_RUNS: u32 = 6;
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
 /// What is known of one utility's runs over their time limit: which are hangs and which are only
-/// slow, by their position in the program. It is updated in the order of the runs and kept from
-/// call of ddfuzz to call, so the result is reproducible.
+/// slow, by their position in the program. It is updated in the order of the runs and kept from one
+/// call of ddfuzz to the next, so the result is reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
@@ -344,7 +344,7 @@ const MAX_STARTED: usize = 4;
 /// A chunk: the results of successive runs of a utility with the same invocation and options, which
 /// a worker reports together.
 struct Chunk {
-    /// Number of the chunk's first run, counted from the utility's first run.
+    /// Number of the first run of the chunk, counted from the utility's first run.
     first: u64,
     /// Number of runs that a worker was asked to make for the chunk (successive runs reported
     /// together).

@@ -139,7 +139,7 @@ impl Invocation {
 pub struct RunEnvironment {
     /// Limits of time and memory of each run of a utility.
     pub limits: Limits,
-    /// The sandbox in which the utilities run, or none.
+    /// The sandbox in which the utilities of a study run; it may be none.
     pub sandbox: Sandbox,
     /// Value of the environment variable PATH in the runs of utilities.
     pub path: OsString,

@@ -214,8 +214,8 @@ pub struct Watching {
     /// Groups that the user has muted: their findings are stored and counted, but they neither
     /// count as new nor are minimized.
     pub known: KnownGroups,
-    /// Whether to wait while the disk is full; else a full disk is an error. A watch beside a
-    /// running fuzzer should wait; a watch of finished files can just be repeated.
+    /// Whether the watch waits while the disk is full; else a full disk is an error. A watch beside
+    /// a running fuzzer should wait; a watch of finished files can just be repeated.
     pub waits_for_room: bool,
 }
 

@@ -35,9 +35,9 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of ddfuzz of the campaign have
-    /// run on this target, and counts the runs of each group. The journal lacks at most one input,
-    /// whose finding was stored just before a call was killed. Fails if the output directory
+    /// Reads from the journal of triage which contents earlier calls of ddfuzz for the campaign
+    /// have run on this target, and counts the runs of each group. The journal lacks at most one
+    /// input, whose finding was stored just before a call was killed. Fails if the output directory
     /// belongs to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,

@@ -23,7 +23,8 @@ const PAUSE_FACTOR: u32 = 10;
 /// Longest pause between two searches for files.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A file that has not changed between two searches, and so counts as completely written.
+/// A file of a watched fuzzer that has not changed between two searches, and so counts as
+/// completely written.
 pub(super) struct SettledFile {
     pub(super) input: Input,
     pub(super) stamp: FileStamp,
@@ -276,7 +277,7 @@ impl FileQueue {
     }
 }
 
-/// Returns the note to the user that a file is not run, and why.
+/// Returns the note to the user that the file at `path` is not run, and why.
 fn unread(path: &Path, why: &Unread) -> String {
     let why = match why {
         Unread::TooLarge { limit } => {

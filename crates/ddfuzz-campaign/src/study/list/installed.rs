@@ -17,7 +17,7 @@ pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"]
 /// which need no privileges (`zic`).
 const SYSTEM_PATH: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Directory of dpkg's files.
+/// Directory of the files of dpkg, Debian's package manager.
 const DPKG: &str = "/var/lib/dpkg";
 
 /// An installed Debian package: its name and version.
@@ -34,7 +34,7 @@ pub struct Package {
 pub struct Installed {
     /// Path of the installed program, in one of the directories of [`PATH`].
     pub path: PathBuf,
-    /// Package that contains the program.
+    /// The installed package that contains the program.
     pub package: Package,
 }
 
