@@ -39,7 +39,7 @@ pub struct Minimizing {
     /// `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
     /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
-    /// parsed by it as far as possible. `None` if there is none.
+    /// parsed by it nevertheless. `None` if there is none.
     pub usual_language: Option<String>,
     /// Greatest wall time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,

@@ -31,8 +31,8 @@ const HAVOC_STACK_POWERS: usize = 7;
 /// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.
 pub struct Mutation {
     state: MutatorState,
-    /// LibAFL's mutators; crossover is left out without a second seed, and mutation by words
-    /// without words.
+    /// LibAFL's havoc mutators; crossover is left out if there is no second seed, and mutators that
+    /// use words are left out if there are no words.
     mutators: Box<dyn MutateAt>,
 }
 

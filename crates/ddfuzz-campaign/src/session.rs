@@ -359,8 +359,8 @@ pub struct Summary {
     /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
     /// process, could not make and left to new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
-    /// Number of suspected hangs that were stored without determining their position in the
-    /// program, because the campaign ended before they were examined.
+    /// Number of suspected hangs that were stored without their position in the program, because
+    /// the campaign ended before they could be examined.
     pub unnamed: u64,
     /// Whether the disk was still full when the time for fuzzing was over; then some counted
     /// findings may not be stored.

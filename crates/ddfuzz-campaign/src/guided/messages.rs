@@ -120,7 +120,7 @@ pub(super) struct Order {
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
-    /// Verdicts of the main process about suspected hangs of all workers that it reached since the
+    /// Verdicts about suspected hangs of all workers that the main process has reached since the
     /// worker's last heartbeat.
     pub(super) judged: Vec<JudgedHang>,
 }

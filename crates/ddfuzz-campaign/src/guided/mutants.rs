@@ -81,7 +81,8 @@ impl Pool {
         next
     }
 
-    /// Records that all mutants added since the last call were made of the corpus entry `id`.
+    /// Records that all mutants added to the pool since this was last called were made of the
+    /// corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Greatest part of the earned time that minimization may save up for later, and so the usual
 /// length of its time slices.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
-/// Shortest time slice of a minimization: of a shorter one, the switch between threads would take
-/// the most.
+/// Shortest time slice of a minimization; in a shorter one, the switch between threads would take
+/// most of the time.
 const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.

@@ -171,8 +171,8 @@ impl RunEnvironment {
     }
 }
 
-/// Input on stdin by which a program is tested for whether it reads stdin: commands that leave many
-/// interactive programs.
+/// Input on stdin for the test whether a program reads stdin: commands that end many interactive
+/// programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
 /// Chooses invocations for a utility that is in no list, after a test run: only at a terminal, or
