@@ -365,7 +365,7 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Puts the observations of a failed run into the slot, in place of its former content.
+    /// Puts the observations of a failed run into the slot, in place of those of an earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
@@ -375,7 +375,7 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
-    /// Empties the slot and returns its content.
+    /// Takes the observations of the failed run out of the slot, which is empty then.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

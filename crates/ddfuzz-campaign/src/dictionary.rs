@@ -34,9 +34,9 @@ pub enum DictionaryError {
     Line {
         /// Path of the dictionary with the invalid line.
         path: PathBuf,
-        /// Number of the invalid line, from 1.
+        /// Number of the invalid line of the dictionary, from 1.
         line: usize,
-        /// What is wrong with the invalid line.
+        /// What is wrong with the invalid line of the dictionary.
         why: Malformed,
     },
 }
@@ -196,12 +196,12 @@ impl Words {
         all.map(|word| &word.bytes[..])
     }
 
-    /// Returns the number of words of all sources.
+    /// Returns the number of words that mutations write into inputs, of all sources together.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns true if there are no words.
+    /// Returns true if there are no words that mutations could write into inputs.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

@@ -23,7 +23,7 @@ const MOST_SEEDS: usize = 1 << 18;
 pub struct Seed {
     /// The first 16 hex digits of the blake3 hash of the seed's content.
     pub hash: String,
-    /// Content of the seed.
+    /// Content of the seed: the bytes of the input.
     pub bytes: Vec<u8>,
 }
 

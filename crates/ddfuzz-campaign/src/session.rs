@@ -147,7 +147,7 @@ impl<'a> CampaignSession<'a> {
             .retry_after(result, &mut |text| screen.note(text))
     }
 
-    /// Checks whether it is time for the next line of `stats.jsonl`.
+    /// Checks whether it is time to write the next line of `stats.jsonl`.
     pub(crate) fn is_save_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }

@@ -32,9 +32,9 @@ pub(super) enum AfterHang {
 /// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of the given inputs that were run, from the first on.
+    /// Number of the inputs given to the evaluator that were run, from the first on.
     pub(super) runs: usize,
-    /// Indices, among the given inputs, of those that hung.
+    /// Indices, among the inputs given to the evaluator, of those that hung.
     pub(super) hung: Vec<usize>,
     /// Whether the remaining inputs were skipped because one hung and hangs have taken more than
     /// their share of the time.

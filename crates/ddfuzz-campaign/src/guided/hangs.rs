@@ -130,7 +130,7 @@ pub(super) struct KnownHangs {
     spent: Duration,
     /// Number of runs of the worker that were stopped as hangs.
     stopped: u32,
-    /// Time that all runs of the worker have taken.
+    /// Time that all runs of the worker have taken, passing and stopped ones.
     ran: Duration,
     /// Number of all runs of the worker.
     runs: u64,

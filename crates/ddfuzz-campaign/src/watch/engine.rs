@@ -231,7 +231,7 @@ impl<'a> WatchEngine<'a> {
         self.files.left() == 0 && self.next == self.files.handed_out()
     }
 
-    /// Tells the user how many files were found but not examined.
+    /// Tells the user how many files the watch has found but not examined, if there are any.
     fn note_left(&mut self) {
         let left = self.files.left() + self.files.handed_out() - self.next;
         if left > 0 {

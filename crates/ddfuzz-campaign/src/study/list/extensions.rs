@@ -16,7 +16,7 @@ use super::installed::{files_of, package_of};
 pub const MOST: usize = 6;
 /// Number of bytes of a man page from which on the rest is not read.
 const PAGE_LIMIT: u64 = 4 << 20;
-/// Sections of the manual that describe utilities.
+/// Sections of the Unix manual whose pages describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
 /// Words after a dot that do not count as file extensions: parts of abbreviations and host names,
 /// tags of the manual, and endings of files that no utility reads.
