@@ -13,22 +13,25 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Greatest number of minor keys of a group of which the first input is stored.
+/// Greatest number of minor keys (finer hashes of crashes, within a group) for each group whose
+/// first input is stored. An input with a further minor key is stored only if it is smaller than
+/// all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
-/// A finding whose input is stored.
+/// The result of committing a finding (a run that did not pass) whose input was stored: the id of
+/// the new entry, and whether it is the first of its group.
 pub(crate) struct Stored {
     pub(crate) id: EntryId,
-    /// Whether the finding is the first of a new group of crashes.
+    /// Whether the finding that was stored is the first of a new group of crashes.
     pub(crate) founds: bool,
 }
 
-/// The minor keys of a group's stored inputs, and the size of the smallest one. Inputs that only a
-/// minimization has met are not counted.
+/// The minor keys (finer hashes of crashes) of the stored inputs of one group, and the size of the
+/// smallest of these inputs. Inputs that only a minimization has met are not counted.
 #[derive(Debug, Default)]
 struct StoredInputs {
     minors: HashSet<String>,
-    /// Size of the smallest stored input of the group, in bytes; `None` if there is none.
+    /// Size in bytes of the smallest stored input of a group; `None` if no input is stored.
     least: Option<u64>,
 }
 
@@ -71,19 +74,20 @@ pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
     pub(crate) checkpoint: Checkpoint,
-    /// The stored inputs of each group that has a founder, because a run of this campaign found it
-    /// or it existed before. A group that only a minimization slipped into may still get a run as
-    /// its founder.
+    /// The stored inputs of each group that has a founder (first finding): one that a run of this
+    /// campaign found, or that existed before. A group that was only met by chance while another
+    /// group was minimized is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
     /// Number of runs that this process last wrote to the record of each group, by kind and major
-    /// key (12 hex digits); groups whose number has not changed are not written again.
+    /// key (12 hex digits); a group whose number has not changed since is not written again.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
 
 impl<'a> CampaignState<'a> {
     /// Creates the state from the checkpoint and the stored groups of the output directory. In the
-    /// first call, and after a completed one, all groups of crashes that exist count as known.
+    /// first call of ddfuzz on the campaign, and after a completed one, all groups of crashes that
+    /// exist count as known.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -136,9 +140,9 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Commits a finding of a run: counts it in its group, and stores its input if its minor key is
-    /// new and one of the first 16 of the group, or if it is a crash smaller than all stored inputs
-    /// of the group. Returns the entry if the input is stored, else `None`.
+    /// Commits a finding (a run that did not pass): counts it in its group, and stores its input if
+    /// its minor key is new and one of the first 16 of the group, or if it is a crash smaller than
+    /// all stored inputs of the group. Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit(&mut self, finding: &Finding) -> Result<Option<Stored>, StoreError> {
         let found = Found::Run {
             campaign: self.name.clone(),
@@ -148,8 +152,9 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding of the origin `found` as [`CampaignState::commit`] does. Returns the entry
-    /// if the input is stored, else `None`.
+    /// Commits a finding with the given origin (a run, a file or a minimization): counts it in its
+    /// group, and stores its input under the conditions of [`CampaignState::commit`]. Returns the
+    /// new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -206,8 +211,9 @@ impl<'a> CampaignState<'a> {
         Ok(())
     }
 
-    /// Records in the checkpoint that the call is complete and has reported its new groups, and
-    /// saves it. If all runs of `--runs` are committed, the next call counts its runs from 0 again.
+    /// Records in the checkpoint that the call of ddfuzz is complete and has reported its new
+    /// groups, and saves it. If all runs of `--runs` are committed, the next call counts its runs
+    /// from 0 again.
     pub(crate) fn end_call(&mut self) -> Result<(), StoreError> {
         let checkpoint = &mut self.checkpoint;
         checkpoint.reported = true;
@@ -227,7 +233,7 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the
-    /// campaign, and were not reported by an earlier call.
+    /// campaign, and were not reported by an earlier call of ddfuzz.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);
@@ -237,46 +243,49 @@ impl<'a> CampaignState<'a> {
     }
 }
 
-/// The checkpoint of a campaign (`state.json`), by which the next call continues it: counts of
-/// runs, and hashes of what the inputs are made from.
+/// The checkpoint of a campaign (`state.json`), from which the next call of ddfuzz continues it:
+/// counts of runs, and hashes of the seeds and words that the inputs are made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
-    /// Number of the first run of the campaign that is not committed yet.
+    /// Number of the first run of the campaign that is not committed (counted, and its finding
+    /// stored) yet.
     pub(crate) next: u64,
-    /// Number of the campaign's run at which the present count for `--runs` begins; several calls
-    /// may share this count.
+    /// Number of the campaign's run at which the present count of runs for the option `--runs`
+    /// begins. Several calls of ddfuzz may continue one count.
     pub(crate) count_start: u64,
-    /// Number of the first run after those that `--runs` asks for; `None` if these are complete, or
-    /// their number is not limited.
+    /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
+    /// asks for are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of runs before `next` that ended in each group, by kind and major key (12 hex
-    /// digits).
+    /// Number of committed runs (those with numbers below `next`) that ended in each group, by kind
+    /// and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
-    /// Greatest length of the inputs, in bytes. The input of a run depends on it, so it must not
+    /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
     #[serde(default)]
     pub(crate) max_len: Option<u64>,
-    /// Hash of the seeds' contents; `None` without seeds. The inputs of runs depend on the seeds.
+    /// Hash of the contents of the seeds from which the inputs of runs are made; `None` without
+    /// seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) seeds: Option<String>,
-    /// Hash of the words of the dictionaries; `None` without a dictionary.
+    /// Hash of the words of the user's dictionaries; `None` without a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dictionary: Option<String>,
-    /// Words taken from the program when the campaign began, which mutations write into inputs; a
-    /// rebuilt program does not change them.
+    /// Words taken from the program (its strings and compared constants) when the campaign began,
+    /// which mutations write into inputs. They stay the same when the program is rebuilt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
-    /// completed call has reported.
+    /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
-    /// Number of runs before run `count_start` that crashed in each group, by major key (12 hex
-    /// digits).
+    /// Number of runs that crashed in each group before the present count of runs for `--runs`
+    /// began (at run `count_start`), by major key (12 hex digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
-    /// Whether the last call was completed, and so has reported the new groups.
+    /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the
+    /// user.
     #[serde(default, rename = "told")]
     pub(crate) reported: bool,
-    /// State of a study of many utilities; `None` in other campaigns.
+    /// Progress of a study, that is of a campaign on many utilities; `None` in other campaigns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) study: Option<StudyState>,
 }
@@ -316,8 +325,9 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs since run `count_start` that crashed in a group of
-    /// `known_before`, or in a group for whose major key `is_known` returns true.
+    /// Returns the number of runs in the present count for `--runs` (from run `count_start` on)
+    /// that crashed in a known group: one of `known_before`, or one for whose major key `is_known`
+    /// returns true.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes
@@ -339,7 +349,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs of the whole campaign that ended in a group of this kind.
+    /// Returns the number of runs of the whole campaign that ended in a group of this kind, such as
+    /// crashes or hangs.
     pub(crate) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)

@@ -11,7 +11,7 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Least time between two requests to the crash sink for the keys that are stored.
+/// Least time between two requests to the crash sink for the keys of which inputs are stored.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// Classifies the runs of one worker by triage: passed, crash, hang, memory blow-up, flaky crash,
@@ -19,11 +19,11 @@ const KNOWN_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Minor keys for which this worker has reported a full crash record. Its runs come in
-    /// ascending order, so a reader of its reports in order knows these keys too.
+    /// Minor keys for which this worker has reported a full crash record. The worker makes its runs
+    /// in ascending order, so whoever reads its reports in order has seen these keys before.
     reported: HashSet<Key>,
-    /// By major key of a group of crashes: size in bytes of the smallest input that was reported
-    /// with a full crash record.
+    /// Size in bytes of the smallest input that was reported with a full crash record, by the major
+    /// key of its group of crashes.
     least: HashMap<Key, u64>,
     /// Whether each hang is reported with a full crash record; else only the first of each minor
     /// key.
@@ -42,8 +42,8 @@ impl RunClassifier {
         })
     }
 
-    /// Makes the classifier report every hang with a full crash record, for a caller that decides
-    /// by a run's time whether it is a hang.
+    /// Makes the classifier report every hang with a full crash record, also those with known keys,
+    /// for a caller that itself decides by a run's time whether it is a hang.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -51,8 +51,8 @@ impl RunClassifier {
         }
     }
 
-    /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; `None`
-    /// if the run passed. A suspicious run is repeated under triage.
+    /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
+    /// `None` if the run passed. An input whose run may have failed is run again under triage.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -127,9 +127,9 @@ fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
-/// Builds the record of a crash that did not happen again, from the copies that the dying process
-/// made of itself, if there are any. `preceding`: the inputs that the same process had run before;
-/// what it remembered of them may be why it crashed.
+/// Builds the record of a crash that did not happen again, from the copies of registers, memory
+/// maps and stack that the dying process made of itself, if there are any. `preceding`: the inputs
+/// that the same process had run before, since state left by them may have caused the crash.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
@@ -145,24 +145,27 @@ fn flaky_record(
 /// The result of classifying a run that did not pass: its crash record, or only its group if the
 /// record was reported before.
 pub(crate) enum Classified {
-    /// A crash, hang or memory blow-up whose minor key the worker reports for the first time, or a
-    /// crash by a smaller input than all that the worker has reported of its group; if hangs are
-    /// reported in full, also any hang.
+    /// The complete record of a crash, hang or memory blow-up. A worker reports it for the first
+    /// run with a minor key, for a crash by a smaller input than all that it has reported of the
+    /// group, and if hangs are reported in full, for each hang.
     Crash(Box<Crash>),
-    /// A failure with a minor key that the worker has reported before.
+    /// A failure with a minor key that the worker has reported before; only its group is given, so
+    /// that the run is counted.
     Known {
-        /// Kind of the group.
+        /// Kind of the group to which the failure belongs: crashes, hangs, memory blow-ups or flaky
+        /// crashes.
         kind: Kind,
-        /// Major key of the group.
+        /// Major key (hash that identifies the group) of the group to which the failure belongs.
         major: Key,
     },
-    /// A crash, hang or memory blow-up that did not happen again when its input was run again.
+    /// The record of a crash, hang or memory blow-up that did not happen again when its input was
+    /// run again.
     Flaky(Box<Crash>),
 }
 
 impl Classified {
-    /// Checks whether the crash record was not reported before, so that the input may have to be
-    /// stored.
+    /// Returns true if the classified run comes with its complete crash record, which was not
+    /// reported before, so that the input may have to be stored.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }
@@ -170,27 +173,28 @@ impl Classified {
 
 /// A classified run that did not pass, as a worker reports it.
 pub(crate) struct Finding {
-    /// Number of the run in the campaign, from 0.
+    /// Number of the campaign's run that did not pass, from 0.
     pub(crate) run: u64,
-    /// Name of the input, from which it can be rebuilt.
+    /// Name of the input whose run did not pass, from which the input can be rebuilt.
     pub(crate) name: String,
-    /// The input; empty if `what` is [`Classified::Known`].
+    /// Bytes of the input whose run did not pass; empty if `what` is [`Classified::Known`], since
+    /// such an input is not stored.
     pub(crate) input: Vec<u8>,
     pub(crate) what: Classified,
 }
 
-/// An input whose run did not pass, not classified yet.
+/// An input whose run in some fuzzer did not pass, and which is not classified yet.
 pub(crate) struct Suspect<'a> {
     pub(crate) input: &'a [u8],
-    /// Number of the run in the fuzzer, from 0.
+    /// Number of the fuzzer's run that did not pass, from 0.
     pub(crate) run: u64,
-    /// The fuzzer's name of the input.
+    /// Name that the fuzzer has given the input.
     pub(crate) name: &'a str,
-    /// How the run ended; `None` if the fuzzer does not tell. A run of an unknown end that does
-    /// not fail again is dropped.
+    /// How the run ended; `None` if the fuzzer does not tell. A suspect of unknown end that does
+    /// not fail when it is run again is dropped.
     pub(crate) ended: Option<Ended>,
-    /// Observations of the run by the fuzzer's executor, for the record of a crash that does not
-    /// happen again.
+    /// What the fuzzer's executor has observed of the failed run; it goes into the record of a
+    /// crash that does not happen again.
     pub(crate) observed: FailedRun,
 }
 
@@ -199,7 +203,7 @@ pub(crate) enum Submission {
     /// The input was stored, since its minor key is new in its group or it is smaller than the
     /// stored inputs: the new entry, and its crash record.
     Stored(EntryId, Box<Crash>),
-    /// The run was counted in its group, and the input was not stored.
+    /// The run was counted in its group of crashes, but the input was not stored.
     Counted,
     /// Nothing was counted or stored: the run is no crash, or it did not crash again and the fuzzer
     /// did not tell how it had ended.
@@ -211,10 +215,11 @@ pub(crate) enum Submission {
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Size limits by kind, major key and minor key: inputs of at least this number of bytes are
-    /// not stored.
+    /// Size limits in bytes by kind, major key and minor key: an input with these keys is stored
+    /// only if it is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
-    /// When the sink was last asked for the known keys; `None` before the first time.
+    /// When the crash sink was last asked for the keys of which inputs are stored; `None` before
+    /// the first request.
     asked: Option<Instant>,
 }
 
@@ -318,9 +323,10 @@ impl SuspectClassifier {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }
 
-    /// Checks whether an input of `size` bytes with these keys is only counted, and not stored. If
-    /// the last request is more than a second old, asks the sink for all known keys first, since a
-    /// minimization that has ended may change from which size on inputs are not stored.
+    /// Checks whether an input of `size` bytes with these keys is too large to be stored, so that
+    /// its run is only counted. If the last request is more than a second old, asks the sink again
+    /// for the keys and size limits of stored inputs, since a finished minimization may have
+    /// changed the limits.
     fn is_known<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -343,12 +349,12 @@ impl SuspectClassifier {
 /// What an executor has observed of a run that did not pass.
 #[derive(Clone, Default)]
 pub struct FailedRun {
-    /// How the run ended; `None` if no failed run is recorded.
+    /// How the failed run ended; `None` if no failed run is recorded.
     pub ended: Option<Ended>,
-    /// Copies of registers, maps and stacks that the dying process has taken of itself; `None` if
-    /// there are none.
+    /// Copies of registers, memory maps and stacks that the dying process has taken of itself;
+    /// `None` if there are none.
     pub copies: Option<Arc<CrashSnapshots>>,
-    /// Inputs that the same process had run before, oldest first.
+    /// Inputs that the process of the failed run had run before, oldest first.
     pub preceding: Vec<Base64>,
 }
 
@@ -359,7 +365,7 @@ pub struct FailedRun {
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 
 impl FailedRunSlot {
-    /// Puts the observations of a failed run into the slot, in place of its former content.
+    /// Puts the observations of a failed run into the slot, in place of those of an earlier run.
     pub fn put(&self, run: FailedRun) {
         *lock(&self.0) = run;
     }
@@ -369,7 +375,7 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
-    /// Empties the slot and returns its content.
+    /// Takes the observations of the failed run out of the slot, which is empty then.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))
     }

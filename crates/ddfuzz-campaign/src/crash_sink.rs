@@ -13,32 +13,35 @@ use ddfuzz_exec::Target;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// A group and minor key of which inputs are stored, and the size from which on further inputs are
-/// not.
+/// The keys (group and minor key) of stored inputs, and the size limit below which further inputs
+/// with these keys are still stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownKey {
-    /// Kind of the group.
+    /// Kind of the group to which the stored inputs belong: crashes, hangs, memory blow-ups or
+    /// flaky crashes.
     pub kind: Kind,
-    /// Major key of the group.
+    /// Major key (hash that identifies the group) of the stored inputs.
     pub major: Key,
-    /// Minor key of the inputs.
+    /// Minor key of the stored inputs, which tells similar crashes of one group apart.
     pub minor: Key,
-    /// Inputs of at least this many bytes are not stored: they are not smaller than the smallest
-    /// stored input or reproducer, and minimizing them is not expected to give a smaller one.
+    /// Size limit in bytes: inputs of at least this many bytes are not stored, since they are not
+    /// smaller than the smallest stored input or reproducer, and minimizing them is not expected to
+    /// give a smaller one.
     pub least: u64,
 }
 
-/// A finding with its complete crash record.
+/// A finding (an input whose run did not pass) with its complete crash record, as it is submitted
+/// to a [`CrashSink`].
 pub struct Report<'a> {
     /// Kind of the group that the finding belongs to.
     pub kind: Kind,
-    /// Crash record made by triage.
+    /// The finding's crash record, made by triage.
     pub crash: &'a Crash,
-    /// Bytes of the input.
+    /// Bytes of the input whose run did not pass.
     pub input: &'a [u8],
-    /// Number of the run in the fuzzer, from 0.
+    /// Number of the fuzzer's run that did not pass, from 0.
     pub run: u64,
-    /// Name that the fuzzer gives the input.
+    /// Name that the fuzzer has given the input.
     pub name: &'a str,
 }
 
@@ -47,8 +50,8 @@ pub struct Report<'a> {
 ///
 /// **No crash is ever lost.** What [`CrashSink::submit`] has stored when it returns is synced.
 pub trait CrashSink: StoreWriter {
-    /// Returns the keys of which inputs are stored, one [`KnownKey`] for each minor key of each
-    /// group.
+    /// Returns the keys of all stored inputs with their size limits: one [`KnownKey`] for each
+    /// minor key of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
     /// Counts a finding. Stores its input and returns the entry if the input is the first of its
@@ -60,11 +63,13 @@ pub trait CrashSink: StoreWriter {
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 
-    /// Adds `runs` to the number of runs that ended in a known group.
+    /// Adds `runs` to the counted runs of a known group, which is given by its kind and major key;
+    /// stores no input.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
-    /// Returns the next entry to minimize, at most one of a group, and reserves it for the caller
-    /// until it is [released](CrashSink::release); `None` if no unclaimed group has one.
+    /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it
+    /// is [released](CrashSink::release); at most one entry of a group is reserved at a time.
+    /// `None` if all groups with such an entry are claimed, or there are none.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
     /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
@@ -116,9 +121,9 @@ impl StoreWriter for Store {
     }
 }
 
-/// A [`StoreWriter`] that records how many runs ended in each group.
+/// A [`StoreWriter`] that can also record how many runs ended in each group.
 pub trait RunCounter: StoreWriter {
-    /// Sets how many runs of a campaign ended in a group ([`Store::set_seen`]).
+    /// Sets the number of runs of a campaign that ended in a group ([`Store::set_seen`]).
     fn set_seen(
         &mut self,
         kind: Kind,
@@ -140,7 +145,7 @@ impl RunCounter for Store {
     }
 }
 
-/// Writes through a store that other threads write to as well (`&Mutex<Store>`,
+/// A [`StoreWriter`] that writes through a store shared with other threads (`&Mutex<Store>`,
 /// `Arc<Mutex<Store>>`). The mutex is locked only for the time of each call.
 pub struct SharedStore<B> {
     store: B,

@@ -14,28 +14,29 @@ use ddfuzz_model::files::regular::{self, Unread};
 
 /// Greatest size of a dictionary file, in bytes; a larger file is refused.
 const MOST_BYTES: u64 = 16 << 20;
-/// Greatest length of a word, in bytes, as in AFL++ (`MAX_DICT_FILE`); a longer word is an error.
+/// Greatest length of a word of a dictionary, in bytes, as in AFL++ (`MAX_DICT_FILE`); a longer
+/// word is an error.
 const LONGEST: usize = 128;
 
 /// Why a dictionary cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DictionaryError {
-    /// The file cannot be read.
+    /// The dictionary file cannot be read.
     #[error("the dictionary {} cannot be read: {why}", path.display())]
     Unread {
-        /// Path of the dictionary.
+        /// Path of the dictionary that cannot be read.
         path: PathBuf,
         /// Why the dictionary cannot be read.
         why: Unread,
     },
-    /// A line does not have the format.
+    /// A line of the dictionary is invalid: it does not look like `name="value"`.
     #[error("the dictionary {}, line {line}: {why}", path.display())]
     Line {
-        /// Path of the dictionary.
+        /// Path of the dictionary with the invalid line.
         path: PathBuf,
-        /// Line number, from 1.
+        /// Number of the invalid line of the dictionary, from 1.
         line: usize,
-        /// What is wrong with the line.
+        /// What is wrong with the invalid line of the dictionary.
         why: Malformed,
     },
 }
@@ -43,25 +44,25 @@ pub enum DictionaryError {
 /// What is wrong with a line of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The line has no value.
+    /// The line of the dictionary has no value in quotes.
     #[error("there is no value in quotes; a line looks like name=\"value\"")]
     NoValue,
-    /// The value has no closing quote.
+    /// The quoted value in the line of the dictionary has no closing quote.
     #[error("the value has no closing quote")]
     Open,
-    /// Text follows the value.
+    /// Text follows the closing quote of the value in the line of the dictionary.
     #[error("there is text after the value; write a quote inside of it as \\\"")]
     TrailingText,
-    /// There is text before the value other than a name and `=`.
+    /// Text before the value in the line of the dictionary is not a name and `=`.
     #[error("expected a name and `=` before the value; a line looks like name=\"value\"")]
     Name,
-    /// The value contains an unknown escape.
+    /// The value in the line of the dictionary contains an unknown escape.
     #[error("an unknown escape; known are \\\\, \\\", \\n, \\r, \\t and \\xHH")]
     Escape,
-    /// The value is empty.
+    /// The value in the line of the dictionary is empty.
     #[error("the value is empty")]
     Empty,
-    /// The value is longer than 128 bytes.
+    /// The value in the line of the dictionary is longer than 128 bytes.
     #[error("the value is longer than {LONGEST} bytes; use it as a seed instead (--seeds)")]
     TooLong,
 }
@@ -69,7 +70,7 @@ pub enum Malformed {
 /// Reads the words of the dictionary at `path`, in the order of its lines.
 ///
 /// # Errors
-/// When the file cannot be read, or a line does not have the format.
+/// When the file cannot be read, or a line does not look like `name="value"`.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>, DictionaryError> {
     let text = regular::read(path, MOST_BYTES).map_err(|why| DictionaryError::Unread {
         path: path.to_owned(),
@@ -97,7 +98,8 @@ pub fn parse(text: &[u8]) -> Result<Vec<Vec<u8>>, (usize, Malformed)> {
     Ok(words)
 }
 
-/// Parses one line of a dictionary, without surrounding blanks, and returns the bytes of its word.
+/// Parses one line of a dictionary, such as `name="value"`, and returns the bytes of its word. The
+/// line has no surrounding blanks.
 fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     let quote = line.iter().position(|byte| *byte == b'"');
     let (name, value) = line.split_at(quote.ok_or(Malformed::NoValue)?);
@@ -144,25 +146,27 @@ fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     }
 }
 
-/// The origin of a word.
+/// Where a word that mutations write into inputs comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// A dictionary of the user or of a bundled target.
+    /// The word comes from a dictionary file of the user or of a bundled target.
     Dictionary,
-    /// The target's program: its strings and the constants that it compares with.
+    /// The word was found in the target's program: among its strings or the constants that it
+    /// compares with.
     Program,
 }
 
 /// A word that mutations write into inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Bytes of the word; never empty.
+    /// Bytes of the word that mutations write into inputs; never empty.
     pub bytes: Vec<u8>,
-    /// Origin of the word.
+    /// Whether the word comes from a dictionary or from the target's program.
     pub source: Source,
 }
 
-/// The words of a campaign, in the order in which they were added, each once.
+/// The set of words that a campaign's mutations write into inputs, each once, in the order in which
+/// they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     all: Vec<Word>,
@@ -170,7 +174,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Adds words; ignores empty words and words that were added before.
+    /// Adds words that come from `source`; ignores empty words and words that were added before.
     pub fn add<B: Into<Vec<u8>>>(&mut self, source: Source, words: impl IntoIterator<Item = B>) {
         for bytes in words {
             let bytes = bytes.into();
@@ -185,23 +189,25 @@ impl Words {
         &self.all
     }
 
-    /// Returns the words of one source, in the order in which they were added.
+    /// Returns the words that come from one source (dictionary or program), in the order in which
+    /// they were added.
     pub fn of(&self, source: Source) -> impl Iterator<Item = &[u8]> {
         let all = self.all.iter().filter(move |word| word.source == source);
         all.map(|word| &word.bytes[..])
     }
 
-    /// Returns the number of words of all sources.
+    /// Returns the number of words that mutations write into inputs, of all sources together.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns true if there are no words.
+    /// Returns true if there are no words that mutations could write into inputs.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Returns a hash of the words of one source: the blake3, in hex, of all of them in order.
+    /// Returns a hash of the words that come from one source (dictionary or program): the blake3,
+    /// in hex, of all of them in order.
     pub fn digest(&self, source: Source) -> String {
         hash_all(b"ddfuzz-words-1", self.of(source))
     }

@@ -14,11 +14,13 @@ use ddfuzz_store::{StoreError, report::size};
 /// The first pause between two tries of a write on a full disk; each pause is twice as long as the
 /// one before it.
 const SHORTEST: Duration = Duration::from_millis(200);
-/// The longest pause between two tries of a write on a full disk.
+/// The longest pause between two tries of a write on a full disk; pauses do not grow beyond it.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Number of free bytes from which on a disk counts as having space again (1 MiB).
+/// Number of free bytes (1 MiB) that a full disk must have again before it no longer counts as
+/// full.
 const ENOUGH: u64 = 1 << 20;
-/// Time between two checks, during a pause, whether the user has stopped.
+/// Time between two checks whether the user has stopped the call of ddfuzz, during a pause because
+/// of a full disk.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// An error that may be caused by a full disk or an exhausted quota.
@@ -81,11 +83,12 @@ impl DiskFullError for CampaignError {
     }
 }
 
-/// Pauses workers while the disk is full; [`DiskWait`] closes and opens it.
+/// A gate at which workers pause while the disk is full; [`DiskWait`] closes and opens it.
 #[derive(Debug, Default)]
 pub struct PauseGate {
     closed: AtomicBool,
-    /// Milliseconds for which workers were paused, without a pause that still lasts.
+    /// Milliseconds for which workers have paused because of a full disk; a pause that still lasts
+    /// is not included.
     paused_ms: AtomicU64,
 }
 
@@ -97,30 +100,33 @@ impl PauseGate {
         }
     }
 
-    /// Returns the time for which workers were paused, without a pause that still lasts.
+    /// Returns how long workers have paused because of a full disk; a pause that still lasts is not
+    /// included.
     pub fn paused(&self) -> Duration {
         Duration::from_millis(self.paused_ms.load(Ordering::Acquire))
     }
 }
 
-/// Repeats writes that a full disk refuses, after pauses that grow from 0.2 to 2 seconds, until
-/// they succeed, the user stops, or the time is over. Meanwhile a [`PauseGate`] pauses the workers.
+/// Repeats writes that fail on a full disk, after pauses that grow from 0.2 to 2 seconds, until
+/// they succeed, the user stops, or the time limit is over. Meanwhile a [`PauseGate`] pauses the
+/// workers.
 pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
-    /// When waiting ends; `None` means no limit.
+    /// When waiting for free space on the disk ends; `None` means no limit.
     end: Option<Instant>,
     gate: &'a PauseGate,
     pause: Duration,
-    /// Whether to wait for space at all; if false, a full disk is an error like any other.
+    /// Whether to wait for free space on a full disk at all; if false, a full disk is an error like
+    /// any other.
     pub(crate) patient: bool,
-    /// Since when the disk is full, and the path that could not be written; `None` if it is not
-    /// full.
+    /// Since when the disk is full, and the path that could not be written; `None` if the disk is
+    /// not full.
     full: Option<(Instant, PathBuf)>,
 }
 
 impl<'a> DiskWait<'a> {
-    /// Creates a `DiskWait` without time limit, which stops waiting when `stop` turns true; `gate`
-    /// pauses the workers meanwhile.
+    /// Creates a `DiskWait` without a time limit, which stops waiting for free space when `stop`
+    /// turns true; `gate` pauses the workers while the disk is full.
     pub fn new(stop: &'a AtomicBool, gate: &'a PauseGate) -> DiskWait<'a> {
         DiskWait {
             stop,
@@ -132,12 +138,13 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Sets when waiting for space ends; `None` means no limit.
+    /// Sets when waiting for free space on a full disk ends; `None` means no limit.
     pub fn until(self, end: Option<Instant>) -> DiskWait<'a> {
         DiskWait { end, ..self }
     }
 
-    /// Sets whether to wait for space at all; if false, a full disk is an error like any other.
+    /// Sets whether to wait for free space on a full disk at all; if false, a full disk is an error
+    /// like any other.
     pub fn patient(self, patient: bool) -> DiskWait<'a> {
         DiskWait { patient, ..self }
     }
@@ -166,9 +173,10 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// If `error` is that of a full disk, closes the gate for the workers and pauses 0.2 to 2
-    /// seconds. Returns true if the write is to be tried again: not after other errors, and not if
-    /// the user has stopped, the time is over, or waiting is off.
+    /// Handles the error of a write. If it says that the disk is full, closes the gate for the
+    /// workers, pauses 0.2 to 2 seconds, and returns true: the write is to be tried again. Returns
+    /// false after any other error, and if the user has stopped, the time limit is over, or waiting
+    /// is off.
     pub fn wait_after<E: DiskFullError>(&mut self, error: &E, say: &mut dyn FnMut(&str)) -> bool {
         let Some(path) = error.full_at().filter(|_| self.patient) else {
             return false;
@@ -191,8 +199,9 @@ impl<'a> DiskWait<'a> {
         !self.is_over()
     }
 
-    /// If `result` is an error, does what [`DiskWait::wait_after`] does, and returns true if the
-    /// write is to be tried again. Records an `Ok` as a successful write, and returns false.
+    /// Handles the result of a write. After an error, waits for free space as
+    /// [`DiskWait::wait_after`] does, and returns true if the write is to be tried again. After
+    /// `Ok`, records the successful write and returns false.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
@@ -208,8 +217,8 @@ impl<'a> DiskWait<'a> {
     }
 
     /// Records a successful write. If the disk was full and has space again, opens the gate for the
-    /// workers. `again`: the same write failed before, so there is space; after any other write the
-    /// free bytes decide (1 MiB), since it may have needed less.
+    /// workers and tells the user. With `again` (the same write failed before) there is space;
+    /// after any other write, which may have needed less, at least 1 MiB must be free.
     pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
         let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
         let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);
@@ -222,7 +231,7 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Checks whether the time limit for waiting is over and the disk is still full.
+    /// Checks whether the time limit for waiting is over while the disk is still full.
     pub fn is_given_up(&self) -> bool {
         self.full.is_some() && self.is_late()
     }
@@ -236,8 +245,8 @@ impl<'a> DiskWait<'a> {
     }
 }
 
-/// Returns the message to the user about a full disk; `waits`: whether the campaign waits for
-/// space.
+/// Returns the message to the user that the disk is full and `path` cannot be written; `waits`:
+/// whether the campaign waits for space or ends.
 fn message(path: &Path, waits: bool) -> String {
     let free = match space::free(path) {
         Some(free) => format!("{} free", size::bytes(free)),

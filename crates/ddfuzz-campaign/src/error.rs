@@ -19,29 +19,30 @@ pub enum CampaignError {
     /// The campaign is resumed with another greatest length of inputs.
     #[error("the campaign was started with --max-len {was} and cannot be resumed with {now}")]
     OtherLengths {
-        /// Greatest length with which the campaign began, in bytes.
+        /// Greatest length of inputs, in bytes, with which the resumed campaign began.
         was: u64,
-        /// Greatest length that the user asks for, in bytes.
+        /// Greatest length of inputs, in bytes, that the user asks for now.
         now: u64,
     },
-    /// A system call failed, such as opening a port for the workers, or the target's record could
-    /// not be encoded as JSON.
+    /// A system call failed, such as the one that opens a port for the workers, or the target's
+    /// record could not be encoded as JSON.
     #[error("{what}: {source}")]
     System {
-        /// The operation that failed.
+        /// Description of the operation that failed.
         what: String,
-        /// The system's error.
+        /// The system's error, which says why the operation failed.
         source: std::io::Error,
     },
-    /// The campaign of another host cannot be joined.
+    /// The campaign on another host, given by the address of its broker, cannot be joined.
     #[error("no campaign answers at {address}: {why}")]
     NotJoined {
-        /// Address at which the broker was expected.
+        /// Address at which the broker of the other campaign was expected.
         address: std::net::SocketAddr,
-        /// Why the other campaign cannot be joined.
+        /// Why the campaign on the other host cannot be joined.
         why: String,
     },
-    /// The workers cannot reach each other.
+    /// The workers of a guided campaign cannot exchange messages by LibAFL's network, for this
+    /// reason.
     #[error("the workers cannot be connected: {0}")]
     Network(String),
     /// A worker has reported this reason why it cannot continue, or all workers have died.
@@ -53,17 +54,17 @@ pub enum CampaignError {
         path.display()
     )]
     OtherTarget {
-        /// Path of the output directory.
+        /// Path of the output directory that belongs to a campaign on another target.
         path: PathBuf,
     },
-    /// The system refuses a thread for a minimization.
+    /// The system cannot start another thread for a minimization.
     #[error("no thread for a minimization could be started: {source}; ddfuzz tries again later")]
     NoThread {
-        /// The system's error.
+        /// The system's error, which says why the thread cannot be started.
         source: std::io::Error,
     },
-    /// A thread that minimizes, or that examines the inputs of a watch, has panicked; the panic is
-    /// printed on stderr.
+    /// A thread that minimizes, or that examines the inputs of a watched fuzzer, has panicked; the
+    /// panic is printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
     /// The campaign is resumed with other seeds than it was started with.

@@ -16,14 +16,15 @@ use std::str::FromStr;
 
 pub use preset::{DataSet, Preset, UnknownPreset, Variant};
 
-/// The name of a generated input: `KIND:SEED:LENGTH`.
+/// The name of an input of the classic generator, `KIND:SEED:LENGTH`, from which its bytes can be
+/// rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InputName {
-    /// Characters of the input, and where its lines end.
+    /// Which characters the named input consists of, and where its lines end.
     pub kind: Kind,
-    /// Seed of the random bytes.
+    /// Seed of the random bytes of the generated input.
     pub seed: u64,
-    /// Length of the input in bytes; with [`Lines::Strings`], in lines.
+    /// Length of the generated input in bytes; with [`Lines::Strings`], its number of lines.
     pub length: u64,
 }
 
@@ -33,7 +34,7 @@ impl fmt::Display for InputName {
     }
 }
 
-/// The error of a text that is not the name of a generated input.
+/// The error of parsing a text that is not the name of a generated input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not the name of a generated input; write it like all+nul+lines:00000000000000ff:1000"
@@ -63,13 +64,14 @@ impl FromStr for InputName {
 }
 
 impl InputName {
-    /// Returns a stream of the input's bytes, for inputs that are too long for memory.
+    /// Returns a reader that produces the bytes of the named input piece by piece, for inputs that
+    /// are too long for memory.
     pub fn stream(&self) -> Stream {
         Stream::new(self)
     }
 
-    /// Returns the length of the input in bytes; `None` with [`Lines::Strings`], since their length
-    /// is in lines.
+    /// Returns the length of the named input in bytes; `None` with [`Lines::Strings`], whose length
+    /// is given in lines.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind.lines {
             Lines::None | Lines::Scaled => Some(self.length),
@@ -77,7 +79,7 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the input of this name: replaces the content of `buffer` by its bytes.
+    /// Rebuilds the named input: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         let mut stream = self.stream();
@@ -92,14 +94,15 @@ impl InputName {
     }
 }
 
-/// The characters of an input, apart from NUL.
+/// Which characters a generated input is drawn from; NUL is chosen separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Characters {
-    /// The printable characters, 0x20 to 0x7e (`fuzz -p`).
+    /// The printable ASCII characters, 0x20 to 0x7e (option `-p` of the `fuzz` program).
     Printable,
-    /// All 8-bit characters but the newline, so that lines end only where [`Lines`] says.
+    /// All 8-bit characters but the newline, so that lines of the generated input end only where
+    /// [`Lines`] says.
     All,
-    /// All 8-bit characters, newlines as likely as any other (`fuzz -a`).
+    /// All 8-bit characters, newlines as likely as any other (option `-a` of the `fuzz` program).
     Bytes,
 }
 
@@ -122,35 +125,37 @@ impl Characters {
     }
 }
 
-/// Where line ends are added to an input, beside newlines among its characters.
+/// Where the classic generator adds newlines to an input, apart from newlines drawn as its
+/// characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lines {
-    /// No line ends are added.
+    /// The generator adds no newlines to the input.
     None,
-    /// Lines end at random distances, whose scale differs from input to input.
+    /// The generator adds newlines at random distances, whose scale differs from input to input.
     Scaled,
-    /// Each line has 0 to `below - 1` characters, uniformly distributed (`fuzz -l below`). The
-    /// length of such an input is a number of lines.
+    /// The input consists of lines of 0 to `below - 1` characters, uniformly distributed (option
+    /// `-l below` of the `fuzz` program). The length of such an input is a number of lines.
     Strings {
-        /// Each line has fewer characters than this number; 1 gives empty lines. Never 0.
+        /// Number of characters that each line has fewer of; 1 gives empty lines. Never 0.
         below: u32,
     },
 }
 
-/// Which characters an input consists of, and where its lines end.
+/// The kind of a generated input: which characters it consists of, and where its lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
-    /// Characters of the input.
+    /// The set from which the characters of the input are drawn, apart from NUL.
     pub characters: Characters,
-    /// Whether NUL is one of the characters (`fuzz -0`).
+    /// Whether the input may contain NUL characters (option `-0` of the `fuzz` program).
     pub nul: bool,
-    /// Where lines end, in addition to newlines among the characters.
+    /// Where newlines are added to the input, apart from newlines drawn as its characters.
     pub lines: Lines,
 }
 
 impl Kind {
-    /// The eight kinds of inputs that campaigns draw, in a fixed order: printable or all
-    /// characters, with or without NUL, without added line ends or with scaled ones.
+    /// The eight kinds of inputs that campaigns generate, in a fixed order: printable or all
+    /// characters, with or without NUL, without added newlines or with newlines at random
+    /// distances.
     pub const ALL: [Kind; 8] = {
         const fn kind(index: u8) -> Kind {
             Kind {
@@ -171,8 +176,8 @@ impl Kind {
         ]
     };
 
-    /// Returns a table that maps each value of a random byte to a character of this kind, as evenly
-    /// as possible.
+    /// Returns a table that maps each value of a random byte to a character of this kind of inputs,
+    /// each character for nearly the same number of values.
     pub(super) fn alphabet(self) -> [u8; 256] {
         let with_newline = self.characters != Characters::All;
         let mut characters: Vec<u8> = self
@@ -238,52 +243,54 @@ impl FromStr for Kind {
     }
 }
 
-/// Exponents e of the scales of line lengths: distances between the line ends of an input are drawn
-/// below 2^e bytes, since programs have line buffers from 80 to 8000 characters.
+/// Range of the exponent e that sets how long the lines of an input are: distances between its
+/// newlines are drawn below 2^e bytes, since programs have line buffers from 80 to 8000 characters.
 const LINE_SCALES: std::ops::Range<u32> = 4..14;
 
-/// Produces the bytes of an input ([`InputName::stream`]). Reading never fails and ends after the
-/// input's length.
+/// A reader that produces the bytes of a generated input ([`InputName::stream`]). Reading never
+/// fails and ends after the input's length.
 #[derive(Debug)]
 pub struct Stream {
-    /// Source of random bytes, each of which `alphabet` maps to a character.
+    /// Source of random bytes; the table `alphabet` maps each to a character of the generated
+    /// input.
     random: blake3::OutputReader,
     alphabet: [u8; 256],
     rest: Rest,
 }
 
-/// The part of the input that a [`Stream`] has not produced yet.
+/// The part of a generated input that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
-    /// `left` bytes, to which no newlines are added.
+    /// `left` bytes are still to be produced; no newlines are added to them.
     Bytes { left: u64 },
-    /// `left` bytes, with newlines at random distances.
+    /// `left` bytes are still to be produced, with newlines at random distances.
     Scaled {
         left: u64,
-        /// Number of bytes up to the next added newline.
+        /// Number of bytes still to be produced before the next added newline.
         to_end: u64,
         scale: u64,
         distances: Distances,
     },
-    /// `left` lines, each of less than `below` characters and a newline.
+    /// `left` lines are still to be produced, each of fewer than `below` characters and a newline.
     Strings {
         left: u64,
-        /// Number of characters before the newline of the present line; `None` between lines.
+        /// Number of characters still to be produced before the newline of the present line; `None`
+        /// between two lines.
         to_end: Option<u64>,
         below: u64,
         distances: Distances,
     },
 }
 
-/// Returns the next random number, of 64 bits, from a source of random bytes.
+/// Reads the next 64-bit random number from a source of random bytes.
 fn number_from(random: &mut blake3::OutputReader) -> u64 {
     let mut bytes = [0; 8];
     random.fill(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 
-/// Source of the random distances between line ends; it is separate from that of the characters, so
-/// that neither depends on how much of the other was read.
+/// Source of the random distances between newlines of a generated input; it is separate from the
+/// source of the characters, so that neither depends on how much of the other was read.
 #[derive(Debug)]
 struct Distances(blake3::OutputReader);
 
@@ -297,7 +304,7 @@ impl Distances {
 pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Draw<N> {
-    /// Returns the little-endian number in the eight bytes from index `at` on.
+    /// Returns the number that the eight bytes from index `at` on encode, in little-endian order.
     pub(crate) fn number(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);
@@ -398,8 +405,8 @@ impl Read for Stream {
     }
 }
 
-/// Returns how many bytes can be written now: the smaller of `left` (bytes left of the input) and
-/// `free` (bytes free in the buffer).
+/// Returns how many bytes of a generated input can be written now: the smaller of `left` (bytes
+/// still to be produced) and `free` (bytes free in the buffer).
 fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
@@ -412,16 +419,16 @@ fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {
     hasher.finalize_xof()
 }
 
-/// The error of a text with an escape that C does not have.
+/// The error of decoding a text with a backslash escape that C does not have; holds the escape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not an escape of C; write \\\\ for a backslash")]
 pub struct WrongEscape(String);
 
-/// Decodes a text with C's escapes: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one
-/// to three octal digits, or `\x` with one or two hexadecimal digits.
+/// Decodes a text with C's backslash escapes: `\a \b \e \f \n \r \t \v \\ \' \" \?`, one to three
+/// octal digits, or `\x` with one or two hexadecimal digits.
 ///
 /// # Errors
-/// On a backslash before anything else, at the end, and on octal numbers over 377.
+/// When any other character, or nothing, follows a backslash, and for octal numbers over 377.
 pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -440,8 +447,9 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     Ok(bytes)
 }
 
-/// Decodes one escape of C; `after` begins after its backslash. Returns its byte and the number of
-/// characters after the backslash. `None` if C has no such escape.
+/// Decodes one backslash escape of C; `after` is the text after the backslash. Returns the byte
+/// that the escape stands for, and how many characters after the backslash belong to it; `None` if
+/// C has no such escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {
@@ -462,8 +470,8 @@ fn escape(after: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Parses at most `most` leading digits of `text` in base `radix`; returns the number and the count
-/// of its digits. `None` without digits, or if the number is over 255.
+/// Parses the leading digits of `text` in base `radix`, at most `most` of them. Returns the number
+/// and the count of its digits; `None` without digits, or if the number is over 255.
 fn number(text: &[u8], most: usize, radix: u32) -> Option<(u8, usize)> {
     let digits = text
         .iter()

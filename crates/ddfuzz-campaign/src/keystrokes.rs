@@ -10,12 +10,13 @@ use std::{fmt, io::Write, str::FromStr};
 
 use crate::generator::NotAName;
 
-/// The name of generated keystrokes: `keys:SEED:LENGTH`.
+/// The name of a generated input of random keystrokes, `keys:SEED:LENGTH`, from which its bytes can
+/// be rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeystrokesName {
-    /// Seed of the random bytes.
+    /// Seed of the random numbers from which the keystrokes are drawn.
     pub seed: u64,
-    /// Number of keys; a word or a pasted text is one key.
+    /// Number of random keys in the input; a word or a pasted text counts as one key.
     pub length: u64,
 }
 
@@ -40,7 +41,8 @@ impl FromStr for KeystrokesName {
 }
 
 impl KeystrokesName {
-    /// Rebuilds the input of this name: replaces the content of `buffer` by the bytes of its keys.
+    /// Rebuilds the named input of keystrokes: replaces the content of `buffer` by the bytes of its
+    /// keys.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         let mut hasher = blake3::Hasher::new();
         hasher.update(b"ddfuzz-keys-1");
@@ -61,7 +63,8 @@ const CONTROLS: &[u8] =
     b"\x00\x01\x02\x05\x06\x07\x08\x0a\x0b\x0c\x0e\x0f\x10\x12\x14\x15\x16\x17\x18\x19\x1d\x1e\x1f";
 /// Control keys by which a terminal sends a signal or stops its output: ^C, ^Q, ^S, ^Z and ^\.
 const SIGNALS: &[u8] = b"\x03\x11\x13\x1a\x1c";
-/// Escape sequences of cursor keys as xterm sends them, in both of its modes.
+/// Escape sequences (without ESC) of cursor keys as xterm sends them, in both of its cursor key
+/// modes.
 const CURSORS: [&str; 14] = [
     "[A", "[B", "[C", "[D", "OA", "OB", "OC", "OD", "[H", "[F", "[2~", "[3~", "[5~", "[6~",
 ];
@@ -73,15 +76,15 @@ const WORDS: [&str; 12] = [
     "help", "set", "quick", "fox", "the", "yes", "no", "/tmp", "a*b", "[a-z]", "s/a/b/g", "1,$d",
 ];
 const WIDE: [&str; 8] = ["é", "ß", "Ж", "€", "漢", "あ", "🦀", "\u{301}"];
-/// Sizes of a terminal window, in lines or characters.
+/// Sizes of a terminal window that random resizes choose from, in lines or columns.
 const SIZES: [u64; 10] = [1, 2, 3, 5, 10, 24, 40, 80, 132, 500];
 
 /// A function that writes one random key of a certain kind.
 type WriteKey = fn(&mut Random, &mut Vec<u8>);
 
-/// The kinds of keys, each with its weight and the function that writes such a key. The commands of
-/// most programs are letters, signs and control keys; keys that end a session are rare, so that
-/// sessions last.
+/// The kinds of random keys, each with its weight and the function that writes such a key. The
+/// commands of most programs are letters, signs and control keys; keys that end a session are rare,
+/// so that sessions last.
 const KINDS: [(u64, WriteKey); 20] = [
     (300, |random, out| out.push(random.letter())),
     (150, |random, out| out.push(random.one_of(SIGNS))),
@@ -109,7 +112,7 @@ const KINDS: [(u64, WriteKey); 20] = [
     (10, write_resize),
 ];
 
-/// Writes a letter or a sign with the Alt key.
+/// Appends a random letter or sign, typed with the Alt key, to `out`: ESC and the character.
 fn write_alt(random: &mut Random, out: &mut Vec<u8>) {
     let key = match random.below(2) {
         0 => random.letter(),
@@ -118,28 +121,29 @@ fn write_alt(random: &mut Random, out: &mut Vec<u8>) {
     out.extend([0x1b, key]);
 }
 
-/// Writes a mouse click as xterm sends it.
+/// Appends a random mouse click, as xterm sends it, to `out`.
 fn write_mouse(random: &mut Random, out: &mut Vec<u8>) {
     let (button, column, row) = (random.below(4), random.below(90), random.below(30));
     escape(out, "[M");
     out.extend([button, column, row].map(|number| 0x20 + number as u8));
 }
 
-/// Writes a bracketed paste of one of [`WORDS`], as xterm sends it.
+/// Appends a bracketed paste of a random one of [`WORDS`], as xterm sends it, to `out`.
 fn write_paste(random: &mut Random, out: &mut Vec<u8>) {
     escape(out, "[200~");
     out.extend(random.one_of(&WORDS).bytes());
     escape(out, "[201~");
 }
 
-/// Writes a change of the window's size, with rows and columns from [`SIZES`].
+/// Appends an escape sequence that sets the terminal window to random numbers of rows and columns
+/// from [`SIZES`].
 fn write_resize(random: &mut Random, out: &mut Vec<u8>) {
     let (rows, columns) = (random.one_of(&SIZES), random.one_of(&SIZES));
     // A vector takes all that is written to it.
     let _ = write!(out, "\x1b[8;{rows};{columns}t");
 }
 
-/// Appends ESC and the text `rest` to `out`.
+/// Appends an escape sequence to `out`: the byte ESC and the text `rest` after it.
 fn escape(out: &mut Vec<u8>, rest: &str) {
     out.push(0x1b);
     out.extend(rest.bytes());

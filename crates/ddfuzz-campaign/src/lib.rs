@@ -76,8 +76,8 @@ pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};
 
-/// Runs one call (one invocation of `ddfuzz run`) of the classic or guided campaign whose output
-/// directory is `store`. When `stop` turns true, the call saves its state and ends.
+/// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is
+/// `store`. When `stop` turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was found until

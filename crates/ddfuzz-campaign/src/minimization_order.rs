@@ -15,33 +15,40 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// An input of at most the size of the smallest minimized input divided by this number may give a
-/// smaller result.
+/// An input of at most the size of the smallest input minimized so far divided by this number
+/// counts as one that may give a smaller result when it is minimized.
 const SIZE_DIVISOR: u64 = 10;
 
-/// Priority of an entry to minimize, the most urgent first.
+/// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
+/// first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
-    /// Founder (first finding) of a group of crashes, found by a run.
+    /// The entry is the founder (first finding) of a group of crashes, and a run of the fuzzer
+    /// found it.
     Found,
-    /// Founder (first finding) of a group of crashes that only the minimization of another group
-    /// has met.
+    /// The entry is the founder (first finding) of a group of crashes that was met only by chance,
+    /// while another group was minimized.
     Slipped,
-    /// Smaller input, found by a run, of a group with a result.
+    /// The entry was found by a run of the fuzzer in a group that has a minimized result, and is so
+    /// small that it may give a smaller one.
     Smaller,
-    /// Smaller input, met by a minimization, of a group with a result.
+    /// The entry was met by chance during a minimization, in a group that has a minimized result,
+    /// and is so small that it may give a smaller one.
     SmallerSlip,
-    /// Founder of a group of hangs; each of its runs takes long.
+    /// The entry is the founder (first finding) of a group of hangs; each of its failing runs takes
+    /// long.
     Hang,
-    /// Founder of a group of memory blow-ups.
+    /// The entry is the founder (first finding) of a group of memory blow-ups.
     Oom,
-    /// Input with a minor key that no minimized result of its group has.
+    /// The entry has a minor key (finer hash of crashes, within a group) that no minimized result
+    /// of its group has.
     Variant,
 }
 
 impl Priority {
-    /// Returns the priority of the founder of a group; `None` if groups of the kind are never
-    /// minimized.
+    /// Returns the priority with which the founder (first finding) of a group of this kind is
+    /// minimized; `slipped`: whether only a minimization has met the group. `None` if groups of the
+    /// kind are never minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),
@@ -54,13 +61,15 @@ impl Priority {
     }
 }
 
-/// Position of an entry in the order in which founders of groups are chosen, the lowest first: kind
-/// of origin, number of the run or test, name of the file or entry.
+/// Position of an entry in the order in which the founder of a group is chosen, the lowest first:
+/// whether a run, a file or a minimization is its origin, the number of the run or test, and the
+/// name of the file or entry.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Returns the position of an entry by its origin: entries found by runs in their order, then those
-/// from files by path, then those that minimizations have met (slips) by test and minimized entry,
-/// and last those of unknown origin.
+/// Returns the position of an entry, given its origin, in the order in which founders are chosen:
+/// first entries found by runs, in the order of the runs, then those from files by path, then those
+/// that minimizations have met (slips) by test and minimized entry, and last those of unknown
+/// origin.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -70,19 +79,21 @@ pub(crate) fn rank(found: Option<&Found>) -> Rank {
     }
 }
 
-/// Checks whether an entry was met by a minimization, not found by a run.
+/// Returns true if an entry with this origin is a slip: a candidate with another crash that a
+/// minimization has met by chance.
 pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
 
-/// The entries of one group; in a study of many utilities, those of one group and one utility.
+/// All entries (stored inputs) of one group of crashes; in a study of many utilities, only those of
+/// one utility.
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
 }
 
 impl<'a> Bug<'a> {
-    /// Returns all entries of a group as one bug.
+    /// Returns all entries of one group as a single bug, whatever their utilities.
     pub(crate) fn of(reader: &'a Reader, entries: &'a [Entry]) -> Bug<'a> {
         Bug {
             root: reader.root(),
@@ -90,7 +101,8 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Returns the bugs of a group: one for each utility in a study of many, else one.
+    /// Divides the entries of one group into bugs: one for each utility in a study of many
+    /// utilities, else one.
     pub(crate) fn all(reader: &'a Reader, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
@@ -103,14 +115,14 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Checks whether any entry of the bug has a minimized result.
+    /// Checks whether any entry of the bug was minimized before.
     pub(crate) fn has_result(&self) -> bool {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
 
-    /// Returns the entry to minimize first: the one found first by a run; of several files, whose
-    /// names do not tell which came first, one whose minimization has begun, else the smallest.
-    /// `None` if an entry has a result already.
+    /// Returns the entry of the bug to minimize first: the one found first by a run; of several
+    /// files, whose names do not tell which came first, one whose minimization has begun, else the
+    /// smallest. `None` if an entry has a result already.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -125,8 +137,8 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// Returns the entry to minimize first: one whose minimization has begun, else the one found
-    /// first. `None` if an entry has a result already.
+    /// Returns the entry of the bug to minimize first, or to go on with: one whose minimization has
+    /// begun, else the one found first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -136,9 +148,9 @@ impl<'a> Bug<'a> {
         founder.filter(|_| !self.has_result())
     }
 
-    /// Returns the next entry that was found by a run or given as a file and may give a smaller
-    /// result than the entries minimized so far: one whose minimization has begun, else the one
-    /// found first. `None` if there is none, or nothing was minimized. It depends on the runs
+    /// Returns the next entry of the bug that was found by a run or given as a file and may give a
+    /// smaller result than the entries minimized so far: one whose minimization has begun, else the
+    /// one found first. `None` if there is none, or nothing was minimized. It depends on the runs
     /// alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
@@ -155,8 +167,8 @@ impl<'a> Bug<'a> {
 
     /// Returns the smallest entry, of any origin, that may give a smaller result than the bug has;
     /// an entry whose minimization has begun comes first. `None` if there is none, or nothing was
-    /// minimized. Slips without the number of their test are left out, since meeting them depends
-    /// on the number of workers.
+    /// minimized. Entries that a minimization has met by chance in a test without a number are left
+    /// out, since which of them are met depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::by(&self.entries);
         let order = |entry: &&Entry| {
@@ -174,9 +186,10 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry to minimize next as a variant: the smallest one of a minor key that none
-    /// of the group's minimized reproducers has. `None` if there is none, nothing was minimized, or
-    /// the reproducers already have more than `most` minor keys.
+    /// Returns the entry of the bug to minimize next as a variant (an input with another minor
+    /// key): the smallest one whose minor key none of the minimized reproducers has. `None` if
+    /// there is none, nothing was minimized, or the reproducers already have more than `most` minor
+    /// keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.shown();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -199,8 +212,8 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) of those results that have the same minor key as the
-    /// input they were minimized from.
+    /// Returns the minor keys (12 hex digits) that minimized results of the bug show: those of
+    /// results that have the same minor key as the input they were minimized from.
     fn shown(&self) -> BTreeSet<&'a str> {
         let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
         let shown = self.entries.iter().filter(shows);
@@ -216,8 +229,8 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Checks whether the entry is a candidate that failed while another entry of this same group
-    /// was minimized.
+    /// Checks whether the entry is a slip within its own group: a candidate that failed while
+    /// another entry of this same group was minimized.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -226,14 +239,14 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Size of the smallest result of a bug, and size, before minimizing, of the smallest input that
-/// was minimized. They may come from different inputs.
+/// The size of the smallest result of a bug, and the size of the smallest input that was minimized,
+/// as it was before its minimization. The two may come from different inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
-    /// Size of the smallest result, in bytes; `None` without results.
+    /// Size of the smallest minimized result of a bug, in bytes; `None` without results.
     result: Option<u64>,
-    /// Size, before minimizing, of the smallest input that was minimized, in bytes; `None` if none
-    /// was.
+    /// Size, before its minimization, of the smallest input of a bug that was minimized, in bytes;
+    /// `None` if none was.
     input: Option<u64>,
 }
 
@@ -245,20 +258,21 @@ impl SmallestSizes {
         reached
     }
 
-    /// Returns, for `entries`, the size of the smallest result and the size of the smallest input
-    /// that was minimized.
+    /// Returns the size of the smallest result of all `entries`, and the size of the smallest of
+    /// their inputs that was minimized.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
-    /// Records that an input of `before` bytes was minimized to `after` bytes.
+    /// Updates the smallest sizes by an input of `before` bytes that was minimized to `after`
+    /// bytes.
     pub(crate) fn take(&mut self, before: u64, after: u64) {
         let least = |held: Option<u64>, size: u64| Some(held.map_or(size, |held| size.min(held)));
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
     }
 
-    /// Checks whether minimizing an input of `size` bytes may give a smaller result than those so
-    /// far; false if there is no result.
+    /// Checks whether minimizing an input of `size` bytes may give a smaller result than all
+    /// results so far; false if there is no result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
@@ -269,17 +283,18 @@ impl SmallestSizes {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Returns the greatest size in bytes of an input that may give a smaller result; `None` if
-    /// nothing was minimized or the result is empty.
+    /// Returns the greatest size in bytes of an input that may give a smaller result when it is
+    /// minimized; `None` if nothing was minimized or the smallest result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))
     }
 }
 
-/// Returns the entries to minimize next, at most one for each bug, the most urgent first. With
-/// `last`, also those that are minimized after all others: groups that only a minimization has met,
-/// smaller inputs met so, hangs, memory blow-ups, variants.
+/// Returns the entries to minimize next, at most one for each bug (group, and utility in a study),
+/// the most urgent first. With `last`, also those that are minimized after all others: groups and
+/// smaller inputs that were only met during minimizations, hangs, memory blow-ups, and variants
+/// (inputs with further minor keys).
 pub(crate) fn pending(
     reader: &Reader,
     variants: Variants,
@@ -312,16 +327,18 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// Returns the next smaller input found by runs in the group of crashes with this major key (12 hex
-/// digits); `None` if there is none.
+/// Returns the next entry to minimize in the group of crashes with this major key (12 hex digits),
+/// among the inputs that runs have found and that may give a smaller result; `None` if there is
+/// none.
 pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<EntryId>, StoreError> {
     let entries = reader.entries(Kind::Crash, major)?;
     let bug = Bug::of(reader, &entries);
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of a bug to minimize next, and its priority; `None` if there is none.
-/// `variants`: greatest number of further minor keys. `last` is as in [`pending`].
+/// Returns the entry of a bug (group of crashes, of one utility in a study) to minimize next, and
+/// its priority; `None` if there is none. `variants`: greatest number of further minor keys to
+/// minimize. With `last`, also entries that are minimized after all others.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -351,9 +368,9 @@ fn next_of<'a>(
     }
 }
 
-/// Checks whether an entry would be minimized as a variant: its group has a result, the entry is
-/// not expected to give a smaller one, and no result shows its minor key. Its minimization then
-/// preserves that minor key.
+/// Checks whether an entry would be minimized as a variant, that is for its minor key alone: its
+/// group has a result, the entry is not expected to give a smaller one, and no result shows its
+/// minor key. Its minimization then preserves that minor key.
 pub(crate) fn is_variant(
     reader: &Reader,
     entry: &Entry,
@@ -374,13 +391,13 @@ pub(crate) fn is_variant(
     }))
 }
 
-/// Inputs with crashes of other groups that minimizations have met (slips), read from their logs,
-/// each log once.
+/// A queue of slips: inputs that crashed in other groups while entries were minimized. It is filled
+/// from the logs of minimizations, each of which is read once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Minimized entries whose logs were queued in `unread` or read.
+    /// Minimized entries whose logs, which tell the slips, were read already or wait in `unread`.
     seen: HashSet<EntryId>,
-    /// Minimized entries whose logs are still to be read.
+    /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
     /// Slips (inputs with another crash that a minimization has met) that were read from logs and
     /// not handled yet, each with the entry that was minimized.
@@ -388,9 +405,10 @@ pub(crate) struct SlippedInputs {
 }
 
 impl SlippedInputs {
-    /// Returns the next slip whose input is smaller than all results and all entries still to be
-    /// minimized of its group, with the entry whose minimization has met it; `None` if there are no
-    /// more. Groups whose major key (12 hex digits) `accepts` rejects are left out.
+    /// Returns the next slip (input with another crash that a minimization has met) that is smaller
+    /// than all results of its group and all entries of the group still to be minimized, with the
+    /// entry whose minimization has met it; `None` if there are no more. Groups whose major key (12
+    /// hex digits) `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,
@@ -433,8 +451,9 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Stores the next slip ([`SlippedInputs::next`]) whose input still crashes in its group as an
-    /// entry of that group; returns false if there is none.
+    /// Takes the next slip ([`SlippedInputs::next`], an input with another crash that a
+    /// minimization has met) that still crashes in its group, and stores it as an entry of that
+    /// group; returns false if there is none.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -451,8 +470,9 @@ impl SlippedInputs {
     }
 }
 
-/// Runs an input that the minimization of `entry` has met, and stores it as an entry of its own
-/// group if it still crashes there; returns true if it does.
+/// Runs a slip, that is an input with another crash that the minimization of `entry` has met, and
+/// stores it as an entry of the group of that crash if it still crashes there; returns true if it
+/// does.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

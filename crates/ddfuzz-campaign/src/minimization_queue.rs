@@ -18,20 +18,22 @@ use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
 use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 
-/// In a hurried minimization after fuzzing, all hangs and memory blow-ups together are minimized
-/// for at most the time of the fuzzing divided by this number.
+/// After fuzzing, unless the user has set a time limit for each entry, all hangs and memory
+/// blow-ups together are minimized for at most the time of the fuzzing divided by this number.
 const HANG_DIVISOR: u32 = 5;
-/// In a hurried minimization after fuzzing, least time for all hangs and memory blow-ups together.
+/// Least time for which all hangs and memory blow-ups together are minimized after fuzzing, unless
+/// the user has set a time limit for each entry.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// When less of that budget is left than this, no minimization of a hang or memory blow-up is
-/// begun.
+/// Least time that must be left for minimizing hangs and memory blow-ups after fuzzing, so that
+/// another of these minimizations begins.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// The reply of the minimizing thread: the entry, how long its minimization took, and how it ended.
+/// The reply of the minimizing thread after each entry: the entry, how long its minimization took,
+/// and how it ended.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
-/// Works as the minimizing thread of a campaign: minimizes the entries that it receives, and
-/// replies after each, until the queue is closed.
+/// Runs the minimizing thread of a campaign: minimizes each entry that it receives from `queue`,
+/// and sends a reply after each, until the queue is closed.
 pub(crate) fn run_minimizer(
     store: &Mutex<Store>,
     minimizing: &Minimizing,
@@ -48,10 +50,10 @@ pub(crate) fn run_minimizer(
     }
 }
 
-/// Minimizes the groups of an output directory that have no result, or smaller inputs than their
-/// result, one entry after the other, until none is left; with `resume` also entries whose
-/// minimization was ended by its budget. Checks all groups first if the program was rebuilt. Groups
-/// in `known` (muted), leaks, and crashes that a study has found are left out: the call that
+/// Minimizes the groups of an output directory that have no minimized result, or an input that may
+/// give a smaller one, one entry after the other, until none is left; with `resume` also entries
+/// whose minimization was ended by its budget. Checks all groups first if the program was rebuilt.
+/// Groups in `known` (muted), leaks, and crashes that a study has found are left out: the call that
 /// resumes the study minimizes those.
 ///
 /// # Errors
@@ -132,8 +134,8 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
     Ok(unfinished)
 }
 
-/// Returns the entries that [`minimize_pending`] would minimize now, without `resume`, the most
-/// urgent first; each minimization may add others.
+/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`,
+/// the most urgent first; each minimization may add others.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -190,17 +192,18 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Time budget for minimizing all hangs and memory blow-ups together when fuzzing is over; each of
-/// their failing runs takes all its permitted time or memory.
+/// Time budget for minimizing all hangs and memory blow-ups together when fuzzing is over, since
+/// each of their failing runs takes all its permitted time or memory.
 pub(crate) struct HangBudget {
-    /// Time that is left of the budget; `None` if only the time limit of each entry counts, since
-    /// the user has set it.
+    /// Time that is left for minimizing hangs and memory blow-ups; `None` if only the time limit of
+    /// each entry counts, since the user has set one.
     left: Option<Duration>,
 }
 
 impl HangBudget {
-    /// Creates the budget when the time `fuzzed` was fuzzed: a fifth of it, at least 5 seconds, if
-    /// `minimizing` is hurried.
+    /// Creates the budget for minimizing hangs and memory blow-ups after the time `fuzzed` of
+    /// fuzzing: a fifth of it, at least 5 seconds; unlimited if `minimizing` is not hurried, since
+    /// the user has set a time limit for each entry.
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
         let left = minimizing.hurried;
         HangBudget {
@@ -208,8 +211,9 @@ impl HangBudget {
         }
     }
 
-    /// Returns `minimizing` with the time limit for this entry: for a hang or memory blow-up, at
-    /// most what is left of the budget. `None` if less than a second is left for it.
+    /// Returns the settings `minimizing` with the time limit for this entry: if it is a hang or
+    /// memory blow-up, at most what is left of the budget. `None` if less than a second is left
+    /// then.
     pub(crate) fn of(&self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
         let budget_time = match self.left.filter(|_| is_slow(id)) {
             Some(left) if left < MIN_ENTRY => return None,
@@ -226,8 +230,8 @@ impl HangBudget {
         })
     }
 
-    /// Takes the time `taken` from the budget if the entry, whose minimization took it, is a hang
-    /// or memory blow-up.
+    /// Subtracts the time `taken` by the minimization of an entry from the budget, if the entry is
+    /// a hang or memory blow-up.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
         if let Some(left) = self.left.as_mut().filter(|_| is_slow(id)) {
             *left = left.saturating_sub(taken);
@@ -235,7 +239,7 @@ impl HangBudget {
     }
 }
 
-/// Checks whether the entry is a hang or a memory blow-up, of which each failing run takes all its
+/// Returns true if the entry is a hang or a memory blow-up: each of its failing runs takes all the
 /// permitted time or memory.
 pub(crate) fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
@@ -255,8 +259,8 @@ pub(crate) fn hangs_left_note(groups: usize) -> String {
 }
 
 /// Returns true if `result` is that of a complete minimization, and false if the minimization was
-/// interrupted. After Ctrl-C (`stopped`), a full disk and an error of the target are interruptions
-/// too; any other error is returned.
+/// interrupted. After Ctrl-C (`stopped`), the errors of a full disk and of a target that cannot run
+/// count as interruptions too; any other error is returned.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,
@@ -269,8 +273,8 @@ pub(crate) fn is_done(
     }
 }
 
-/// Checks whether `error` says that the target cannot be run or its crash does not happen again,
-/// which Ctrl-C or a rebuild may have caused.
+/// Returns true if `error` says that the target cannot be run or its crash does not happen again,
+/// which Ctrl-C or a rebuild of the program may have caused.
 pub(crate) fn is_of_target(error: &CampaignError) -> bool {
     matches!(
         error,

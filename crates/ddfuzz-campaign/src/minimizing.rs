@@ -22,8 +22,8 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
 
-/// Largest number of candidates of the search that are run to find another input with the minor key
-/// of the original crash.
+/// Greatest number of candidates of the search that are run to find another input with the same
+/// minor key as the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
 /// The target and the settings by which entries of an output directory are minimized.
@@ -31,35 +31,38 @@ const MAX_CANDIDATES: u64 = 256;
 pub struct Minimizing {
     /// The target: program, arguments, limits.
     pub target: Target,
-    /// The way in which the target is executed.
+    /// The way in which the target is executed, such as by a fork server or from snapshots.
     pub way: Way,
     /// Name of the search (algorithm of delta debugging) that makes the candidates.
     pub search: String,
-    /// Name of the structure that the search `full` uses, or `none`; `None` chooses by the content
-    /// of each input.
+    /// Name of the structure (file format or language) that the search `full` parses inputs by, or
+    /// `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
-    /// Name of the grammar that most seeds of the target fit; inputs that are texts are parsed by
-    /// it although they fit no grammar. `None` if there is none.
+    /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
+    /// parsed by it nevertheless. `None` if there is none.
     pub usual_language: Option<String>,
     /// Greatest wall time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
-    /// Greatest number of executed tests for the minimization of one entry; `None` sets no limit.
+    /// Greatest number of executed tests (runs of candidates) for the minimization of one entry;
+    /// `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Whether the log contains the bytes of each candidate, which makes it large.
+    /// Whether the log of a minimization contains the bytes of each candidate, which makes it
+    /// large.
     pub log_inputs: bool,
     /// Whether a candidate is run again although the same bytes were tested before.
     pub no_cache: bool,
-    /// Random seed of the campaign, which only the log records; `None` without a campaign.
+    /// Random seed of the campaign, which is only recorded in the logs; `None` without a campaign.
     pub seed: Option<u64>,
-    /// Whether the time limit of a run is learned from the runs of the input; false if the user has
-    /// set a limit.
+    /// Whether the time limit of a test is learned from the first runs of the minimized input;
+    /// false if the user has set a limit.
     pub learn_limit: bool,
     /// Whether all hangs and memory blow-ups together may take only a part of the fuzzing's time
     /// when fuzzing is over; false if the user has set a time limit for each entry.
     pub hurried: bool,
     /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
-    /// How many inputs with further minor keys are minimized in a group, after it has a result.
+    /// How many inputs with further minor keys (finer hashes of crashes) are minimized in a group,
+    /// after it has a result.
     pub variants: Variants,
 }
 
@@ -67,13 +70,14 @@ pub struct Minimizing {
 /// two bugs behind one helper function share a group, and differ by the minor key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variants {
-    /// No further minor key.
+    /// Only the group's first minor key is minimized.
     #[default]
     None,
-    /// At most [`Variants::MOST`] further minor keys; none if a sanitizer has reported the crash,
-    /// since its report tells such bugs apart by their groups.
+    /// At most [`Variants::MOST`] further minor keys are minimized in each group; none if a
+    /// sanitizer has reported the crash, since its report already puts such bugs into different
+    /// groups.
     Plain,
-    /// At most this number of further minor keys, for each group.
+    /// At most this number of further minor keys are minimized in each group.
     Most(usize),
 }
 
@@ -81,8 +85,8 @@ impl Variants {
     /// Number of further minor keys of a group that are minimized by default.
     pub const MOST: usize = 3;
 
-    /// Returns the greatest number of further minor keys that are minimized in a group of this
-    /// class.
+    /// Returns the greatest number of further minor keys that are minimized in a group whose
+    /// crashes have this class.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,
@@ -93,7 +97,8 @@ impl Variants {
     }
 }
 
-/// A target that was started already, and its triager.
+/// A target that was started already for a minimization: its executor, and a triager that
+/// classifies its crashes.
 pub struct StartedTarget {
     /// The executor that runs the candidates of a search; it may run many inputs in one process.
     pub executor: Box<dyn Executor>,
@@ -104,15 +109,15 @@ pub struct StartedTarget {
 /// The result of the minimization of one entry.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The first line of the log.
+    /// The first line of the log of the minimization, which says what was minimized and how.
     pub start: StartLine,
     /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
 }
 
 impl Minimizing {
-    /// Creates settings for `target`, executed in the way `way`, by the search named `search`,
-    /// without budgets and variants.
+    /// Creates settings for minimizing crashes of `target`, executed in the way `way`, by the
+    /// search named `search`, without budgets and variants.
     pub fn of_target(target: Target, way: Way, search: &str) -> Minimizing {
         Minimizing {
             target,
@@ -132,8 +137,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns these settings, with the target and way that `crash` records if a study of many
-    /// programs has found it.
+    /// Returns a copy of these settings; if a study of many programs has found `crash`, with the
+    /// target and the way of execution that `crash` records.
     pub fn of(&self, crash: &Crash) -> Minimizing {
         let record = crash.of.as_ref().map(|subject| &subject.target);
         let own = record.and_then(|record| Some((record.target(crash.limits)?, record.way)));
@@ -147,8 +152,8 @@ impl Minimizing {
         }
     }
 
-    /// Returns the options of a minimization with the budgets of these settings, without callbacks.
-    /// The minimization ends when `stop` turns true.
+    /// Returns the options of a minimization: the budgets and the stop flag of these settings,
+    /// without callbacks. The minimization ends when `stop` turns true.
     pub fn options<'a>(&self, stop: &'a AtomicBool) -> Options<'a> {
         Options {
             budget_tests: self.budget_tests,
@@ -159,9 +164,10 @@ impl Minimizing {
         }
     }
 
-    /// Starts the target and creates the oracle that tests whether an input shows the crash `held`,
-    /// given by its record or by the keys of a log. The search may run many inputs in one process;
-    /// runs that are to prove that the result is minimal use fresh processes.
+    /// Starts the target and creates the oracle (interestingness test) that tells whether an input
+    /// shows the crash `held`, which is given by its record or by the keys of a log. The search may
+    /// run many inputs in one process; runs that are to prove that the result is minimal use fresh
+    /// processes.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -169,8 +175,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Creates the oracle of [`Minimizing::oracle`], with the limits `limits` on the runs of the
-    /// search.
+    /// Starts the target with the limits `limits` on each run of the search, and creates the oracle
+    /// (interestingness test) that [`Minimizing::oracle`] describes.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -184,8 +190,8 @@ impl Minimizing {
         Ok(self.oracle_of(started, limits, held))
     }
 
-    /// Creates the oracle of [`Minimizing::oracle`] from a target that was started with the limits
-    /// `limits` on the runs of the search.
+    /// Creates the oracle (interestingness test) that [`Minimizing::oracle`] describes from a
+    /// started target, whose runs have the limits `limits`.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;
@@ -214,9 +220,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits on the runs of the search that minimizes `input`: the target's. For a
-    /// hang they are shorter if the input hangs within shorter ones too, which is tested by a run,
-    /// since each failing run takes all the time (docs/decisions/0050).
+    /// Returns the limits of the runs by which the search minimizes `input`: those of the target,
+    /// but for a hang shorter ones if a run shows that the input hangs within them too, since each
+    /// failing run takes all the time (docs/decisions/0050).
     fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -231,8 +237,8 @@ impl Minimizing {
         Ok(if shows { hurried } else { whole })
     }
 
-    /// Minimizes `input`, which shows the crash `held`, with `jobs` worker threads; writes all
-    /// tests to `journal`.
+    /// Minimizes `input`, which shows the crash `held`, with as many worker threads as the settings
+    /// say, and writes all tests to `journal`.
     ///
     /// # Errors
     /// As [`minimize_by_workers`]; when the target cannot be started.
@@ -246,8 +252,9 @@ impl Minimizing {
         self.minimize_started(None, input, held, journal, options)
     }
 
-    /// Minimizes as [`Minimizing::minimize`] does, and uses `started`, if given, instead of
-    /// starting the target; a target whose limits are not those of the search is dropped.
+    /// Minimizes `input` as [`Minimizing::minimize`] does, but uses the target `started`, if given,
+    /// instead of starting one; a started target whose limits are not those of the search is
+    /// dropped.
     ///
     /// # Errors
     /// As [`Minimizing::minimize`].
@@ -277,8 +284,8 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Checks whether the target crashes with the major key `major` on any input, by running a few
-    /// very different ones.
+    /// Checks whether the target crashes with the major key `major` whatever its input is, by
+    /// running a few very different inputs.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
@@ -356,10 +363,10 @@ impl Minimizing {
         Ok(Finished { start, minimized })
     }
 
-    /// If the result of a minimization has another minor key than its input, stores the result as
-    /// an entry of the group, and also an input with the original minor key if one is found, so
-    /// that both can be minimized as variants. Does nothing without variants, and for hangs and
-    /// memory blow-ups.
+    /// Stores the result of a minimization as a further entry of its group if its minor key differs
+    /// from that of the minimized input, and also another input with the original minor key if one
+    /// is found, so that both can be minimized as variants. Does nothing without variants, and for
+    /// hangs and memory blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -431,9 +438,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that stores each other crash that a minimization meets (slip), once for
-    /// each major and minor key. It ignores what the store holds, so that the stored slips do not
-    /// depend on the time. `of`: the program, in a study of many programs.
+    /// Makes the callback that a minimization calls for each slip: a candidate that shows another
+    /// crash. It stores the slip, once for each major and minor key, whatever the output directory
+    /// holds already, so that the stored slips do not depend on the time. `of`: the program, in a
+    /// study of many programs.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -458,8 +466,9 @@ impl Minimizing {
     }
 
     /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
-    /// is not minimized: its original input is the result, and the crash counts as flaky unless the
-    /// program was rebuilt during the campaign. Writes also the script that reproduces the crash.
+    /// cannot be minimized: its original input is the result, and the crash counts as flaky unless
+    /// the program was rebuilt during the campaign. Writes also the script that reproduces the
+    /// crash.
     ///
     /// # Errors
     /// When there is no such entry, or a file cannot be read or written.
@@ -496,8 +505,8 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Writes the minimized input of an entry, the script that reproduces its crash, and last the
-    /// outcome.
+    /// Writes the results of a minimization into the entry: the minimized input, the script that
+    /// reproduces its crash, and last the outcome.
     fn store_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -521,7 +530,8 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// Returns the outcome of the minimization in the form in which it is stored.
+    /// Returns the outcome of the minimization (claim, sizes, counts of tests) in the form in which
+    /// it is stored.
     pub fn outcome(&self) -> store::Minimized {
         outcome(&self.minimized, None)
     }

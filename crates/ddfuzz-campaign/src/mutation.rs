@@ -31,7 +31,8 @@ const HAVOC_STACK_POWERS: usize = 7;
 /// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.
 pub struct Mutation {
     state: MutatorState,
-    /// LibAFL's mutators; those that need other seeds or words are left out if there are none.
+    /// LibAFL's havoc mutators; crossover is left out if there is no second seed, and mutators that
+    /// use words are left out if there are no words.
     mutators: Box<dyn MutateAt>,
 }
 
@@ -63,7 +64,7 @@ impl Mutation {
     }
 
     /// Builds the input with this name: a seed, mutated or unchanged. `None` if the campaign does
-    /// not have the seed.
+    /// not have the seed that the name gives by its hash.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {
@@ -72,8 +73,8 @@ impl Mutation {
         })
     }
 
-    /// Returns the mutant of the seed at index `place` by the random seed `number`; it has at most
-    /// the greatest length.
+    /// Mutates the seed at index `place` by LibAFL's havoc with the random seed `number`, and
+    /// returns the mutant, which is cut to the greatest length of inputs.
     fn mutate(&mut self, place: usize, number: u64) -> Vec<u8> {
         let MutatorState { rand, corpus, .. } = &mut self.state;
         *rand = Xoshiro256PlusPlusRand::with_seed(number);
@@ -90,7 +91,8 @@ impl Mutation {
     }
 }
 
-/// A list of LibAFL's mutators, whatever its type.
+/// The mutators of a LibAFL tuple of any type, as a trait object: counts them, and applies one of
+/// them given by its index.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -107,7 +109,8 @@ impl<M: MutatorsTuple<BytesInput, MutatorState>> MutateAt for M {
     }
 }
 
-/// The state that LibAFL's mutators require; see the module.
+/// The least LibAFL state that LibAFL's havoc mutators require: a random number generator, the
+/// greatest length of inputs, the seeds as a corpus for crossover, and the words as metadata.
 struct MutatorState {
     rand: Xoshiro256PlusPlusRand,
     max_size: usize,
@@ -159,14 +162,14 @@ impl HasCorpus<BytesInput> for MutatorState {
     }
 }
 
-/// The seeds as a read-only corpus. LibAFL's test cases cannot be shared between threads, and an
-/// `InMemoryCorpus` would copy all seeds for each worker; this corpus copies only the seed that is
-/// being read.
+/// The seeds of a campaign as a read-only LibAFL corpus. LibAFL's test cases cannot be shared
+/// between threads, and an `InMemoryCorpus` would copy all seeds for each worker; this corpus
+/// copies only the seed that is being read.
 struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed that `shown` holds.
+    /// Index of the seed whose copy `shown` holds.
     place: Cell<usize>,
 }
 
@@ -281,7 +284,7 @@ impl Corpus<BytesInput> for SharedSeeds {
     }
 }
 
-/// Number of hex digits of the hash, and of the random seed, in a [`MutatedName`].
+/// Number of hex digits of the hash, and of the random seed, in the name of a mutated seed.
 const DIGITS: usize = 16;
 
 /// The name of a mutated seed: `seed+HASH:SEED`, or `seed+HASH` for an unchanged seed.

@@ -15,7 +15,7 @@ use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};
 use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
 
-/// Least time between two checks of the program's file for changes while fuzzing goes on.
+/// Least time between two checks of the program's file for changes while a campaign fuzzes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Time without changes after which a program's file counts as completely written.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -28,10 +28,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// noticed without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileStamp {
-    /// Device and inode of the file.
+    /// Device number and inode number of the file.
     file: (u64, u64),
     size: u64,
-    /// Modification time: seconds and nanoseconds.
+    /// Modification time of the file: seconds and nanoseconds.
     changed: (i64, i64),
 }
 
@@ -52,7 +52,7 @@ impl FileStamp {
 /// by its content.
 #[derive(Debug)]
 pub struct ProgramWatch {
-    /// Path of the program; `None` for a bundled program, which never changes.
+    /// Path of the watched program; `None` for a bundled program, which never changes.
     program: Option<PathBuf>,
     stamp: Option<FileStamp>,
     /// Blake3 hash of the build of the program that is watched, 64 hex digits.
@@ -151,16 +151,16 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Checks all groups with a new build of the program, by running their inputs again, and records
-/// the status of each group.
+/// Checks, after the program was rebuilt, whether the crashes of all groups still occur: runs their
+/// inputs again with the new build, and records the status of each group.
 pub struct BuildCheck<'a> {
-    /// Output directory, with the groups and the builds recorded so far.
+    /// Output directory with the groups to check, and with the builds recorded so far.
     pub store: &'a Mutex<Store>,
-    /// Settings of minimization, which name the target to run.
+    /// Settings of minimization, which name the target to run and the way to execute it.
     pub minimizing: &'a Minimizing,
     /// Number of worker threads that run inputs in parallel.
     pub jobs: usize,
-    /// Becomes true when the user stops the call.
+    /// Turns true when the user stops the call of ddfuzz; the check of the groups then ends early.
     pub stop: &'a AtomicBool,
 }
 
@@ -195,8 +195,9 @@ impl BuildCheck<'_> {
         gone.collect()
     }
 
-    /// At the start of a call, compares the program with the build that is recorded last: records
-    /// it if there is none, and checks all groups if it is another one.
+    /// Compares the program, at the start of a call of ddfuzz, with the build that the output
+    /// directory records last: records the present build if there is none, and checks all groups
+    /// with it if it is another one.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -215,9 +216,9 @@ impl BuildCheck<'_> {
 
     /// Checks every group with the present build by running the reproducer and the original of its
     /// representatives until one crashes as before. Records the status of each group: fixed, cannot
-    /// tell, flaky, other crash or same crash. Unfinished minimizations start again, since their
-    /// logs hold results of the earlier build. If the user stops meanwhile, nothing is recorded,
-    /// and the next call repeats the check.
+    /// tell, flaky, another crash or the same crash. Unfinished minimizations start again, since
+    /// their logs hold results of the earlier build. If the user stops meanwhile, nothing is
+    /// recorded, and the next call of ddfuzz repeats the check.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
@@ -279,8 +280,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Records that a group fails with the present build after all; does nothing unless the check
-    /// of all groups with this build gave the group another status. `major`: 12 hex digits.
+    /// Records that a group fails with the present build after all, because a run has crashed so
+    /// again; does nothing unless the check of the groups with this build gave the group another
+    /// status. `major`: the group's major key, 12 hex digits.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());

@@ -13,25 +13,27 @@ use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
 pub struct Examined {
-    /// How the crashing try ended; the last try if none crashed.
+    /// How the crashing try of the input ended; the last try if none crashed.
     pub ended: Ended,
-    /// Number of tries made.
+    /// Number of times that the input was run.
     pub tries: u32,
     /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash did
     /// not happen again.
     pub crash: Option<Box<Crash>>,
 }
 
-/// Checks whether the crashes of groups still occur, by running the inputs of their entries again.
+/// Checks whether the crashes of stored groups still occur, by running the inputs of their entries
+/// again.
 pub struct Recheck<'a> {
     /// Reader of the output directory with the groups.
     pub reader: &'a Reader,
-    /// Returns the target and the way by which an entry's inputs are run; `None` leaves the entry
-    /// out.
+    /// A function that returns the target and the way of execution by which the inputs of an entry
+    /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// Groups to check.
+    /// The groups whose crashes are to be checked.
     pub groups: &'a [Group],
-    /// Becomes true when the user stops the call.
+    /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
+    /// checked.
     pub stop: &'a AtomicBool,
 }
 
@@ -65,9 +67,10 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks one group: runs the reproducer and the original of its [entries](Recheck::entries)
-    /// until one crashes as before. The result is that of the input with the worst status, in the
-    /// order of [`Status`]. `None` if the user stops, or the group has no entries to check.
+    /// Checks one group: runs the reproducer and the original input of its
+    /// [entries](Recheck::entries) until one crashes as before. Returns the result of the input
+    /// with the worst status, in the order of [`Status`]; `None` if the user stops, or the group
+    /// has no entries to check.
     fn check(
         &self,
         triagers: &mut LastTriager,
@@ -124,8 +127,9 @@ impl Recheck<'_> {
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
 
-    /// Returns the entries by which a group is checked: the representatives of its minor keys, and
-    /// in a study of several utilities one entry of each utility that has no representative.
+    /// Returns the entries of a group whose inputs are run to check it: the representatives of its
+    /// minor keys, and in a study of several utilities one entry of each utility that has no
+    /// representative.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group.representatives() {
@@ -143,16 +147,16 @@ impl Recheck<'_> {
     }
 }
 
-/// The triager that a worker has started last, which is used again for the next input of the same
-/// target.
+/// The triager (which runs and classifies inputs) that a thread has started last, kept for the next
+/// input of the same target.
 #[derive(Default)]
 struct LastTriager {
     held: Option<(Target, Way, Triager)>,
 }
 
 impl LastTriager {
-    /// Returns a triager for a target: the last one if it is for the same target and way, else a
-    /// new one.
+    /// Returns a triager for `target`: the last one if it is for the same target and way of
+    /// execution, else a new one.
     fn triager(&mut self, target: &Target, way: Way) -> Result<&mut Triager, ExecError> {
         let held = match self.held.take() {
             Some((last, by, triager)) if last == *target && by == way => triager,
@@ -163,8 +167,8 @@ impl LastTriager {
     }
 }
 
-/// Runs an input until it crashes, three times at most, and returns the result. With `leaks`, an
-/// input that does not crash is run once more to look for memory leaks.
+/// Runs an input until it crashes, three times at most, and returns how it ended and the record of
+/// its crash. With `leaks`, an input that does not crash is run once more to look for memory leaks.
 pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Examined, ExecError> {
     triager.look_for_leaks(leaks);
     Ok(match triager.examine(input)? {
@@ -189,8 +193,9 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// Returns the status of an entry's crash, given the result `now` of running its input again under
-/// `conditions`. If these runs cannot tell, also returns why.
+/// Compares an entry's crash with the result `now` of running its input again under `conditions`,
+/// and returns the status: fixed, cannot tell, flaky, another crash or the same one. If these runs
+/// cannot tell, also returns why.
 fn status(
     entry: &Entry,
     now: &Examined,
@@ -220,9 +225,9 @@ fn status(
     }
 }
 
-/// Checks whether two crashes are the same bug. They are if they have the same major key. Two
-/// panics are, after a rebuild, if they have the same class and matching messages. Other crashes
-/// are if they have the same class, and the same source line, the same function names (after a
+/// Checks whether two crash records are of the same bug: if they have the same major key; two
+/// panics also, after a rebuild, if they have the same class and matching messages; other crashes
+/// also if they have the same class, and the same source line, the same function names (after a
 /// rebuild, or with older keys), or one of them has no frames. If the builds are not `comparable`,
 /// the source line alone is enough, since each sanitizer has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
@@ -244,14 +249,14 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Checks whether the record `before` was made by an older version of the keys, and has function
-/// names.
+/// Checks whether the keys of the crash record `before` are of an older version of the key
+/// algorithm than those of `now`, and it has function names to compare instead.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }
 
-/// Returns the names of the three innermost stack frames in the user's code, innermost first;
-/// `None` for one without a name.
+/// Returns the function names of the three innermost stack frames in the user's code, innermost
+/// first; `None` for a frame without a name.
 fn own_names(crash: &Crash) -> impl Iterator<Item = Option<&str>> {
     let own = crash.frames.iter().filter(|frame| frame.own);
     own.take(3).map(|frame| frame.name.as_deref())

@@ -7,23 +7,26 @@ use serde::Serialize;
 
 use ddfuzz_store::report::{GroupView, size};
 
-/// What a campaign is doing.
+/// The phase of a campaign that the user sees: fuzzing, locating hangs, or minimizing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "phase")]
 pub enum Phase {
-    /// The campaign fuzzes.
+    /// The campaign is fuzzing.
     #[default]
     Fuzzing,
-    /// Fuzzing is over; the campaign determines where in the program hangs are.
+    /// Fuzzing is over, and the campaign determines at which position in the program its suspected
+    /// hangs are.
     Naming {
-        /// Number of hangs whose position in the program is still to be determined.
+        /// Number of suspected hangs whose position in the program is still to be determined.
         left: u64,
     },
-    /// Fuzzing is over, or paused for a minimization; entries are minimized.
+    /// The campaign minimizes entries: after fuzzing, or while fuzzing pauses for it.
     Minimizing {
-        /// Number of entries whose minimization has ended since fuzzing ended.
+        /// Number of entries (stored failing inputs) whose minimization has ended since fuzzing
+        /// ended.
         done: u64,
-        /// Number of all entries to minimize, including those whose minimization has ended.
+        /// Number of all entries (stored failing inputs) to minimize, including those whose
+        /// minimization has ended.
         of: u64,
         /// Time limit for the minimization of each entry, in milliseconds; `None` means no limit.
         each_ms: Option<u64>,
@@ -31,8 +34,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the phase in which `done` entries are minimized, `left` are not yet, and each may
-    /// take the time `budget`.
+    /// Returns the phase of minimizing, in which `done` entries are minimized, `left` are still to
+    /// be minimized, and each may take the time `budget` (`None`: no limit).
     pub(crate) fn minimizing(done: u64, left: u64, budget: Option<Duration>) -> Phase {
         Phase::Minimizing {
             done,
@@ -59,7 +62,7 @@ impl Phase {
         }
     }
 
-    /// Returns the name of the phase in JSON.
+    /// Returns the name of the phase as it is written in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             Phase::Fuzzing => "fuzzing",
@@ -72,37 +75,37 @@ impl Phase {
 /// Progress of a campaign at one moment; also a line of `stats.jsonl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Progress {
-    /// What the campaign is doing.
+    /// Whether the campaign is fuzzing, locating hangs, or minimizing.
     #[serde(flatten)]
     pub phase: Phase,
-    /// Milliseconds since this call began to fuzz.
+    /// Milliseconds since this call of ddfuzz began to fuzz.
     pub time_ms: u64,
-    /// Number of committed runs that count for `--runs`; several calls of ddfuzz may share this
-    /// count.
+    /// Number of runs, counted with their findings stored, that the option `--runs` limits; several
+    /// calls of ddfuzz may share this count.
     pub runs: u64,
-    /// Number of runs that this call has committed per second of its fuzzing time.
+    /// Number of runs that this call of ddfuzz has made and counted per second of its fuzzing time.
     pub runs_per_s: f64,
     /// Number of inputs in the corpus of a guided campaign; 0 in others.
     pub corpus: u64,
     /// Number of groups of crashes that the campaign has found.
     pub groups: u64,
-    /// Number of runs that crashed.
+    /// Number of runs of the campaign that crashed.
     pub crashes: u64,
-    /// Number of runs that exceeded their time limit.
+    /// Number of runs of the campaign that exceeded their time limit.
     pub hangs: u64,
-    /// Number of runs that exceeded their memory limit.
+    /// Number of runs of the campaign that exceeded their memory limit.
     pub ooms: u64,
-    /// Number of groups waiting to be minimized or being minimized.
+    /// Number of groups of crashes that wait to be minimized or are being minimized.
     pub minimizing: u64,
-    /// Largest number of edges that the runs of one worker have reached; `None` if the target
-    /// reports no coverage.
+    /// Largest number of edges of the target that the runs of one worker have covered; `None` if
+    /// the target reports no coverage.
     pub edges: Option<u64>,
     /// Number of all edges of the target; `None` if it reports no coverage.
     pub edges_of: Option<u64>,
-    /// Share of the reached edges that are reached again when an input is run again, from 0 to 1;
-    /// `None` without coverage.
+    /// Fraction, from 0 to 1, of the covered edges that are covered again with the same counts when
+    /// an input is run again; `None` without coverage.
     pub stability: Option<f64>,
-    /// Share of the workers' time spent on minimization, from 0 to 1.
+    /// Fraction of the workers' time that was spent on minimization, from 0 to 1.
     pub minimizer_share: f64,
 }
 
@@ -112,7 +115,8 @@ impl Progress {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// Returns a copy of this progress with `time` as the time since the call began.
+    /// Returns a copy of this progress with `time` as the time since the call of ddfuzz began to
+    /// fuzz.
     pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,
@@ -124,20 +128,20 @@ impl Progress {
 /// Shows the progress of a job to the user: of a campaign ([`Progress`]), or of another job whose
 /// progress has the type `P`. All methods are called from one thread at a time.
 pub trait Screen<P = Progress>: Send {
-    /// Shows the progress; called several times a second.
+    /// Shows the present progress of the job to the user; called several times a second.
     fn progress(&mut self, progress: &P);
 
-    /// Shows a group that is new, or whose reproducer has become smaller.
+    /// Shows the user a group of crashes that is new, or whose reproducer has become smaller.
     fn group(&mut self, _: &GroupView) {}
 
-    /// Shows a group whose minimization has ended.
+    /// Shows the user a group of crashes whose minimization has ended.
     fn minimized(&mut self, _: &GroupView) {}
 
     /// Shows a message of one line to the user.
     fn note(&mut self, text: &str);
 }
 
-/// A screen that shows nothing.
+/// A [`Screen`] that shows nothing to the user.
 pub struct Silent;
 
 impl<P> Screen<P> for Silent {

@@ -12,17 +12,18 @@ use std::sync::Arc;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::hash_of;
 
-/// Greatest size of all seeds together, in bytes; seeds with the greatest hashes are left out.
+/// Greatest size of all seeds together, in bytes; of more, those with the greatest hashes are left
+/// out.
 const MOST_BYTES: u64 = 256 << 20;
-/// Greatest number of seeds; seeds with the greatest hashes are left out.
+/// Greatest number of seeds; of more, those with the greatest hashes are left out.
 const MOST_SEEDS: usize = 1 << 18;
 
-/// An input to mutate.
+/// A seed: an input that the user gives, which the campaign runs and mutates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The first 16 hex digits of the blake3 hash of the content.
+    /// The first 16 hex digits of the blake3 hash of the seed's content.
     pub hash: String,
-    /// Content of the seed.
+    /// Content of the seed: the bytes of the input.
     pub bytes: Vec<u8>,
 }
 
@@ -31,16 +32,18 @@ pub struct Seed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seeds(Arc<Vec<Seed>>);
 
-/// Numbers of files that gave no seed, by reason.
+/// Numbers of files and other paths that gave no seed, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedSeeds {
-    /// Files longer than the greatest length of an input.
+    /// Number of files that are longer than the greatest length of an input.
     pub too_long: u64,
-    /// Files with the same content as one that was read before.
+    /// Number of files with the same content as a seed that was read before.
     pub again: u64,
-    /// Fifos, sockets, devices, broken links and vanished files in directories.
+    /// Number of fifos, sockets, devices, broken links and vanished files in the directories of
+    /// seeds.
     pub no_files: u64,
-    /// Files left out because all seeds together would exceed 256 MiB or 2^18 in number.
+    /// Number of files that were left out because all seeds together would exceed 256 MiB or 2^18
+    /// in number.
     pub too_many: u64,
 }
 
@@ -48,16 +51,16 @@ pub struct SkippedSeeds {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the seeds in {} cannot be read: {why}", path.display())]
 pub struct SeedError {
-    /// Path of the file or directory.
+    /// Path of the file or directory from which seeds cannot be read.
     pub path: PathBuf,
-    /// Why the path cannot be read.
+    /// Why the file or directory of seeds cannot be read.
     pub why: Unread,
 }
 
 impl Seeds {
-    /// Reads files of at most `max_len` bytes: those at `paths`, and all files below directories.
-    /// Links are followed, and each directory is entered once. Returns the seeds, and how many
-    /// files gave none.
+    /// Reads the seeds of a campaign from files of at most `max_len` bytes: those at `paths`, and
+    /// all files below directories. Links are followed, and each directory is entered once. Returns
+    /// the seeds, and how many files gave none.
     ///
     /// # Errors
     /// When a path is neither a file nor a directory, or a file or directory cannot be read.
@@ -97,22 +100,23 @@ impl Seeds {
         self.0.is_empty()
     }
 
-    /// Returns the index of the seed with this hash; `None` if there is none.
+    /// Returns the index of the seed with this hash among all seeds; `None` if there is no such
+    /// seed.
     pub fn place_of(&self, hash: &str) -> Option<usize> {
         let place = self.0.binary_search_by(|seed| seed.hash.as_str().cmp(hash));
         place.ok()
     }
 
-    /// Returns a hash of all seeds in hex: `hash_all` of their contents in the order of their
-    /// hashes. It depends on the set of contents only, not on files and their order.
+    /// Returns the blake3 hash, in hex, of the contents of all seeds; it depends on the set of
+    /// contents only, not on the names and order of files.
     pub fn digest(&self) -> String {
         let contents = self.all().iter().map(|seed| &seed.bytes[..]);
         hash_all(b"ddfuzz-seeds-1", contents)
     }
 }
 
-/// Returns the blake3 hash, in hex, of `purpose` (which keeps different uses apart) and of all
-/// texts in order, each with its length.
+/// Returns the blake3 hash, in hex, of all texts in order, each with its length. `purpose` is
+/// hashed first, so that the same texts have different hashes for different uses.
 pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
@@ -123,17 +127,18 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
     hasher.finalize().to_hex().to_string()
 }
 
-/// The seeds read so far, while files are read, and the files that gave none.
+/// The seeds read so far while the files of seeds are read, and the numbers of files that gave
+/// none.
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
     /// Contents of the seeds read so far, by hash.
     found: BTreeMap<String, Vec<u8>>,
-    /// Number of bytes of all contents in `found`.
+    /// Total size, in bytes, of the seeds read so far.
     bytes: u64,
-    /// The smallest hash that was left out because of the limits; seeds with greater hashes are
-    /// left out, too, so that the order of reading does not matter. `None` while nothing was left
-    /// out.
+    /// The smallest hash of a seed that was left out because of the limits on size and number;
+    /// seeds with greater hashes are left out, too, so that the order of reading does not matter.
+    /// `None` while nothing was left out.
     end: Option<String>,
     left_out: SkippedSeeds,
 }
@@ -146,8 +151,8 @@ impl Gathered {
         }
     }
 
-    /// Adds a file, or all files below a directory. `named`: the metadata of `path`, after
-    /// following links.
+    /// Adds the file at `path` to the seeds, or all files below it if it is a directory. `named`:
+    /// the metadata of `path`, after following links.
     fn below(&mut self, path: PathBuf, named: &Metadata) -> Result<(), SeedError> {
         if !named.is_dir() {
             return self.file(&path);
@@ -217,7 +222,7 @@ impl Gathered {
     }
 }
 
-/// Returns the device and inode of a directory.
+/// Returns the device number and inode number of a directory, which identify it.
 fn identity(facts: &Metadata) -> (u64, u64) {
     (facts.dev(), facts.ino())
 }

@@ -20,50 +20,53 @@ use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
 /// finding is stored.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
-/// The settings that every kind of campaign has.
+/// The settings of one call of ddfuzz that every kind of campaign has: time limits, conditions to
+/// end, number of workers, and how groups are minimized.
 pub(crate) struct SessionSettings<'a> {
-    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
     pub(crate) deadline: &'a Deadline,
-    /// The target, and the settings by which groups are minimized.
+    /// The target, and the settings by which groups of crashes are minimized.
     pub(crate) minimizing: &'a Minimizing,
     /// Number of workers (threads or processes) that run the target in parallel.
     pub(crate) jobs: usize,
-    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    /// Groups that the user has muted: their findings are stored and counted, but they neither
+    /// count as new nor are minimized.
     pub(crate) known: &'a KnownGroups,
-    /// Wall time that the call may fuzz; `None` means no limit.
+    /// Wall time that the call of ddfuzz may fuzz; `None` means no limit.
     pub(crate) time: Option<Duration>,
-    /// Conditions of which the first that is met ends the fuzzing (`--until`).
+    /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub(crate) until: &'a [Until],
 }
 
-/// State of one running call that all kinds of campaigns need: output directory, screen, stop flag,
-/// times, count of new groups.
+/// State of a running call of ddfuzz that all kinds of campaigns need: output directory, screen,
+/// stop flag, times, count of new groups.
 pub(crate) struct CampaignSession<'a> {
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) screen: &'a mut dyn Screen,
-    /// Becomes true when the user stops the call, or its deadline is over.
+    /// Becomes true when the user stops the call of ddfuzz, or its deadline is over.
     pub(crate) stop: &'a AtomicBool,
     pub(crate) settings: SessionSettings<'a>,
-    /// Pauses the workers while the disk is full.
+    /// Gate at which the workers pause while the disk is full.
     pub(crate) gate: &'a PauseGate,
-    /// Repeats writes that failed because the disk is full, until it has space.
+    /// Repeats writes that failed because the disk is full, until they succeed or waiting ends.
     pub(crate) disk_wait: DiskWait<'a>,
-    /// When this call began to fuzz.
+    /// When this call of ddfuzz began to fuzz.
     pub(crate) began: Instant,
-    /// When the time for fuzzing ends; `None` means no limit.
+    /// When the time for fuzzing of this call of ddfuzz ends; `None` means no limit.
     pub(crate) end: Option<Instant>,
-    /// The number of new groups that conditions of `--until` are compared with, as last counted,
-    /// and the fuzzing time at which it last grew.
+    /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
+    /// grew; the conditions of `--until` are compared with both.
     pub(crate) new_groups: NewGroups,
-    /// When the last line of `stats.jsonl` or, in a study, the checkpoint was last written.
+    /// When a line of `stats.jsonl` or, in a study, the checkpoint was last written.
     pub(crate) saved: Instant,
     /// Groups that did not show the same crash when they were checked with the present build of the
-    /// program, by kind and major key (12 hex digits). A group that a run finds again is removed.
+    /// program, each by kind and major key (12 hex digits). A group that a run finds again is
+    /// removed.
     gone: HashSet<(Kind, String)>,
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call; the time of the call is measured from now on.
+    /// Creates the state of a call of ddfuzz, which begins to fuzz now.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -88,29 +91,31 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Checks whether the user has stopped the call, or its deadline is over.
+    /// Checks whether the user has stopped the call of ddfuzz, or its deadline is over.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the user has stopped the call before its deadline.
+    /// Checks whether the user has stopped the call of ddfuzz before its deadline.
     pub(crate) fn interrupted(&self) -> bool {
         self.stopped() && !self.settings.deadline.is_over()
     }
 
-    /// Returns the time since the call began to fuzz, without the time in which the disk was full.
+    /// Returns the time since the call of ddfuzz began to fuzz, without the time in which the disk
+    /// was full.
     pub(crate) fn elapsed(&self) -> Duration {
         self.began.elapsed().saturating_sub(self.gate.paused())
     }
 
-    /// Checks whether `error` says that the disk is full, and waiting for space has ended because
-    /// the time for fuzzing is over or the call is stopped.
+    /// Returns true if `error` says that the disk is full, and the campaign does not wait for space
+    /// any more, because the time for fuzzing is over or the call of ddfuzz is stopped.
     pub(crate) fn gives_up(&self, error: &CampaignError) -> bool {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Returns `result`; in place of an error after which the campaign [gives up](Self::gives_up),
-    /// returns `Ok(otherwise)`, so that the call ends with what is stored.
+    /// Returns `result`; but if it is the error of a full disk and the campaign [gives
+    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call of ddfuzz
+    /// ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -122,7 +127,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Repeats `write` until the disk has space for it ([`DiskWait::with_space`]).
+    /// Calls `write`, and repeats it while it fails because the disk is full
+    /// ([`DiskWait::with_space`]); returns its result.
     pub(crate) fn with_space<T, E: DiskFullError>(
         &mut self,
         write: impl FnMut() -> Result<T, E>,
@@ -141,19 +147,19 @@ impl<'a> CampaignSession<'a> {
             .retry_after(result, &mut |text| screen.note(text))
     }
 
-    /// Checks whether it is time for the next line of `stats.jsonl`.
+    /// Checks whether it is time to write the next line of `stats.jsonl`.
     pub(crate) fn is_save_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }
 
-    /// Appends a line to `stats.jsonl`; waits while the disk is full.
+    /// Appends `progress` as a line to `stats.jsonl`; waits while the disk is full.
     pub(crate) fn append_stats(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let store = self.store;
         self.saved = Instant::now();
         Ok(self.with_space(|| lock(store).append_stats(progress))?)
     }
 
-    /// Appends the last progress of the call to `stats.jsonl`, and shows it to the user.
+    /// Appends the last progress of the call of ddfuzz to `stats.jsonl`, and shows it to the user.
     pub(crate) fn show_last(&mut self, progress: &Progress) -> Result<(), CampaignError> {
         let stats = self.append_stats(progress);
         self.or_stopped(stats, ())?;
@@ -161,8 +167,9 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Returns the progress of the call: the checkpoint's counts, the time since the call began to
-    /// fuzz, and `runs` (a number of runs) divided by the fuzzing time `fuzzed` as the rate.
+    /// Returns the progress of the call of ddfuzz: the counts of the checkpoint, the time since the
+    /// call began to fuzz, and the rate of runs per second, which is `runs` divided by the fuzzing
+    /// time `fuzzed`.
     pub(crate) fn progress(
         &self,
         campaign: &CampaignState<'_>,
@@ -177,7 +184,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns `spent` (time for minimization) as a fraction of the time that all workers together
-    /// have had since the call began to fuzz, from 0 to 1.
+    /// have had since the call of ddfuzz began to fuzz, from 0 to 1.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
         spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
@@ -195,7 +202,7 @@ impl<'a> CampaignSession<'a> {
             .is_muted(Kind::Crash, major, self.settings.known)
     }
 
-    /// Shows the group of an entry (stored finding) to the user as a new group.
+    /// Shows the group of an entry (stored failing input) to the user as a new group.
     pub(crate) fn show_new(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         if let Some(view) = GroupView::of(&self.reader(), id)? {
             self.screen.group(&view);
@@ -203,12 +210,12 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Shows the group of an entry to the user if `result`, that of the entry's minimization, is
-    /// `Ok`. Returns true then, and false if the minimization was interrupted.
+    /// If `result`, that of the minimization of an entry, is `Ok`, shows the user the entry's group
+    /// as minimized. Returns true then, and false if the minimization was interrupted.
     ///
     /// # Errors
-    /// The error of the minimization, unless the call was stopped and that may have caused it; or
-    /// the error of reading the group from the output directory.
+    /// The error of the minimization, unless the call of ddfuzz was stopped and that may have
+    /// caused it; or the error of reading the group from the output directory.
     pub(crate) fn show_minimized(
         &mut self,
         id: &EntryId,
@@ -221,8 +228,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored finding) on this thread. Meanwhile the screen shows `progress`
-    /// with the time that has passed.
+    /// Minimizes one entry (stored failing input) on this thread. Meanwhile shows the user
+    /// `progress` with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,
@@ -234,9 +241,9 @@ impl<'a> CampaignSession<'a> {
         minimize_entry(self.store, how, self.stop, id, &mut watch)
     }
 
-    /// Updates the number of new groups for `--until`: groups of crashes that are not muted, did
-    /// not exist before the campaign, and that no completed call has reported. `fuzzed` is the
-    /// fuzzing time until now.
+    /// Updates the number of new groups with which conditions of `--until` are compared: groups of
+    /// crashes that are not muted, did not exist before the campaign, and that no completed call of
+    /// ddfuzz has reported. `fuzzed` is the fuzzing time until now.
     pub(crate) fn count_new(&mut self, campaign: &CampaignState<'_>, fuzzed: Duration) {
         let checkpoint = &campaign.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash).into_iter().flatten();
@@ -256,7 +263,7 @@ impl<'a> CampaignSession<'a> {
         ends.find(|end| end.is_of_runs() == of_runs && end.is_reached(&status))
     }
 
-    /// Builds the summary of the call, with `ended_by` and `until` as given. The campaign itself
+    /// Builds the summary of the call of ddfuzz, with `ended_by` and `until` as given. The caller
     /// fills in `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
     pub(crate) fn summary(
         &self,
@@ -292,16 +299,17 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// At the start of a call, compares the program with the build that the output directory
-    /// records last. Records the first build; checks all groups if the program was rebuilt.
+    /// At the start of a call of ddfuzz, compares the program with the build that the output
+    /// directory records last. Records the first build; checks all groups if the program was
+    /// rebuilt.
     pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
         self.build_check().begin(watch, self.screen)?;
         self.gone = self.build_check().not_the_same();
         Ok(())
     }
 
-    /// Waits until a rebuilt program is completely written, and checks all groups with the new
-    /// build if it differs from the one before.
+    /// Waits until the file of a rebuilt program is completely written, and checks all groups with
+    /// the new build if it differs from the one before.
     pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
@@ -310,8 +318,8 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Records that a group fails again, if the check of all groups with the present build of the
-    /// program had not reproduced its crash; does nothing otherwise.
+    /// Records that a run has failed in a group whose crash did not occur in the check of all
+    /// groups with the present build of the program; does nothing for other groups.
     pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
         if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
             self.build_check().seen_again(kind, major)?;
@@ -320,39 +328,39 @@ impl<'a> CampaignSession<'a> {
     }
 }
 
-/// The result of one call of a campaign.
+/// The result of one call (invocation of ddfuzz) of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Number of committed runs that count for `--runs`; several calls of ddfuzz may share this
-    /// count.
+    /// Number of runs that were made and counted for the option `--runs`; several calls of ddfuzz
+    /// may share this count.
     pub runs: u64,
-    /// Number of runs committed by this call (invocation of ddfuzz).
+    /// Number of runs that this call (invocation of ddfuzz) has made and counted.
     pub runs_of_call: u64,
-    /// Wall time that this call fuzzed, without the time in which the disk was full.
+    /// Wall time that this call of ddfuzz fuzzed, without the time in which the disk was full.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
-    /// no completed call has reported before.
+    /// no completed call of ddfuzz has reported before.
     pub new_groups: u64,
     /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
-    /// was reported by an earlier completed call.
+    /// was reported by an earlier completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Number of runs that crashed, in all calls of the campaign.
+    /// Number of runs of the campaign that crashed, in all calls of ddfuzz together.
     pub crashes: u64,
-    /// Whether the user stopped the call before its deadline.
+    /// Whether the user stopped the call of ddfuzz before its deadline.
     pub interrupted: bool,
     /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the
     /// watched fuzzer.
     pub ended_by: EndedBy,
-    /// The condition of `--until` that ended the call; `None` if another cause did.
+    /// The condition of `--until` that ended the call of ddfuzz; `None` if another cause did.
     pub until: Option<Until>,
-    /// Number of findings of this call that were not stored because the disk was full until the
-    /// time for fuzzing was over.
+    /// Number of findings of this call of ddfuzz that were not stored because the disk was full
+    /// until the time for fuzzing was over.
     pub unstored: u64,
-    /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason;
-    /// empty if there are none.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
+    /// process, could not make and left to new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,
     /// Number of suspected hangs that were stored without their position in the program, because
-    /// the campaign ended before they were examined.
+    /// the campaign ended before they could be examined.
     pub unnamed: u64,
     /// Whether the disk was still full when the time for fuzzing was over; then some counted
     /// findings may not be stored.
@@ -362,7 +370,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the number of runs of this call per second of its fuzzing time.
+    /// Returns the number of runs of this call of ddfuzz per second of its fuzzing time.
     pub fn runs_per_s(&self) -> f64 {
         Progress::rate(self.runs_of_call, self.fuzzed)
     }

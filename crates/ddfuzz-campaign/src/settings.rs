@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::{Deadline, Minimizing, Seeds, SessionSettings, Until, Words};
 use ddfuzz_store::KnownGroups;
 
-/// When a new group is minimized (`--minimize`).
+/// When the groups that a campaign finds are minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// A group is minimized as soon as it is found. In the classic campaign, later findings wait to
@@ -19,16 +19,16 @@ pub enum When {
     After,
     /// A separate worker minimizes groups while fuzzing goes on.
     Worker,
-    /// Groups are not minimized.
+    /// Groups are never minimized.
     Off,
 }
 
-/// Which generator makes the inputs (`--generator`).
+/// Which generator makes the inputs of a campaign (`--generator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generator {
-    /// Random characters, as in the fuzz studies.
+    /// Inputs consist of random characters, as in the fuzz studies of Miller et al.
     Classic,
-    /// Mutations of inputs that have reached new coverage.
+    /// Inputs are mutations of inputs that have reached new coverage.
     Guided,
 }
 
@@ -62,7 +62,7 @@ pub struct Monitoring {
     pub prometheus: Option<SocketAddr>,
 }
 
-/// The settings of one call of a campaign.
+/// The settings of one call of ddfuzz for a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seed of all random numbers of the campaign, by which inputs are made.
@@ -74,14 +74,14 @@ pub struct Settings {
     pub seeds: Seeds,
     /// Words that mutations write into the inputs.
     pub words: Words,
-    /// Number of runs to make; a call that continues an unfinished one makes those that are left.
-    /// `None` means no limit.
+    /// Number of runs to make; a call of ddfuzz that continues an unfinished one makes those that
+    /// are left. `None` means no limit.
     pub runs: Option<u64>,
-    /// Wall time that this call fuzzes; `None` means no limit.
+    /// Wall time that this call of ddfuzz fuzzes; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after fuzzing (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after fuzzing (`--total-time`).
     pub deadline: Deadline,
-    /// Conditions of which the first that is met ends the fuzzing (`--until`).
+    /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub until: Vec<Until>,
     /// Which generator makes the inputs.
     pub generator: Generator,
@@ -94,7 +94,7 @@ pub struct Settings {
     /// Number of workers that fuzz in parallel: threads in a classic campaign, processes in a
     /// guided one.
     pub jobs: usize,
-    /// When groups are minimized.
+    /// When the groups that the campaign finds are minimized.
     pub when: When,
     /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
@@ -102,7 +102,8 @@ pub struct Settings {
     pub network: Network,
     /// Monitoring services that the campaign reports its status to.
     pub monitoring: Monitoring,
-    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    /// Groups that the user has muted: their findings are stored and counted, but they neither
+    /// count as new nor are minimized.
     pub known: KnownGroups,
 }
 
@@ -120,12 +121,13 @@ impl Settings {
     }
 }
 
-/// A fraction above 0 and up to 1, like the part of the time that minimization may take.
+/// A fraction above 0 and up to 1, such as the part of the workers' time that minimization may
+/// take.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(f64);
 
 impl Share {
-    /// Default part of a fuzzing worker's time that minimization may take: 20 %.
+    /// Default fraction of a fuzzing worker's time that minimization may take: 20 %.
     pub const DEFAULT: Share = Share(0.2);
 
     /// Creates a share from the fraction `part`; `None` unless `part` is above 0 and up to 1.
@@ -151,7 +153,7 @@ impl Display for Share {
     }
 }
 
-/// The error of a text that cannot be read as a share above 0 % and up to 100 %.
+/// The error of parsing a text that is not a share above 0 % and up to 100 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write a share above 0% and up to 100%, like 20% or 0.2")]
 pub struct InvalidShare;

@@ -11,31 +11,31 @@ use std::time::{Duration, Instant};
 use crate::PauseGate;
 use ddfuzz_exec::Ended;
 
-/// A condition that ends a campaign.
+/// A condition that ends the fuzzing of a campaign (`--until`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// One group of crashes is new.
+    /// Fuzzing ends as soon as one new group of crashes is found.
     First,
-    /// This number of groups of crashes are new.
+    /// Fuzzing ends as soon as this number of new groups of crashes are found.
     Groups(u64),
-    /// No group of crashes was new for this time of fuzzing.
+    /// Fuzzing ends when no new group of crashes was found for this time of fuzzing.
     NoNewFor(Duration),
 }
 
-/// State of a campaign on which the conditions of `--until` depend.
+/// The numbers of a campaign on which the conditions of `--until` depend: new groups, and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CampaignStatus {
     /// Number of groups of crashes that are new: not muted, not there before the campaign, and not
-    /// reported by a completed call.
+    /// reported by a completed call of ddfuzz.
     pub groups: u64,
     /// Fuzzing time since the last new group was found; `None` if no group is new.
     pub since_new: Option<Duration>,
-    /// Fuzzing time of this call so far.
+    /// Time for which this call of ddfuzz has fuzzed so far.
     pub elapsed: Duration,
 }
 
 impl Until {
-    /// Checks whether the condition is met.
+    /// Checks whether a campaign with this status meets the condition, so that its fuzzing ends.
     pub fn is_reached(&self, status: &CampaignStatus) -> bool {
         match self {
             Until::First => status.groups >= 1,
@@ -44,15 +44,15 @@ impl Until {
         }
     }
 
-    /// Checks whether the condition depends on the runs alone (true for [`Until::First`] and
-    /// [`Until::Groups`]), and not on the clock.
+    /// Returns true if the condition depends on the results of the runs alone ([`Until::First`] and
+    /// [`Until::Groups`]), and false if it depends on the clock.
     pub fn is_of_runs(&self) -> bool {
         !matches!(self, Until::NoNewFor(_))
     }
 }
 
-/// The number of new groups that `--until` compares with, and the fuzzing time at which the last of
-/// them was counted.
+/// The number of new groups of crashes with which conditions of `--until` are compared, and the
+/// fuzzing time at which it last grew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NewGroups {
     count: u64,
@@ -60,8 +60,8 @@ pub(super) struct NewGroups {
 }
 
 impl NewGroups {
-    /// Raises the number of new groups to `count`, as counted after the fuzzing time `elapsed`;
-    /// does nothing if it is not higher.
+    /// Raises the number of new groups to `count`, which was counted after the fuzzing time
+    /// `elapsed`; does nothing if `count` is not higher.
     pub(super) fn update(&mut self, count: u64, elapsed: Duration) {
         if count > self.count {
             *self = NewGroups {
@@ -71,8 +71,8 @@ impl NewGroups {
         }
     }
 
-    /// Returns the numbers that the conditions of `--until` depend on, after the fuzzing time
-    /// `elapsed`.
+    /// Returns the numbers on which the conditions of `--until` depend, when the call of ddfuzz has
+    /// fuzzed for the time `elapsed`.
     pub(super) fn status(&self, elapsed: Duration) -> CampaignStatus {
         CampaignStatus {
             groups: self.count,
@@ -82,7 +82,8 @@ impl NewGroups {
     }
 }
 
-/// Returns the first of the conditions `ends` that is met; `None` if none is met.
+/// Returns the first of the conditions `ends` that a campaign with this status meets; `None` if it
+/// meets none.
 pub fn reached(ends: &[Until], status: &CampaignStatus) -> Option<Until> {
     ends.iter().copied().find(|end| end.is_reached(status))
 }
@@ -101,16 +102,16 @@ impl Display for Until {
     }
 }
 
-/// Why a text is not a condition of `--until`.
+/// Why a text cannot be parsed as a condition of `--until`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// The text has none of the known forms.
+    /// The text has none of the forms of a condition of `--until`.
     #[error("write `first`, `3 groups` or `no new for 10m`")]
     Unknown,
-    /// The number of groups is 0.
+    /// The condition of `--until` asks for 0 groups.
     #[error("write at least 1 group")]
     NoGroups,
-    /// The time is 0 or invalid.
+    /// The time in the condition of `--until` is 0 or invalid.
     #[error("write a time above 0 as a number with ms, s, m or h")]
     NoTime,
 }
@@ -133,8 +134,8 @@ impl FromStr for Until {
     }
 }
 
-/// Parses a time with its unit (ms, s, m, h), like `10m`; without a unit, in seconds. An error
-/// below 1 ms.
+/// Parses a time with its unit (ms, s, m, h), like `10m`; without a unit, the time is in seconds.
+/// Less than 1 ms is an error.
 fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
@@ -152,16 +153,16 @@ fn parse_duration(text: &str) -> Result<Duration, InvalidUntil> {
     }
 }
 
-/// The deadline of a whole call (`--total-time`). At the deadline the call ends as if the user
-/// stopped it: its state is saved, and the next call continues.
+/// The deadline of a whole call of ddfuzz (`--total-time`). At the deadline the call ends as if the
+/// user stopped it: its state is saved, and the next call continues.
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     over: Arc<AtomicBool>,
 }
 
 impl Deadline {
-    /// Begins a deadline: starts a thread that sets `stop` to true after the time `total`; `None`
-    /// means no deadline. Fails if the thread cannot be started.
+    /// Begins a deadline: starts a thread that sets `stop` to true after the time `total` (`None`:
+    /// no deadline). Fails if the thread cannot be started.
     pub fn begin(total: Option<Duration>, stop: &Arc<AtomicBool>) -> io::Result<Deadline> {
         let at = total.and_then(|total| Instant::now().checked_add(total));
         let deadline = Deadline::default();
@@ -180,14 +181,14 @@ impl Deadline {
         Ok(deadline)
     }
 
-    /// Checks whether the deadline, and not the user, has stopped the call.
+    /// Returns true if the deadline has stopped the call of ddfuzz, and not the user.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Returns the time limit for fuzzing (`None`: no limit), when the user asks for `time` of
-    /// fuzzing and `total` for the whole call: the shorter one. With `total` alone, it is three
-    /// quarters of that; the rest is for the work after fuzzing.
+    /// fuzzing and `total` for the whole call of ddfuzz: the shorter one. With `total` alone, it is
+    /// three quarters of that; the rest is for the work after fuzzing.
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
@@ -199,18 +200,20 @@ impl Deadline {
 
 /// Tells the workers of a campaign when to stop and when to pause.
 pub(crate) struct StopCondition<'a> {
-    /// Turns true when the user stops or the whole call's deadline is over.
+    /// Turns true when the user stops the call of ddfuzz or its deadline is over; the workers then
+    /// stop.
     stop: &'a AtomicBool,
     /// End of the time for fuzzing; `None` means no limit.
     deadline: Option<Instant>,
-    /// Whether workers stop for good because one has failed or no more runs are committed.
+    /// Whether the workers have to stop for good, because one has failed or no more of their runs
+    /// are counted.
     broken: AtomicBool,
-    /// Pauses the workers while the disk is full.
+    /// Gate at which the workers pause while the disk is full.
     gate: &'a PauseGate,
 }
 
 impl<'a> StopCondition<'a> {
-    /// Creates the condition that workers stop when `stop` turns true or `deadline` is over, and
+    /// Creates a stop condition: workers stop when `stop` turns true or `deadline` is over, and
     /// pause at `gate`.
     pub(crate) fn new(
         stop: &'a AtomicBool,
@@ -230,23 +233,23 @@ impl<'a> StopCondition<'a> {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Waits while the disk is full; then returns true if workers are to go on, and false if they
-    /// have to stop.
+    /// Called by a worker before its next work: blocks while the disk is full, then returns true if
+    /// the worker is to go on, and false if it has to stop.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()
     }
 
-    /// Checks whether workers have to stop: the user has stopped the call, its deadline or the time
-    /// for fuzzing is over, or [`StopCondition::break_off`] was called.
+    /// Checks whether workers have to stop: the user has stopped the call of ddfuzz, its deadline
+    /// or the time for fuzzing is over, or [`StopCondition::break_off`] was called.
     pub(crate) fn is_over(&self) -> bool {
         let stopped = self.stop.load(Ordering::Relaxed) || self.broken.load(Ordering::Relaxed);
         stopped || self.is_late()
     }
 
     /// Checks whether a run that ended with `ended` is to be classified: false only for a hang
-    /// after the call was stopped, since classifying it takes as long as the run; the next call
-    /// repeats the run.
+    /// after the call of ddfuzz was stopped, since classifying it takes as long as the run; the
+    /// next call repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }

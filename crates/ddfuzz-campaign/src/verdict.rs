@@ -9,17 +9,17 @@ use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, report::place};
 use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
-/// The result of judging an input of another fuzzer ([`judged`]).
+/// The result of running an input of another fuzzer to tell what it does ([`judged`]).
 pub enum Judged {
-    /// The input crashed with this major and minor key, which are known; it was not examined
+    /// The input crashed with this major and minor key, which were known, so it was not examined
     /// further.
     Again(Key, Key),
     /// The input was examined in full: how its runs ended, and the crash record if it crashed.
     New(Examined),
 }
 
-/// Runs an input of another fuzzer. If `any` is true (some keys are known), runs it first for the
-/// keys of its crash alone, and returns [`Judged::Again`] if `is_known` accepts these. Else
+/// Runs an input of another fuzzer. If `any` is true (some keys are known), runs it once, only to
+/// learn the keys of its crash, and returns [`Judged::Again`] if `is_known` accepts these. Else
 /// examines the input in full ([`examined`]), with `leaks` also for memory leaks.
 pub fn judged(
     triager: &mut Triager,
@@ -55,8 +55,8 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Checks whether the target crashes with this major key on whatever input: returns true if the
-/// empty input and four others that have nothing in common all crash so.
+/// Checks whether the target crashes with this major key whatever its input is: returns true if the
+/// empty input and four very different others all crash so.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -68,14 +68,14 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Checks whether the input's file name says that the other fuzzer found a memory leak with it.
+/// Returns true if the other fuzzer named the input's file like one that shows a memory leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Completes the result `tried` of examining an input that had crashed with these keys in one run
-/// before. If none of the later tries crashed, adds a crash record that holds little more than the
-/// keys and the class; else returns the result as it is.
+/// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
+/// examining it again. If none of the later tries crashed, adds a crash record that holds little
+/// more than the keys and the class; else returns the result as it is.
 fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
         return tried;
@@ -96,8 +96,8 @@ fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Ex
     }
 }
 
-/// Returns the kind of group that a crash belongs to; a crash that did not occur in each try is
-/// flaky.
+/// Returns the kind of group to which a crash belongs: flaky if it did not occur in each try, else
+/// the kind of its class.
 pub fn kind_of(crash: &Crash) -> Kind {
     match crash.hits < crash.tries {
         true => Kind::Flaky,

@@ -21,13 +21,15 @@ use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
-/// Number of chunks (results of 16 runs each) that may wait to be committed before workers pause.
+/// Number of chunks (results of 16 runs each) that may wait to be committed (counted and stored)
+/// before the workers pause.
 const BACKLOG: usize = 1 << 16;
-/// Longest wait for a worker's report before the progress on the user's screen is updated.
+/// Longest wait for a report of a worker thread before the progress on the user's screen is
+/// updated.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs one call of the classic campaign whose output directory is `store`. When `stop` turns true
-/// it saves its state and ends.
+/// Runs one call of ddfuzz for the classic campaign whose output directory is `store`. When `stop`
+/// turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was committed
@@ -68,58 +70,61 @@ pub fn run(
     engine.run()
 }
 
-/// Why no more runs are committed (counted and their findings stored).
+/// Why a classic campaign commits no more runs, that is counts none and stores no findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// A condition of `--until` is met.
+    /// A condition of `--until` has ended the fuzzing.
     Until {
         until: Until,
-        /// Number of the first run that is not counted any more; `None` if the clock met the
-        /// condition.
+        /// Number of the first run that is not counted any more; `None` if a condition on the clock
+        /// has ended the fuzzing.
         end: Option<u64>,
     },
-    /// The program was rebuilt; fuzzing starts again with the new build.
+    /// The program was rebuilt, so fuzzing starts again with the new build.
     Rebuilt,
 }
 
-/// State of one call of a classic campaign, and its main loop.
+/// State of one call of ddfuzz for a classic campaign, and its main loop.
 struct ClassicEngine<'a> {
     session: CampaignSession<'a>,
     settings: &'a Settings,
     inputs: Inputs,
     watch: ProgramWatch,
-    /// Number of findings that were not stored because the disk was full until the time was over.
+    /// Number of findings that were not stored because the disk was full until the time for fuzzing
+    /// was over.
     unstored: u64,
-    /// Numbers of runs of this call that the way `snapshot` left to new processes, by the reason.
+    /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
+    /// process, could not make and left to new processes, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
-    /// Why no more runs are committed; `None` while they are committed.
+    /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
-    /// Time in which minimization on this thread kept findings from being committed (`--minimize
+    /// Time for which minimization on this thread kept findings from being committed (`--minimize
     /// inline`); it does not count as fuzzing time for `--until`.
     blocked: Duration,
     campaign: CampaignState<'a>,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
-    /// Entries (stored findings) to minimize next, in this order.
+    /// Queue of the entries (stored findings) to minimize next, in this order.
     queue: VecDeque<EntryId>,
-    /// Number of entries that were sent to the minimizing thread and about which it has not replied
-    /// yet.
+    /// Number of entries that were sent to the minimizing thread to be minimized, and about which
+    /// it has not replied yet.
     ordered: u64,
-    /// Entries that were queued for minimization in this call.
+    /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Major keys (12 hex digits) of groups in which runs may have found an input smaller than the
-    /// one that was minimized.
+    /// Major keys (12 hex digits) of groups in which runs may have found an input that is smaller
+    /// than the minimized one.
     more: BTreeSet<String>,
-    /// Time that this call has spent on minimization.
+    /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
-    /// How long the call fuzzed; `None` until fuzzing has ended.
+    /// How long this call of ddfuzz has fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
     /// Time budget for minimizing hangs and memory blow-ups after fuzzing; `None` until fuzzing has
     /// ended.
     hangs: Option<HangBudget>,
-    /// Number of entries minimized in this call since fuzzing ended.
+    /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
-    /// Number of entries that are still to be minimized after fuzzing and are not in `queue` yet.
+    /// Number of entries (stored findings) that are still to be minimized after fuzzing, without
+    /// those in `queue`.
     waiting: usize,
 }
 
@@ -152,8 +157,8 @@ impl ClassicEngine<'_> {
         })
     }
 
-    /// Fuzzes until the call's fuzzing ends; starts again whenever the program is rebuilt. Returns
-    /// the time spent fuzzing.
+    /// Fuzzes until the fuzzing of this call of ddfuzz ends; starts again whenever the program is
+    /// rebuilt. Returns the time spent fuzzing.
     fn fuzz_all(&mut self) -> Result<Duration, CampaignError> {
         self.session.begin_build(&self.watch)?;
         loop {
@@ -181,8 +186,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Fuzzes one build until the runs or the time are used up, a condition of `--until` is met,
-    /// the program is rebuilt, or the user stops. Returns the time spent fuzzing.
+    /// Fuzzes one build of the program until the runs or the time are used up, a condition of
+    /// `--until` is met, the program is rebuilt, or the user stops. Returns the time spent fuzzing.
     fn fuzz(&mut self, shared: &WorkerContext<'_>) -> Result<Duration, CampaignError> {
         let (order, orders) = channel::unbounded::<EntryId>();
         let (reply, replies) = channel::unbounded::<MinimizerReply>();
@@ -206,9 +211,9 @@ impl ClassicEngine<'_> {
 
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
-    /// Runs all workers and commits what they report, in the order of the runs, until they have
-    /// ended; returns the time spent fuzzing. Queued entries are minimized meanwhile, as
-    /// `--minimize` says.
+    /// Runs all worker threads, and commits the runs that they report (counts them and stores their
+    /// findings), in the order of the runs, until all workers have ended; returns the time spent
+    /// fuzzing. Queued entries are minimized meanwhile, as `--minimize` says.
     fn run_workers(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -244,11 +249,11 @@ impl ClassicEngine<'_> {
         Ok(self.fuzzing().min(time))
     }
 
-    /// Takes a worker's report, and commits all chunks (results of 16 runs each) whose turn it is,
-    /// in the order of their runs; `None` means that no worker has reported for a while. Also
-    /// handles the minimizing thread's replies, updates the screen, saves the state when due, and
-    /// checks whether fuzzing ends. `early`: chunks that wait for earlier ones. `cut_short` turns
-    /// true at a chunk that a stop made incomplete; no later chunk is committed.
+    /// Takes a worker's report (`None`: no worker has reported for a while), and commits all chunks
+    /// (results of 16 runs each) whose turn it is, in the order of their runs. Also handles the
+    /// minimizing thread's replies, updates the screen, saves the state when due, and checks
+    /// whether fuzzing ends. `early`: chunks that wait for earlier ones. `cut_short` turns true at
+    /// a chunk that a stop made incomplete; no later chunk is committed.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -282,8 +287,8 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Adds up how many runs of a chunk were left to new processes, by the reason; warns the user
-    /// if a run by `snapshot` differed from that of a new process.
+    /// Adds up how many runs of a chunk the way `snapshot` left to new processes, by the reason;
+    /// warns the user if a run by `snapshot` differed from that of a new process.
     fn count_refusals(&mut self, chunk: &Chunk) {
         for (reason, count) in &chunk.refusals {
             *self.refusals.entry(*reason).or_default() += count;
@@ -297,7 +302,7 @@ impl ClassicEngine<'_> {
     }
 
     /// Commits a chunk (up to 16 runs) as a whole: stores its findings and counts its runs. If that
-    /// fails, none of its runs is counted, and the next call repeats them.
+    /// fails, none of its runs is counted, and the next call of ddfuzz repeats them.
     fn commit(&mut self, chunk: &Chunk, order: &Sender<EntryId>) -> Result<(), CampaignError> {
         let seen = (!chunk.findings.is_empty()).then(|| self.campaign.checkpoint.seen.clone());
         let done = self.commit_findings(chunk, order);
@@ -377,8 +382,8 @@ impl ClassicEngine<'_> {
         Ok(self.session.with_space(|| self.campaign.save())?)
     }
 
-    /// Records in the checkpoint that the call is complete. If a condition of `--until` ended it,
-    /// the next call counts its runs for `--runs` from 0 again.
+    /// Records in the checkpoint that the call of ddfuzz is complete. If a condition of `--until`
+    /// ended it, the next call counts its runs for `--runs` from 0 again.
     fn end_call(&mut self) -> Result<(), CampaignError> {
         if matches!(self.over, Some(EndReason::Until { .. })) {
             self.campaign.checkpoint.goal = None;
@@ -398,7 +403,8 @@ impl ClassicEngine<'_> {
 
 // Minimization, on this thread or by the minimizing worker.
 impl ClassicEngine<'_> {
-    /// Queues an entry for minimization; returns false if it was queued before in this call.
+    /// Queues an entry (stored finding) for minimization; returns false if it was queued before in
+    /// this call of ddfuzz.
     fn enqueue(&mut self, id: EntryId) -> bool {
         let new = self.taken.insert(id.clone());
         if new {
@@ -407,8 +413,9 @@ impl ClassicEngine<'_> {
         new
     }
 
-    /// Queues the founders (first findings) of groups that an earlier call has not minimized, and
-    /// the next smaller inputs of its minimized groups; muted groups are left out.
+    /// Queues the entries that an earlier call of ddfuzz has left to be minimized: founders (first
+    /// findings) of groups, and in minimized groups the next smaller input; muted groups are left
+    /// out.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         let variants = self.settings.minimizing.variants;
         for id in self.campaign.pending(variants, false)? {
@@ -420,8 +427,8 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Queues the next input found by fuzzing that is smaller than the minimized input of its
-    /// group; returns false if there is none.
+    /// Queues the next input found by fuzzing that may give a smaller result than the minimized
+    /// input of its group; returns false if there is none.
     fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
         let reader = self.session.reader();
         while let Some(major) = self.more.first() {
@@ -461,7 +468,8 @@ impl ClassicEngine<'_> {
         }
     }
 
-    /// Minimizes the queued entries, then smaller inputs that fuzzing has found in the same groups.
+    /// Minimizes the queued entries, then further inputs that fuzzing has found in the same groups
+    /// and that may give a smaller result.
     fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
         self.minimize_queue()?;
         while !self.session.stopped() && self.enqueue_smaller()? {
@@ -506,10 +514,10 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// After fuzzing, minimizes one entry after the other until no group has any left, since a
-    /// minimization may find further groups by chance. Last, smaller inputs that minimizations have
-    /// slipped into are stored and minimized. Which entry is next does not depend on what an
-    /// earlier call had queued.
+    /// Minimizes, after fuzzing, one entry after the other until no group has any left, since a
+    /// minimization may find further groups by chance. Last, smaller inputs that were met by chance
+    /// during minimizations are stored and minimized. Which entry is next does not depend on what
+    /// an earlier call of ddfuzz had queued.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
@@ -533,9 +541,9 @@ impl ClassicEngine<'_> {
         Ok(())
     }
 
-    /// Shows a minimized group to the user. If the minimization failed because the disk was full,
-    /// waits for space and queues the entry again; any other failure but an interruption is an
-    /// error.
+    /// Handles the result of the minimization of an entry: shows the minimized group to the user;
+    /// if the disk was full, waits for space and queues the entry again. Any other failure but an
+    /// interruption is an error.
     fn take_result(
         &mut self,
         id: &EntryId,
@@ -570,21 +578,23 @@ impl ClassicEngine<'_> {
 
 // When the call ends.
 impl ClassicEngine<'_> {
-    /// Returns the time spent fuzzing in this call, without the time in which the disk was full.
+    /// Returns the time that this call of ddfuzz has spent fuzzing, without the time in which the
+    /// disk was full.
     fn fuzzing(&self) -> Duration {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
     /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
-    /// `end`: number of the first run that is not counted then; `None` at the start of a call.
+    /// `end`: number of the first run that is not counted if the fuzzing ends so; `None` at the
+    /// start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing().saturating_sub(self.blocked);
         self.session.count_new(&self.campaign, fuzzed);
         self.end_if_reached(true, end);
     }
 
-    /// Ends the fuzzing if a condition of `--until` on the clock is met, or the program has
-    /// changed.
+    /// Ends the fuzzing if a condition of `--until` on the time without new groups is met, or the
+    /// program has changed.
     fn check_clock(&mut self) {
         self.end_if_reached(false, None);
         if self.over.is_none() && self.watch.has_changed() {
@@ -618,8 +628,8 @@ impl ClassicEngine<'_> {
         matches!(self.over, Some(EndReason::Rebuilt))
     }
 
-    /// Switches to the new build: checks all groups with it, and empties the queue, so that
-    /// unfinished minimizations start again.
+    /// Switches to the new build of the program: checks all groups with it, and empties the queue
+    /// of entries to minimize, so that unfinished minimizations start again.
     fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.watch)?;

@@ -13,7 +13,8 @@ use crate::{
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 
-/// The plan, seeds and words from which the workers of a classic campaign make its inputs.
+/// All that the workers of a classic campaign make its inputs from: the plan (seed and greatest
+/// length), the seeds, and the words for mutations.
 #[derive(Clone)]
 pub(super) struct Inputs {
     pub(super) plan: Plan,
@@ -24,8 +25,9 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Determines the greatest length, the seeds and the words from which the inputs of the
     /// campaign are made. A new campaign takes them from the settings and records them in the
-    /// checkpoint; a resumed one must have the same, and reads missing seeds from the output
-    /// directory. Stores the seeds in the corpus of the output directory.
+    /// checkpoint (seeds and dictionaries by a hash); a resumed one must have the same, and reads
+    /// missing seeds from the output directory. Stores the seeds in the corpus of the output
+    /// directory.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -92,21 +94,21 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns the hash of all words of the user's dictionaries; `None` without any.
+    /// Returns the hash of all words of the user's dictionaries; `None` if there are no such words.
     fn dictionary(&self) -> Option<String> {
         let some = self.words.of(Source::Dictionary).next().is_some();
         some.then(|| self.words.digest(Source::Dictionary))
     }
 
-    /// Creates the mutator of seeds of one worker; `None` without seeds.
+    /// Creates the mutator of seeds for one worker; `None` if the campaign has no seeds.
     pub(super) fn mutation(&self) -> Option<Mutation> {
         let some = !self.seeds.is_empty();
         some.then(|| Mutation::new(&self.seeds, &self.words, self.plan.max_len))
     }
 }
 
-/// Reads all files of the corpus of the output directory, in which an earlier call has stored the
-/// seeds.
+/// Reads the seeds that an earlier call of ddfuzz has stored: all files of the corpus of the output
+/// directory.
 fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
     let files = lock(store).reader().corpus()?;
     let read = files.iter().map(|path| {
@@ -126,7 +128,7 @@ pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, Campaig
 }
 
 /// Returns the greatest length of inputs in bytes: `asked` by the user, else `so_far` (recorded
-/// when the campaign began), else the default. It is an error if both are given and differ.
+/// when the campaign began), else the default. Fails if both are given and differ.
 fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError> {
     match (asked, so_far) {
         (Some(now), Some(was)) if now != was => Err(CampaignError::OtherLengths { was, now }),
@@ -134,8 +136,9 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
     }
 }
 
-/// Ranges from which the length of a generated input is drawn, in bytes. Short inputs are drawn
-/// more often, since a megabyte takes as long as a thousand short inputs.
+/// Ranges from which the length of a generated input is drawn, each with its shortest and longest
+/// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
+/// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
 /// Bounds by which a random byte chooses the range of the length of an input: below the first value
 /// the shortest range, below the second value the middle one, else the longest.
@@ -144,9 +147,9 @@ const SHARES: [u8; 2] = [160, 236];
 /// The name of a run's input, from which the input is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunInput {
-    /// An input of the classic generator.
+    /// The name of an input of the classic generator.
     Generated(InputName),
-    /// A seed, mutated or unchanged.
+    /// The name of a seed that is mutated or run unchanged.
     Mutated(MutatedName),
 }
 
@@ -163,7 +166,7 @@ impl fmt::Display for RunInput {
 /// the run's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Seed of the campaign's random numbers.
+    /// Seed of the campaign's random numbers, from which the inputs are drawn.
     pub seed: u64,
     /// Greatest length of an input, in bytes.
     pub max_len: u64,

@@ -6,34 +6,37 @@ use super::inputs::{Inputs, RunInput};
 use crate::{Finding, Mutation, RunClassifier, Settings, StopCondition};
 use ddfuzz_exec::{ExecError, Executor, Freshness, RefusalReason, start};
 
-/// Results of up to 16 successive runs, which a worker reports together.
+/// A chunk: the results of up to 16 successive runs, which a worker reports together.
 pub(super) struct Chunk {
-    /// Number of the chunk's first run, counted from the start of the campaign.
+    /// Number of the first run of the chunk (successive runs reported together), counted from the
+    /// start of the campaign.
     pub(super) first: u64,
-    /// Number of runs that the worker was asked to make for the chunk.
+    /// Number of runs that the worker was asked to make for the chunk (successive runs reported
+    /// together).
     pub(super) planned: u64,
-    /// Number of runs made; fewer than planned only if the worker was stopped meanwhile.
+    /// Number of runs made for the chunk; fewer than planned only if the worker was stopped
+    /// meanwhile.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
-    /// Numbers of runs that the way `snapshot` left to new processes since the last chunk of this
-    /// worker, by the reason.
+    /// Numbers of runs that the way `snapshot`, which makes many runs in one process, could not
+    /// make and left to new processes since the last chunk of this worker, by the reason.
     pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 
-/// Number of runs in a chunk; a worker takes and reports a chunk at once.
+/// Number of successive runs in a chunk, which a worker takes and reports at once.
 const CHUNK: u64 = 16;
 
 /// The inputs, the number of runs and the stop condition that all worker threads of a classic
 /// campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// Runs with this number and higher ones are not made.
+    /// Number of the first run that the workers do not make any more.
     pub(super) end: u64,
     pub(super) stop_condition: StopCondition<'a>,
 }
 
 impl WorkerContext<'_> {
-    /// Returns the number of the first run of each chunk, from run `next` on.
+    /// Returns, for each chunk of runs from run `next` on, the number of its first run.
     pub(super) fn chunks(&self, next: u64) -> impl Iterator<Item = u64> {
         (next..self.end).step_by(CHUNK as usize)
     }
@@ -43,17 +46,18 @@ impl WorkerContext<'_> {
 pub(super) struct Worker<'a> {
     shared: &'a WorkerContext<'a>,
     executor: Box<dyn Executor>,
-    /// Mutates seeds; `None` without seeds.
+    /// Mutates seeds to make inputs; `None` if the campaign has no seeds.
     mutation: Option<Mutation>,
     classifier: RunClassifier,
-    /// The counts of [`Executor::refusals`] at the last chunk, so that each chunk reports only new
-    /// ones.
+    /// The counts of [`Executor::refusals`] when the last chunk was reported, so that each chunk
+    /// reports only new refusals.
     reported_refusals: BTreeMap<RefusalReason, u64>,
 }
 
 impl Worker<'_> {
-    /// Makes the up to 16 runs of the chunk that begins with run `first`. If the worker is stopped
-    /// meanwhile, returns the runs made so far; the engine then commits no later chunk.
+    /// Makes the up to 16 runs of the chunk that begins with run `first`, and returns their
+    /// results. If the worker is stopped meanwhile, returns the runs made so far; the engine then
+    /// commits no later chunk.
     pub(super) fn run_chunk(&mut self, first: u64) -> Result<Chunk, ExecError> {
         let count = CHUNK.min(self.shared.end - first);
         let mut chunk = Chunk {
@@ -97,8 +101,8 @@ impl Worker<'_> {
         Ok(chunk)
     }
 
-    /// Returns the numbers of runs that were left to new processes and that no chunk has reported
-    /// yet, by the reason.
+    /// Returns the numbers of runs that the way `snapshot` left to new processes and that no chunk
+    /// has reported yet, by the reason.
     fn new_refusals(&mut self) -> Vec<(RefusalReason, u64)> {
         let counted = self.executor.refusals();
         let new = counted.into_iter().filter_map(|(reason, count)| {
@@ -109,7 +113,7 @@ impl Worker<'_> {
     }
 
     /// Adds to a chunk the findings of earlier runs that the executor has repeated in new
-    /// processes, because it learned that their results were wrong. They count as found by the
+    /// processes, because it learned that their results were wrong. They count as findings of the
     /// chunk's last run.
     fn add_corrected(&mut self, chunk: &mut Chunk) -> Result<(), ExecError> {
         for (input, run) in self.executor.corrected() {
@@ -141,7 +145,7 @@ impl Worker<'_> {
     }
 }
 
-/// Starts the target for a worker thread, and creates the worker.
+/// Starts the target for a worker thread, and creates the worker that runs inputs on it.
 pub(super) fn start_worker<'a>(
     shared: &'a WorkerContext<'a>,
     settings: &Settings,

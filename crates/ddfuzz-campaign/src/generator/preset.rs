@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::{Characters, InputName, Kind, Lines, number_from};
 
-/// The inputs of a published study.
+/// A preset of inputs: those that a published fuzz study has used, made again from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Preset {
     /// The sixteen inputs of the ISSTA study: printable or all characters, with or without NUL, of
@@ -16,34 +16,35 @@ pub enum Preset {
     Of2020(DataSet, Variant),
 }
 
-/// Sizes of the inputs of a data set of the study of 2020.
+/// The size of the inputs in a data set of the study of 2020, and so their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSet {
-    /// 1200 inputs of up to 10³ bytes, or 100 lines.
+    /// A data set of 1200 inputs of up to 10³ bytes, or 100 lines.
     Small,
-    /// 900 inputs (third variant: 600) of up to 10⁵ bytes, or 10⁵ lines.
+    /// A data set of 900 inputs (in the third variant 600) of up to 10⁵ bytes, or 10⁵ lines.
     Medium,
-    /// 180 inputs of 10⁶ to 10⁷ bytes, or 10⁴ to 10⁵ lines.
+    /// A data set of 180 inputs of 10⁶ to 10⁷ bytes, or 10⁴ to 10⁵ lines.
     Large,
-    /// 60 inputs of 10⁷ to 10⁸ bytes, or 10⁵ to 10⁶ lines.
+    /// A data set of 60 inputs of 10⁷ to 10⁸ bytes, or 10⁵ to 10⁶ lines.
     Huge,
 }
 
-/// Which of the three data sets of a size of the study of 2020.
+/// The variant of a data set of the study of 2020, which has three for each size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// Random lengths, lines of less than 255 characters, and seeds from 0 to 36 only.
+    /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only
+    /// random seeds from 0 to 36.
     First,
-    /// As [`Variant::First`], with any seed.
+    /// The second variant: as [`Variant::First`], but with any random seed.
     Second,
-    /// Each input has the maximum length of its size, in bytes or in lines, except that inputs of
-    /// lines have 1000 lines in [`DataSet::Medium`] and 10 in [`DataSet::Small`]. Lines of fewer
-    /// than 100 characters, with any seed.
+    /// The third variant: each input has the maximum length of its size, in bytes or in lines,
+    /// except that inputs of lines have 1000 lines in [`DataSet::Medium`] and 10 in
+    /// [`DataSet::Small`]. Lines have fewer than 100 characters, and seeds are any random numbers.
     Third,
 }
 
-/// A part of a preset: `count` inputs of one kind, with lengths from `shortest` to `longest`, in
-/// bytes or, for inputs of lines, in lines.
+/// A part of a preset: `count` inputs of one kind of characters and lines, with lengths from
+/// `shortest` to `longest`, in bytes or, for inputs of lines, in lines.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -51,10 +52,11 @@ struct InputShare {
     longest: u64,
 }
 
-/// Seeds of [`Variant::First`] are smaller than this number.
+/// Number of different random seeds in [`Variant::First`]: they are drawn from 0 to one below this
+/// number.
 const MODULUS: u64 = 37;
-/// Characters, and whether NUL is among them, of the options `-0`, `-a` and `-p` of `fuzz`, in the
-/// order of the data sets of 2020.
+/// The characters of inputs, and whether NUL is among them, for the options `-0`, `-a` and `-p` of
+/// the `fuzz` program, in the order of the data sets of 2020.
 const OPTIONS: [(Characters, bool); 3] = [
     (Characters::Bytes, true),
     (Characters::Bytes, false),
@@ -62,7 +64,7 @@ const OPTIONS: [(Characters, bool); 3] = [
 ];
 
 impl Preset {
-    /// Returns all presets, in the order of the help.
+    /// Returns all presets (inputs of published studies), in the order of the help.
     pub fn all() -> Vec<Preset> {
         let sizes = [
             DataSet::Small,
@@ -77,8 +79,9 @@ impl Preset {
         std::iter::once(Preset::Issta).chain(of_2020).collect()
     }
 
-    /// Returns the inputs of the preset, in the order of the study, all different. Another `seed`
-    /// gives other random bytes and, if the study drew the lengths at random, other lengths.
+    /// Returns the names of the inputs of the preset, in the order of the study, all different.
+    /// Another `seed` gives other random bytes and, if the study drew the lengths at random, other
+    /// lengths.
     pub fn inputs(self, seed: u64) -> impl Iterator<Item = InputName> {
         let mut drawn = SeededDraws {
             stream: blake3::Hasher::new()
@@ -167,7 +170,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Draws names of inputs at random from the preset's seed; no name is returned twice.
+/// Draws names of inputs at random from the seed of a preset; no name is drawn twice.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,
@@ -212,7 +215,7 @@ impl fmt::Display for Preset {
     }
 }
 
-/// The error of an unknown name of a preset.
+/// The error of a text that is not the name of a preset of inputs; lists the known names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no preset {name:?}; there are {known}")]
 pub struct UnknownPreset {

@@ -15,28 +15,30 @@ use libafl_bolts::llmp::{TcpRequest, TcpResponse, send_tcp_msg};
 
 use crate::lock;
 
-/// Time that a broker may take to accept a connection, and to send each of its answers in the
-/// handshake.
+/// Time that a LibAFL broker may take to accept a connection, and to send each of its answers in
+/// the handshake.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between two attempts to reconnect.
+/// Time between two attempts to reconnect to the broker of another host.
 const RECONNECT_EVERY: Duration = Duration::from_secs(5);
 /// Greatest length of a valid message between brokers, in bytes; a longer one ends the connection.
 const MAX_MESSAGE: u32 = 1 << 30;
 /// Greatest length of a message of the handshake between brokers, in bytes.
 const MAX_HANDSHAKE: u32 = 1 << 16;
-/// Size in bytes of the length field before a message.
+/// Size in bytes of the length field in front of each message between brokers.
 const LENGTH: usize = 4;
 
-/// The connections to the other host's broker and to ours, in this order.
+/// The connections of a link between two brokers: to the other host's broker and to ours, in this
+/// order.
 type Connections = (TcpStream, TcpStream);
 
-/// A link between our broker and that of another host; dropping it closes the connections for good.
-/// It is dropped together with our broker, since another broker may later listen at the same port.
+/// A link between the LibAFL broker of this campaign and that of another host; dropping it closes
+/// the connections for good. It is dropped together with this campaign's broker, since another
+/// broker may later listen at the same port.
 pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
 }
 
-/// Whether the brokers of two hosts are linked.
+/// The state of a link between the brokers of two hosts: joined, lost (reconnecting), or ended.
 enum LinkState {
     Joined(Connections),
     Lost,
@@ -52,9 +54,10 @@ impl Drop for BrokerLink {
     }
 }
 
-/// Links the broker of another host, at `other`, to ours, which listens at `port`. A thread relays
-/// their messages, and reconnects them every 5 seconds after a loss, until the link is dropped.
-/// Sends notes about losses and reconnections to `notes`. Fails if the first connection does.
+/// Links the LibAFL broker of this campaign, which listens at `port`, to the broker of another host
+/// at `other`. A thread relays their messages, and reconnects them every 5 seconds after a loss,
+/// until the link is dropped. Sends notes about losses and reconnections to `notes`. Fails if the
+/// first connection does.
 pub(super) fn join(
     other: SocketAddr,
     port: u16,
@@ -95,8 +98,7 @@ pub(super) fn join(
     Ok(link)
 }
 
-/// Sets the state of a link; returns false if the link was dropped, whose state does not change any
-/// more.
+/// Sets the state of a link; returns false, and changes nothing, if the link was dropped.
 fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {
@@ -135,8 +137,8 @@ fn call(broker: SocketAddr) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-/// Forwards messages between two brokers in both directions until one connection is closed; then
-/// closes both.
+/// Forwards messages between the brokers of two hosts, in both directions, until one connection is
+/// closed; then closes both.
 fn relay((there, here): Connections) {
     std::thread::scope(|scope| {
         let both = [(&there, &here), (&here, &there)];
@@ -151,16 +153,16 @@ fn relay((there, here): Connections) {
     });
 }
 
-/// Forwards messages from one broker to the other until reading or writing fails. Each message is
-/// written whole, since a broker does not wait long for the rest of one.
+/// Forwards messages from the broker at `from` to the broker at `to` until reading or writing
+/// fails. Each message is written whole, since a broker does not wait long for the rest of one.
 fn forward(from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
     loop {
         to.write_all(&receive(from, MAX_MESSAGE)?)?;
     }
 }
 
-/// Receives a message, and returns it with its length field of 4 bytes in front; an error if it has
-/// more than `longest` bytes or is incomplete (LibAFL's function panics then).
+/// Receives a message from a broker, and returns it with its length field of 4 bytes in front;
+/// fails if it has more than `longest` bytes or is incomplete (LibAFL's function panics then).
 fn receive(mut from: &TcpStream, longest: u32) -> io::Result<Vec<u8>> {
     let mut length = [0; LENGTH];
     from.read_exact(&mut length)?;

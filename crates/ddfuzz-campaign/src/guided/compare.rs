@@ -21,42 +21,46 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Target, Way};
 
-/// Observing comparisons may take a worker's time divided by this number.
+/// Observing comparisons of the target may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 8;
-/// Time that observing comparisons may take in addition to its share of a worker's time.
+/// Time that observing comparisons of the target may take in addition to its share of a worker's
+/// time.
 const CREDIT: Duration = Duration::from_millis(500);
-/// Most inputs whose comparisons are cached; when there are more, the cache is emptied.
+/// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
+/// is emptied.
 const MAX_CACHED: usize = 4096;
-/// Most words that comparisons add to the dictionary.
+/// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
 /// Binary logarithm of the greatest number of operands that are replaced in one mutant, which is 2.
 const STACK_POWER: usize = 1;
-/// Number of mutants that are made for each comparison of an input when the input is first mutated
-/// (later one), and greatest number of mutants of one input at a time.
+/// Number of mutants for each comparison that a run on a corpus entry makes, when the entry is
+/// mutated for the first time (later, it is one), and greatest number of such mutants of one entry
+/// at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
-/// Replaces operands of comparisons, one or two in a mutant.
+/// The LibAFL mutator that replaces operands of comparisons in an input, one or two in each mutant.
 type Replace = HavocScheduledMutator<(OperandReplace, ())>;
 
-/// Observes once for each corpus entry which values a run on it compares, and runs mutants in which
-/// one operand of a comparison replaces the other.
+/// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
+/// by replacing one operand of a comparison in it by the other.
 pub(super) struct Comparer {
     target: Target,
     way: Way,
     /// The executor that reports comparisons; `None` before the first observation, for a target
-    /// that cannot be observed, and after an observation has failed.
+    /// whose comparisons cannot be observed, and after an observation has failed.
     observer: Option<Box<dyn Observer>>,
     observer_started: bool,
     cache: HashMap<CorpusId, Vec<CmpValues>>,
     words: usize,
     began: Instant,
     spent: Duration,
-    /// Replaces operands in mutants of the scheduled input.
+    /// The mutator that replaces compared operands in the scheduled input.
     pub(super) replace: Replace,
 }
 
 impl Comparer {
-    /// Makes a comparer for `target`, which is executed in the way `way`.
+    /// Creates a comparer for `target`, which is executed in the way `way`; the executor that
+    /// reports comparisons is started later.
     pub(super) fn new(target: &Target, way: Way) -> Comparer {
         Comparer {
             target: target.clone(),
@@ -76,9 +80,9 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns the compared values of which one occurs in the
-    /// input; `None` if observing has used up its share of the time, or the target cannot be
-    /// observed.
+    /// Runs the target on `input`, and returns those compared pairs of values of which one occurs
+    /// in the input; `None` if observing has used up its share of the worker's time, or the
+    /// target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
             return None;
@@ -106,8 +110,8 @@ impl Comparer {
     }
 
     /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
-    /// a run; empty if there is no time for a run, or the target cannot be observed. A run also
-    /// adds the words that it compared to the dictionary.
+    /// a run; empty if there is no time for a run, or the target's comparisons cannot be observed.
+    /// A run also adds compared byte strings to the dictionary.
     fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Vec::new());
@@ -132,8 +136,8 @@ impl Comparer {
         Ok(compared.values.list)
     }
 
-    /// Prepares [`Comparer::replace`] for the scheduled input, and returns how many mutants it is to
-    /// make: none without comparisons.
+    /// Prepares [`Comparer::replace`], the mutator of compared operands, for the scheduled input,
+    /// and returns how many mutants it is to make: 0 if no comparisons are known.
     pub(super) fn begin(&mut self, state: &mut State) -> Result<usize, Error> {
         let list = self.comparisons(state)?;
         let times = match state.current_testcase()?.scheduled_count() {
@@ -148,13 +152,14 @@ impl Comparer {
     }
 }
 
-/// Greatest length of an operand in bytes (LibAFL's `CmplogBytes`).
+/// Greatest length of an operand of a comparison, in bytes (LibAFL's `CmplogBytes`); longer ones
+/// are cut.
 const MAX_OPERAND: usize = 32;
 
 /// The values that one run of a target has compared.
 #[derive(Debug, Default)]
 pub struct ComparisonValues {
-    /// Pairs of values that the target has compared with each other.
+    /// Pairs of values that the target has compared with each other in one run, each pair once.
     pub values: CmpValuesMetadata,
     /// Byte strings of at least two bytes (no integers) that the target has compared and that the
     /// input does not contain. They become words of the dictionary, in full length: in `values`,
@@ -222,8 +227,8 @@ impl ComparisonValues {
     }
 }
 
-/// Checks whether the first `width` bytes alone hold the value of the little-endian integer
-/// `bytes`, signed or unsigned.
+/// Checks whether the value of the little-endian integer `bytes`, signed or unsigned, fits into its
+/// first `width` bytes.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;
@@ -233,7 +238,7 @@ fn holds(bytes: &[u8], width: usize) -> bool {
     all(0) || negative && all(0xff)
 }
 
-/// Reads an integer of at most eight bytes in little-endian order.
+/// Returns the integer that `bytes`, at most eight of them, encode in little-endian order.
 fn number(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
@@ -299,8 +304,8 @@ pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
     pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
 }
 
-/// Returns, for one comparison, pairs of bytes to find in the input and bytes to replace them by:
-/// each operand by the other, in both byte orders. The two parts of a pair have the same length.
+/// Returns, for one comparison, the replacements of one operand by the other in an input, in both
+/// byte orders: pairs of bytes to find, and of bytes of the same length to put there.
 fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let (one, other) = match values {
         CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),
@@ -325,8 +330,8 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs
 }
 
-/// Returns the index of the first occurrence of `part` in `whole` from index `from` on, else of the
-/// first one before; `None` if there is none, or `part` is empty.
+/// Returns the index of the first occurrence of `part` in `whole` from index `from` on; if there is
+/// none there, of the first occurrence before. `None` if `part` does not occur, or is empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let stands = |at: &usize| whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;

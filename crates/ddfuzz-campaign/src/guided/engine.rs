@@ -30,30 +30,33 @@ use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 
-/// Longest time that the main process waits for requests before it serves LibAFL's broker.
+/// Longest time that the main process waits for requests of workers before it serves LibAFL's
+/// broker again.
 const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
 /// Time between two checks whether an examination of a suspected hang is finished, after fuzzing.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time between two updates of the progress on the user's screen.
+/// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
-/// Minimum time that workers have to end after fuzzing, unless the time of the whole call is over:
-/// a run may have to time out first. It is also the time that workers have to start.
+/// Minimum time that workers have to end after fuzzing, unless the time of the whole call of ddfuzz
+/// is over: a run may have to time out first. It is also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time that workers have to end if the time of the whole call is over.
+/// Minimum time that workers have to end after fuzzing if the time of the whole call of ddfuzz is
+/// over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Workers have at least this many times the wall time limit of a run to end, since classifying a
-/// hang takes that many runs.
+/// Number of wall time limits of a run that workers have at least to end after fuzzing, since
+/// classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
-/// A worker is granted the remaining runs divided by this number and by the number of workers, so
-/// that all end at about the same time.
+/// Divisor of the number of remaining runs: a worker is granted the remaining runs divided by it
+/// and by the number of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
-/// State of the main process of a guided campaign during one call.
+/// State of the main process of a guided campaign during one call of ddfuzz; it answers the
+/// workers' requests and ends the call.
 pub(super) struct GuidedEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a Settings,
@@ -61,34 +64,37 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) groups: Groups<'a>,
     /// When the present worker processes were started.
     launched: Instant,
-    /// Phase that the progress shows: fuzzing, examining hangs, or minimizing.
+    /// Phase that the user's screen shows: fuzzing, examining suspected hangs, or minimizing.
     pub(super) phase: Phase,
-    /// When fuzzing ended; `None` while workers fuzz.
+    /// When fuzzing ended; `None` while workers still fuzz.
     pub(super) ended: Option<Instant>,
-    /// Time of this call in which no worker fuzzed, because groups were checked with another build.
+    /// Time of this call of ddfuzz in which no worker fuzzed, because the program was rebuilt and
+    /// the groups were checked with the new build.
     pub(super) paused: Duration,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     pub(super) first: u64,
     /// When the progress on the user's screen was last updated.
     drawn: Instant,
-    /// Number of runs that were granted to workers and that these have not reported yet.
+    /// Number of runs that were granted to workers and that the workers have not reported yet.
     pub(super) outstanding: u64,
     /// Number of inputs in the corpus of the output directory.
     pub(super) corpus: u64,
     pub(super) workers: Workers,
-    /// Time that all workers together have spent on minimization in this call.
+    /// Time that all workers together have spent on minimization in this call of ddfuzz.
     pub(super) minimized: Duration,
-    /// The heartbeat with the most covered edges of all heartbeats with the present build.
+    /// The heartbeat (status of a worker) with the most covered edges of all heartbeats with the
+    /// present build.
     pub(super) best: Heartbeat,
-    /// Number of known groups of crashes when the new ones were last counted for `--until`.
+    /// Number of known groups of crashes when new groups were last counted for the conditions of
+    /// `--until`.
     pub(super) counted: usize,
     /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
-    /// Detects that the program was rebuilt.
+    /// Detects that the target's program was rebuilt.
     pub(super) watch: ProgramWatch,
-    /// Whether the program was rebuilt, so that all workers must restart.
+    /// Whether the program was rebuilt, so that all worker processes must be started again.
     pub(super) rebuilt: bool,
-    /// Examines runs that may hang.
+    /// Examines suspected hangs (runs that took too long) on a separate thread.
     pub(super) examiner: HangExaminer,
     /// All verdicts about suspected hangs with the present build of the program, oldest first.
     pub(super) judged: Vec<JudgedHang>,
@@ -98,11 +104,11 @@ pub(super) struct GuidedEngine<'a> {
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
     pub(super) unnamed: u64,
-    /// Code of an unmodified program that runs have reached.
+    /// Blocks of an unmodified (not instrumented) program that runs have reached.
     pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
-    /// Receives the notes for the user that were sent to `note`.
+    /// Receives the notes for the user that were sent through `note`.
     notes: Receiver<String>,
     /// Sends notes for the user to the main thread; other threads have clones of it.
     pub(super) note: Sender<String>,
@@ -200,8 +206,9 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Returns how long workers may take to end after fuzzing, before they are killed:
-    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call is over, else [`SHUTDOWN_TIMEOUT`],
-    /// or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is longer.
+    /// [`SHORT_SHUTDOWN_TIMEOUT`] if the time of the whole call of ddfuzz is over, else
+    /// [`SHUTDOWN_TIMEOUT`], or [`SHUTDOWN_RUNS`] times the wall time limit of a run if that is
+    /// longer.
     fn shutdown_timeout(&self) -> Duration {
         if self.session.settings.deadline.is_over() {
             return SHORT_SHUTDOWN_TIMEOUT;
@@ -210,8 +217,8 @@ impl<'a> GuidedEngine<'a> {
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Drops the connections to all workers that have not ended in time, and tells the user.
-    /// LibAFL's launcher kills these workers.
+    /// Drops the connections to all workers that have not ended in time after fuzzing, and tells
+    /// the user. LibAFL's launcher kills these workers.
     fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -220,8 +227,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Links our broker, which listens at `port`, to the broker of another host at `other`. If that
-    /// fails, records the error, which ends the campaign, and returns `None`.
+    /// Links this campaign's LibAFL broker, which listens at `port`, to the broker of another host
+    /// at `other`. If that fails, records the error, which ends the campaign, and returns `None`.
     pub(super) fn join(&mut self, other: SocketAddr, port: u16) -> Option<BrokerLink> {
         match broker_link::join(other, port, self.note.clone()) {
             Ok(link) => {
@@ -241,8 +248,8 @@ impl<'a> GuidedEngine<'a> {
     }
 
     /// Records an error, which ends the campaign: `error`, or that the output directory is gone,
-    /// which then has caused it. Does nothing if the call was stopped or another error was recorded
-    /// before.
+    /// which then has caused it. Does nothing if the call of ddfuzz was stopped or another error
+    /// was recorded before.
     pub(super) fn fail(&mut self, error: CampaignError) {
         let gone = self.has_directory().err().map(CampaignError::from);
         if !self.session.stopped() {
@@ -250,7 +257,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Does the regular work of the main process, as far as it is due: shows notes and the
+    /// Does that part of the main process's regular work which is due: shows notes and the
     /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
     /// saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
@@ -296,13 +303,13 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Sends a note for the user to the thread that shows it.
+    /// Sends a note for the user to the main thread, which shows it.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
 
-    /// Checks whether `role` is that of a worker that fuzzes: not of a supervisor, nor of the
-    /// worker that only minimizes.
+    /// Returns true if `role` is that of a worker that fuzzes; false for a supervisor of a worker,
+    /// and for the worker that only minimizes.
     fn fuzzes(&self, role: Role) -> bool {
         matches!(role, Role::Worker(number) if number <= self.settings.jobs.max(1))
     }
@@ -314,8 +321,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Compares, at the start of the call, the program with the last recorded build, and checks all
-    /// groups if it was rebuilt.
+    /// Compares, at the start of the call of ddfuzz, the program with the last recorded build, and
+    /// checks all groups if it was rebuilt.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
         self.session.begin_build(&self.watch)?;
@@ -353,8 +360,8 @@ impl<'a> GuidedEngine<'a> {
         Ok(!self.is_over())
     }
 
-    /// Writes to the output directory (`code.json`) which code of an unmodified program was
-    /// reached, if there is anything new.
+    /// Writes which code of an unmodified (not instrumented) program was reached to `code.json` in
+    /// the output directory, if there is anything new.
     fn save_code(&mut self) -> Result<(), CampaignError> {
         let Minimizing { target, way, .. } = &self.settings.minimizing;
         let recorded = self.code.record(target, *way, self.groups.campaign());
@@ -400,8 +407,8 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Shows the group of an entry to the user, with the present number of its runs. `ended`: as
-    /// minimized, since its minimization has ended; else as new or smaller.
+    /// Shows the group of an entry to the user, with the present number of its runs: as minimized
+    /// if `ended` (the entry's minimization has ended), else as new or smaller.
     pub(super) fn show(&mut self, id: &EntryId, ended: bool) -> Result<(), StoreError> {
         if let Some(mut view) = GroupView::of(&self.session.reader(), id)? {
             // Counts are written to the group only now and then.
@@ -418,7 +425,7 @@ impl<'a> GuidedEngine<'a> {
 }
 
 impl GuidedEngine<'_> {
-    /// Checks whether fuzzing has ended, or must end now, so that workers make no more runs.
+    /// Checks whether fuzzing has ended, or must end now, so that workers may make no more runs.
     pub(super) fn is_over(&self) -> bool {
         self.session.stopped()
             || self.failed.is_some()
@@ -436,14 +443,15 @@ impl GuidedEngine<'_> {
         Some(checkpoint.goal?.saturating_sub(checkpoint.next))
     }
 
-    /// Returns the fuzzing time of this call so far, without the time in which the disk was full or
-    /// groups were checked with another build.
+    /// Returns the fuzzing time of this call of ddfuzz so far, without the time in which the disk
+    /// was full or groups were checked with another build.
     pub(super) fn fuzzed(&self) -> Duration {
         self.clock().saturating_sub(self.session.gate.paused())
     }
 
-    /// Returns the fuzzing time of this call that counts for its time limit: it includes the time
-    /// in which the disk was full, but not that in which groups were checked with another build.
+    /// Returns the fuzzing time of this call of ddfuzz that counts for its time limit: it includes
+    /// the time in which the disk was full, but not that in which groups were checked with another
+    /// build.
     fn clock(&self) -> Duration {
         let until = self.ended.unwrap_or_else(Instant::now);
         let all = until.saturating_duration_since(self.session.began);
@@ -460,8 +468,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups for `--until`, if the number of groups has changed since the last
-    /// call: the check whether a group is muted may read its files.
+    /// Counts the new groups of crashes for `--until`, if the number of groups has changed since
+    /// they were last counted: the check whether a group is muted may read its files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
@@ -492,9 +500,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Ends the call after fuzzing: examines suspected hangs, minimizes the groups that are left,
-    /// saves the state, and returns the summary. If an error ended the fuzzing, only stores the
-    /// suspected hangs, saves the state, and returns the error.
+    /// Ends the call of ddfuzz after fuzzing: examines suspected hangs, minimizes the groups that
+    /// are left, saves the state, and returns the summary. If an error ended the fuzzing, only
+    /// stores the suspected hangs, saves the state, and returns the error.
     pub(super) fn finish(mut self) -> Result<Summary, CampaignError> {
         if let Some(error) = self.failed.take() {
             // All crashes are stored; only counts may be lost.
@@ -523,9 +531,9 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Examines suspected hangs at new sites until none is left or the user stops; then counts the
-    /// other suspected hangs in their groups, or stores those without a known group as flaky
-    /// crashes.
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program until none is left
+    /// or the user stops; then counts the other suspected hangs in their groups, or stores those
+    /// without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         while self.examiner.pending() > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
@@ -552,8 +560,8 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Returns why this call has ended: by the user, by `--until` (then also the condition), by its
-    /// number of runs, or by time.
+    /// Returns why this call of ddfuzz has ended: by the user, by `--until` (then also the
+    /// condition), by its number of runs, or by time.
     fn ended_by(&self) -> (EndedBy, Option<Until>) {
         let checkpoint = &self.state.checkpoint;
         let made_all = checkpoint.goal.is_none_or(|goal| checkpoint.next >= goal);
@@ -566,7 +574,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Saves the counts of groups and the checkpoint, and appends a line to `stats.jsonl`; waits
-    /// while the disk is full, unless the user stops. `ended`: whether the call is complete.
+    /// while the disk is full, unless the user stops. `ended`: whether the call of ddfuzz is
+    /// complete.
     fn save_state(&mut self, ended: bool) -> Result<(), CampaignError> {
         if ended && self.until.is_some() {
             // The condition is reached, so the next call begins a new count.
@@ -588,7 +597,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Minimizes the groups that are left after fuzzing, one by one, since each minimization may
-    /// find further ones; last, smaller inputs that minimizations have slipped into.
+    /// find further groups; last, smaller inputs that were met by chance during minimizations.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
@@ -657,15 +666,15 @@ impl GuidedEngine<'_> {
     }
 }
 
-/// The workers that were started together, each by its number, in sets by what their processes have
+/// The numbers of the workers that were started together, in sets by what their processes have
 /// done.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// Workers whose supervisor process has connected at least once.
+    /// Numbers of the workers whose supervisor process has connected at least once.
     pub(super) begun: BTreeSet<usize>,
-    /// Workers whose supervisor process is still connected.
+    /// Numbers of the workers whose supervisor process is still connected.
     pub(super) supervised: BTreeSet<usize>,
-    /// Workers whose worker process has connected at least once.
+    /// Numbers of the workers whose worker process has connected at least once.
     pub(super) met: BTreeSet<usize>,
 }
 

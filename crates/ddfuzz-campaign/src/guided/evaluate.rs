@@ -19,33 +19,36 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// Whether [`Evaluator::evaluate`] runs the inputs that come after one that hangs.
+/// Whether [`Evaluator::evaluate`] still runs the remaining inputs after one that hangs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterHang {
-    /// The remaining inputs are run after a hang.
+    /// The remaining inputs are run, too, after an input that hangs.
     Run,
-    /// The remaining inputs are skipped while hangs have taken more than their share of the time.
+    /// The remaining inputs are skipped after an input that hangs, if hangs have taken more than
+    /// their share of the worker's time.
     Skip,
 }
 
 /// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them hung.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of inputs that were run, from the first on.
+    /// Number of the inputs given to the evaluator that were run, from the first on.
     pub(super) runs: usize,
-    /// Indices, in the given inputs, of those that hung.
+    /// Indices, among the inputs given to the evaluator, of those that hung.
     pub(super) hung: Vec<usize>,
     /// Whether the remaining inputs were skipped because one hung and hangs have taken more than
     /// their share of the time.
     pub(super) skipped: bool,
 }
 
-/// The corpus entries of which some inputs were made; none for seeds and generated inputs.
+/// The corpus entries that the inputs of a list are mutants of; none if the inputs are seeds or
+/// generated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
-    /// The entries in the order of the inputs, each with the index after the last input made of it.
+    /// For each corpus entry, in the order of the inputs: its id, and the index after the last
+    /// input that is a mutant of it. The indices count from the start of a longer list of inputs.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index of the first of the inputs, by which `ends` counts.
+    /// Index, in the longer list of inputs by which `ends` counts, of the first input of this list.
     pub(super) first: usize,
 }
 
@@ -57,8 +60,8 @@ impl Parents<'_> {
     }
 }
 
-/// The parts of a worker that evaluate inputs: LibAFL's fuzzer, our executor, the fuzzer's state
-/// and the event manager.
+/// The parts of a worker that run and evaluate inputs: LibAFL's fuzzer, ddfuzz's executor, the
+/// fuzzer's state and the event manager.
 pub(super) struct Evaluator<'a, Z> {
     pub(super) fuzzer: &'a mut Z,
     pub(super) executor: &'a mut TargetExecutor,
@@ -76,8 +79,9 @@ where
         self.executor.heartbeat.left().map_err(fail)
     }
 
-    /// Runs the first of `inputs`, as many as the main process grants, and passes those that reach
-    /// something new or do not pass to LibAFL. Returns how many were run, and which hung.
+    /// Runs `inputs`, as many from the first on as the main process grants. Passes to LibAFL those
+    /// inputs whose runs reach something new or do not pass. Returns how many were run, and which
+    /// hung.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.
@@ -131,7 +135,8 @@ where
     }
 
     /// Processes the corrected results of earlier runs, which the executor has repeated in new
-    /// processes ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like new runs.
+    /// processes ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like results of
+    /// new runs.
     fn process_corrected(&mut self) -> Result<(), Error> {
         for (bytes, run) in self.executor.executor.corrected() {
             let input = BytesInput::new(bytes);
@@ -144,9 +149,9 @@ where
         Ok(())
     }
 
-    /// Handles the last run of `input`, which was stopped as a hang: as the known hangs say, counts
-    /// it in the group of its hang, submits the input to the main process, or runs the input again
-    /// within the target's full time limit.
+    /// Handles an input whose run, the last one, was stopped as a hang. Depending on what is known
+    /// of the hang, counts the run in the group of the hang, submits the input to the main process,
+    /// or runs it again within the target's full time limit.
     fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
         let stuck = self.executor.executor.stuck();
         match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
@@ -160,9 +165,9 @@ where
         }
     }
 
-    /// Sends an input whose run was stopped as a hang to the main process, to be examined; with
-    /// links to other hosts, also to these. The last argument is the number of the submission, and
-    /// whether the run hangs at a new site.
+    /// Submits an input whose run was stopped as a hang to the main process, to be examined; if the
+    /// campaign is linked with other hosts, also sends it to these. The last argument is the number
+    /// of the submission, and whether the run hangs at a new site.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -184,8 +189,9 @@ where
         }
     }
 
-    /// Runs an input that exceeded the learned time limit again within the target's full limit, if
-    /// there is time for that; processes the run, or submits the input as a hang.
+    /// Runs an input whose run exceeded the learned time limit again within the target's full
+    /// limit, if there is time for that; then processes the run, or submits the input as a hang if
+    /// it exceeds that limit, too.
     fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
         let timeouts = &self.executor.timeouts;
         if !timeouts.has_time() || !timeouts.is_learned() {
@@ -206,9 +212,9 @@ where
         processed
     }
 
-    /// Applies the verdicts about hangs that came from the main process: inputs that do not hang
-    /// are run again within the full time limit. Adds runs that were stopped at hangs of a known
-    /// group to the counts of the next heartbeat.
+    /// Applies the verdicts about suspected hangs that the main process has sent: inputs that do
+    /// not hang, and were kept for their new coverage, are run again within the full time limit.
+    /// Adds runs that were stopped at hangs of a known group to the counts of the next heartbeat.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
             let own = self.executor.heartbeat.main_process.own(judged.from);
@@ -223,7 +229,7 @@ where
         Ok(())
     }
 
-    /// Reports a run to LibAFL if it did not pass or has reached something new; else does nothing.
+    /// Reports a run to LibAFL if it did not pass or has reached new coverage; else does nothing.
     fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<(), Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {
@@ -238,8 +244,9 @@ where
         self.report(input, kind)
     }
 
-    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; with
-    /// links to other hosts, sends a stored crash to these.
+    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; if
+    /// LibAFL keeps the input as a solution, and the campaign is linked with other hosts, also
+    /// sends the input to these.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<(), Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;

@@ -24,29 +24,29 @@ use ddfuzz_exec::{
 };
 use ddfuzz_model::files::Base64;
 
-/// Name of the observer of the coverage map.
+/// Name of the LibAFL observer of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Most inputs that are run in one batch by the way `harness`. A request and its answer take two
-/// changes of process, which is as long as some hundred runs of a small target.
+/// Greatest number of inputs that are run in one batch by the way `harness`. A request and its
+/// answer take two changes of process, which is as long as some hundred runs of a small target.
 const MAX_BATCH: usize = 1024;
-/// Most inputs that are run in one batch by the way `snapshot`.
+/// Greatest number of inputs that are run in one batch by the way `snapshot`.
 const MAX_SNAPSHOT_BATCH: usize = 128;
-/// Number of runs of an input that LibAFL's calibration asks for one by one, and that are made in
-/// one batch.
+/// Number of runs of the same input that are made in one batch, because LibAFL's calibration asks
+/// for them one by one.
 const CALIBRATION_RUNS: usize = 4;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
-/// A run of a batch, with the coverage that LibAFL may have to process.
+/// The result of one run in a batch, with its coverage counters if LibAFL has to process them.
 pub(super) struct NotedRun {
     pub(super) run: Run,
-    /// All coverage counters, if the run has reached something new; else `None`.
+    /// All coverage counters of the run, if it has reached something new; else `None`.
     pub(super) counters: Option<Vec<u8>>,
 }
 
 impl NotedRun {
-    /// Makes a run without coverage.
+    /// Creates the result of a run without its coverage counters.
     fn of(run: Run) -> NotedRun {
         let counters = None;
         NotedRun { run, counters }
@@ -62,19 +62,19 @@ pub(super) struct TargetExecutor {
     pub(super) map: Handle<Map>,
     /// Exit status that counts as a crash; `None` if none does.
     crash_exit: Option<i32>,
-    /// Observations of the last failed run, which the objective reads.
+    /// The executor's observations of the last failed run, which the objective reads.
     pub(super) failed_run: FailedRunSlot,
     coverage_mode: CoverageReporting,
     /// Number of inputs that are run in one batch, adapted to the time that the last batches took.
     batch: usize,
-    /// Further runs of the input of the last call of LibAFL's calibration, which were made in the
-    /// same batch.
+    /// Results of further runs of the input for which LibAFL's calibration last asked; they were
+    /// made in the same batch, and answer its next requests.
     ahead: VecDeque<(Vec<u8>, NotedRun)>,
-    /// Whether inputs that did not pass are sent to other hosts.
+    /// Whether inputs that did not pass are sent to linked campaigns on other hosts.
     pub(super) linked: bool,
-    /// The time limits of runs.
+    /// The time limits of runs: the target's, and a shorter one that is learned.
     pub(super) timeouts: AdaptiveTimeout,
-    /// The hangs that this worker knows.
+    /// The hangs that this worker knows by their sites in the program.
     pub(super) hangs: KnownHangs,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
@@ -85,8 +85,8 @@ pub(super) struct TargetExecutor {
 
 impl TargetExecutor {
     /// Starts `target` and observes its coverage; whether it reports any is not checked here.
-    /// `before`, the number of earlier processes of this worker that crashed, keeps the numbers of
-    /// hang submissions apart.
+    /// `before` is the number of earlier processes of this worker that crashed; it makes the
+    /// numbers of hang submissions different from theirs.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -127,8 +127,8 @@ impl TargetExecutor {
     }
 
     /// Records that a batch of `inputs` runs took the time `time`, and whether its last run was
-    /// stopped as a hang; if not, makes later batches smaller or larger, so that each takes at most
-    /// 100 ms.
+    /// stopped as a hang (`stopped`). If not, adapts the size of later batches, so that each takes
+    /// at most 100 ms.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
         if stopped {
@@ -152,7 +152,8 @@ impl TargetExecutor {
         self.failed_run.put(FailedRun::default());
     }
 
-    /// Sets LibAFL's observers to a run that ended as `ended` says and covered nothing.
+    /// Sets LibAFL's observers to the result of a run that ended as `ended` says and covered
+    /// nothing.
     pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
         let (map, (end, ())) = &mut self.observers;
         map.as_mut().reset_map()?;
@@ -167,9 +168,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Runs `inputs` in order within the learned time limit, until a run does not return
-    /// ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage of those
-    /// that reached something new.
+    /// Runs `inputs` in order within the learned time limit, up to the first run that does not end
+    /// normally ([`exec::Executor::run_some`]). Returns the runs made, in order, with the coverage
+    /// of those that reached something new.
     pub(super) fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<NotedRun>, ExecError> {
         self.set_coverage_mode(CoverageReporting::Novel);
         self.executor.limit_time(self.timeouts.learned);
@@ -178,7 +179,8 @@ impl TargetExecutor {
         Ok(self.with_coverage(runs))
     }
 
-    /// Adds to the runs of the last call of the executor the coverage that they have reported.
+    /// Combines the results of the runs that the executor has just made with the coverage that it
+    /// has reported for some of them.
     fn with_coverage(&self, runs: Vec<Run>) -> Vec<NotedRun> {
         let mut noted: Vec<NotedRun> = runs.into_iter().map(NotedRun::of).collect();
         for covered in self.executor.covered() {
@@ -189,8 +191,8 @@ impl TargetExecutor {
         noted
     }
 
-    /// Passes changed signatures of known hangs to the executor, which then stops runs early that
-    /// show one of them.
+    /// Tells the executor the signatures of known hangs, if they have changed; it then stops a run
+    /// early that shows one of them.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -211,8 +213,9 @@ impl TargetExecutor {
         })
     }
 
-    /// Runs an input within the full time limit, with its coverage. LibAFL's calibration asks for
-    /// several runs of the same input: a batch of them is made with the first.
+    /// Runs an input within the full time limit, and returns the result with its coverage. Since
+    /// LibAFL's calibration asks for several runs of the same input, the first call makes a batch
+    /// of them, from which the next calls are answered.
     fn run_again(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         if let Some((of, run)) = self.ahead.pop_front()
             && of == input
@@ -235,8 +238,8 @@ impl TargetExecutor {
         }
     }
 
-    /// Sets LibAFL's observers to a run that ended as `ended` says with these coverage counters. If
-    /// the run may have failed, puts its observations into `failed_run`.
+    /// Sets LibAFL's observers to the result of a run that ended as `ended` says with these
+    /// coverage counters. If the run may have failed, puts its observations into `failed_run`.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -315,7 +318,7 @@ pub(super) struct EndObserver {
 }
 
 impl EndObserver {
-    /// Creates an observer before the first run.
+    /// Creates an observer of how runs end, before the first run.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -332,11 +335,11 @@ impl Named for EndObserver {
 
 impl<I, S> Observer<I, S> for EndObserver {}
 
-/// Repeating runs that exceeded the learned time limit may take a worker's time divided by this
-/// number.
+/// Repeating runs that exceeded the learned time limit, within the full limit, may take a worker's
+/// time divided by this number.
 const SHARE_DIVISOR: u32 = 5;
-/// Time that repeating runs over the learned time limit may take in addition to their share of a
-/// worker's time.
+/// Time that repeating runs which exceeded the learned time limit may take in addition to their
+/// share of a worker's time.
 const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker's runs: the target's limit, and a shorter learned one.
@@ -349,19 +352,20 @@ const CREDIT: Duration = Duration::from_secs(3);
 pub(super) struct AdaptiveTimeout {
     /// The target's time limit: a run that exceeds it is a hang.
     full: TimeLimit,
-    /// The learned time limit of runs, at most `full`.
+    /// The learned time limit of runs, which is at most the target's limit (`full`).
     pub(super) learned: TimeLimit,
-    /// Number of runs from which the limit is learned.
+    /// Number of recorded runs from which the time limit is learned.
     runs: u32,
-    /// CPU time of the runs from which the limit is learned.
+    /// CPU time of all runs together from which the time limit is learned.
     cpu: Duration,
     began: Instant,
-    /// Wall time that repeating runs over the learned limit has taken.
+    /// Wall time that repeating runs over the learned time limit has taken so far.
     spent: Duration,
 }
 
 impl AdaptiveTimeout {
-    /// Creates time limits that are both the target's, since nothing is learned yet.
+    /// Creates the time limits of a worker's runs: the learned limit is the target's own, since
+    /// nothing is learned yet.
     pub(super) fn new(limits: Limits) -> AdaptiveTimeout {
         AdaptiveTimeout {
             full: limits.into(),
@@ -380,8 +384,8 @@ impl AdaptiveTimeout {
         self.cpu += cpu;
     }
 
-    /// Sets the learned limit to ten times the mean CPU time of the recorded runs, at least 50 ms
-    /// and at most the full limit; without runs nothing changes.
+    /// Sets the learned time limit of runs to ten times the mean CPU time of the recorded runs, at
+    /// least 50 ms and at most the target's limit; without recorded runs nothing changes.
     pub(super) fn learn(&mut self) {
         if let Some(mean) = self.cpu.checked_div(self.runs) {
             self.learned = TimeLimit::learned(mean).at_most(self.full);
@@ -393,12 +397,12 @@ impl AdaptiveTimeout {
         self.learned != self.full
     }
 
-    /// Checks whether there is time to repeat a run that exceeded the learned time limit.
+    /// Checks whether the worker has time to repeat a run that exceeded the learned time limit.
     pub(super) fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Records the time that repeating a run within the full limit took.
+    /// Records the time that repeating a run within the full time limit took.
     pub(super) fn spend(&mut self, time: Duration) {
         self.spent += time;
     }

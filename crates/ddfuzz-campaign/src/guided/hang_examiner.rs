@@ -14,27 +14,28 @@ use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// Examinations of suspected hangs may take the fuzzing time of all workers divided by this number,
-/// in addition to those of the first hangs.
+/// Examinations of suspected hangs may take the fuzzing time of all workers divided by this number;
+/// those of the first hangs may take more.
 const SHARE_DIVISOR: u32 = 32;
-/// This number of suspected hangs at new sites in the program are examined whatever time that
-/// takes.
+/// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
-/// Most suspected hangs that wait to be examined; while so many wait, a further one is dropped
-/// unless it hangs at a new site, and counted if its group is known.
+/// Number of waiting suspected hangs from which on a further one is not queued unless it hangs at a
+/// new site; its run is counted if its group is known.
 const MAX_WAITING: usize = 64;
-/// Most suspected hangs that wait to be examined; while so many wait, each further one is dropped,
-/// even at a new site.
+/// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
+/// one is dropped, even at a new site.
 const MAX_WAITING_FIRST: usize = 1024;
-/// Number of known signatures of hangs from which on no further ones are recorded.
+/// Greatest number of signatures of known hangs; no further ones are recorded.
 const MAX_KNOWN: usize = 1 << 20;
 
-/// An input whose run took too long at a worker.
+/// An input whose run took too long at a worker, and which is to be examined for a hang.
 #[derive(Clone)]
 pub(super) struct SuspectedHang {
-    /// Number of the worker that submitted the input, and the number that it gave the submission.
+    /// Number of the worker that submitted the suspected hang, and the number that the worker gave
+    /// the submission.
     pub(super) from: (usize, u64),
-    /// Whether the hang is at a new site: no earlier hang had one of these signatures.
+    /// Whether the suspected hang is at a new site in the program: no earlier hang had one of its
+    /// signatures.
     pub(super) first: bool,
     pub(super) signatures: Vec<Signature>,
     pub(super) run: u64,
@@ -42,14 +43,16 @@ pub(super) struct SuspectedHang {
     pub(super) input: Vec<u8>,
 }
 
-/// A suspected hang that was examined.
+/// A suspected hang that was examined, with the result.
 pub(super) struct ExaminedHang {
     suspect: SuspectedHang,
-    /// The result; `None` if the target could not be run, or the examining thread panicked.
+    /// The result of the examination; `None` if the target could not be run, or the examining
+    /// thread has panicked.
     verdict: Option<Verdict>,
 }
 
-/// The examining thread, the suspected hangs that wait for it, and the signatures of known hangs.
+/// Examines suspected hangs one after the other on a thread; holds those that wait, and the
+/// signatures of known hangs.
 pub(super) struct HangExaminer {
     target: Target,
     way: Way,
@@ -61,15 +64,16 @@ pub(super) struct HangExaminer {
     /// the signature is known.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
-    /// The suspect that the thread examines, and since when; `None` if the thread is idle.
+    /// The suspected hang that the examining thread works on, and since when; `None` if the thread
+    /// is idle.
     busy: Option<(SuspectedHang, Instant)>,
     /// Wall time that examinations of suspected hangs have taken.
     spent: Duration,
-    /// Number of suspected hangs at new sites so far.
+    /// Number of suspected hangs at new sites in the program so far.
     first: u32,
 }
 
-/// The examining thread with its channels.
+/// The thread that examines suspected hangs, with the channels to and from it.
 struct ExaminerThread {
     tasks: Sender<SuspectedHang>,
     done: Receiver<ExaminedHang>,
@@ -77,8 +81,8 @@ struct ExaminerThread {
 }
 
 impl HangExaminer {
-    /// Creates an examiner for `target`, which is executed in the way `way`. Its thread starts with
-    /// the first examination.
+    /// Creates an examiner of suspected hangs of `target`, which is executed in the way `way`. Its
+    /// thread starts with the first examination.
     pub(super) fn new(target: &Target, way: Way) -> HangExaminer {
         HangExaminer {
             target: target.clone(),
@@ -118,15 +122,17 @@ impl HangExaminer {
         None
     }
 
-    /// Returns the group of the first of these signatures that is known: `Some(None)` while its
-    /// hang waits or is being examined; `None` if no signature is known.
+    /// Looks for known hangs with one of these signatures, and returns the group of the first one:
+    /// `Some(None)` while that hang still waits or is being examined; `None` if no signature is
+    /// known.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// Returns the group in which the caller counts `runs` runs with these signatures. `None` if
-    /// the group is not known yet; the examiner then keeps their number until it is.
+    /// Returns the group of the hang with these signatures, in which the caller is to count `runs`
+    /// runs. `None` if the group is not known yet; the examiner then keeps the number of runs until
+    /// it is.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -135,8 +141,8 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with one of these signatures from the counts that wait for a group, and
-    /// returns their number.
+    /// Removes the runs with one of these signatures from those that wait to be counted in a group,
+    /// and returns their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -150,9 +156,10 @@ impl HangExaminer {
         waiting.count() + busy.count()
     }
 
-    /// Returns a finished examination. If there is none, begins the next one if there is time for
-    /// it, and returns `None`. `fuzzed`: time that all workers together have fuzzed; `None` after
-    /// fuzzing, when only suspected hangs at new sites are examined.
+    /// Returns a finished examination of a suspected hang. If there is none, begins the next
+    /// examination if there is time for it, and returns `None`. `fuzzed`: time that all workers
+    /// together have fuzzed; `None` after fuzzing, when only suspected hangs at new sites are
+    /// examined.
     pub(super) fn poll(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
@@ -170,7 +177,8 @@ impl HangExaminer {
     }
 
     /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Of those at one site without a known group, only the first is returned.
+    /// is known. Of those at one site in the program without a known group, only the first is
+    /// returned.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -185,9 +193,9 @@ impl HangExaminer {
             .collect()
     }
 
-    /// Ends the thread and drops all known signatures, since the program was rebuilt. Waiting
-    /// suspected hangs stay, and are examined with the new build. Returns the examination that the
-    /// thread was making; `None` if it was idle.
+    /// Ends the examining thread and drops the signatures of all known hangs, since the program was
+    /// rebuilt. Waiting suspected hangs stay, and are examined with the new build. Returns the
+    /// examination that the thread has finished meanwhile; `None` if it was idle.
     pub(super) fn reset(&mut self) -> Option<ExaminedHang> {
         let thread = self.thread.take();
         self.known.clear();
@@ -204,7 +212,7 @@ impl HangExaminer {
         done.try_recv().ok()
     }
 
-    /// Returns the examination that the thread has finished, without a verdict if the thread has
+    /// Takes the examination that the thread has finished, without a verdict if the thread has
     /// panicked; `None` if none is finished.
     fn take_done(&mut self) -> Option<ExaminedHang> {
         let done = match self.thread.as_ref()?.done.try_recv() {
@@ -222,8 +230,8 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of an examined hang for its signatures. If it has no group, its signatures
-    /// are forgotten, so that the next suspect with them is examined.
+    /// Records the group of an examined hang for its signatures. If the examination found no group,
+    /// its signatures are forgotten, so that the next suspected hang with them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -279,8 +287,8 @@ impl ExaminerThread {
     }
 }
 
-/// Examines whether and where an input hangs. Runs on the examining thread, and creates the triager
-/// at the first call.
+/// Examines, on the examining thread, whether and where in the program an input hangs, and returns
+/// the verdict. Creates the triager at the first call.
 fn examine(
     triager: &mut Option<Triager>,
     target: &Target,
@@ -306,8 +314,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Stores an examined hang in its group, counts the runs that waited for the group, and records
-    /// the verdict, which the workers get with their next heartbeats.
+    /// Stores an examined hang in its group, counts the runs that waited for the group to be known,
+    /// and records the verdict, which the workers get with their next heartbeats.
     pub(super) fn take_examined(&mut self, examined: ExaminedHang) -> Result<(), StoreError> {
         let ExaminedHang { suspect, verdict } = examined;
         let verdict = match verdict {
@@ -351,7 +359,7 @@ impl GuidedEngine<'_> {
     }
 
     /// Counts the run of a suspected hang that was not examined in `group`; if `group` is `None`,
-    /// stores the input as a flaky crash.
+    /// stores its input as a flaky crash.
     pub(super) fn count_or_store(
         &mut self,
         suspect: &SuspectedHang,

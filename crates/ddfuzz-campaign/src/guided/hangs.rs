@@ -22,114 +22,123 @@ const MIN_WINDOW: Duration = Duration::from_micros(100);
 /// A run is compared with the signatures of known hangs after this many times the CPU time of most
 /// runs.
 const WINDOW_FACTOR: u32 = 4;
-/// Number of CPU times that are kept, of the last runs of inputs of the corpus.
+/// Number of the last runs of corpus inputs whose CPU times are kept, to learn from them after how
+/// long a run may be a hang.
 const MAX_SEEN: usize = 256;
-/// Runs that are stopped as hangs may take a worker's time divided by this number, and [`CREDIT`].
+/// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
 const SHARE_DIVISOR: u32 = 16;
 /// Time that runs stopped as hangs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// Of this number of runs that were stopped at a known hang, one is submitted to the main process
+/// Of this number of runs that were stopped at one known hang, one is submitted to the main process
 /// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
-/// Most first changes of one corpus input that are recorded because mutants with them have hung.
+/// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
+/// of its mutants have hung.
 const MAX_CHANGES: usize = 256;
 /// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
 /// in this number of mutants with the same first change has hung.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants of a corpus input that must have been run before the rate at which they hang
-/// is compared with.
+/// Number of mutants that must have been run for a corpus input, before the share of time that its
+/// hanging mutants take is compared with that of other inputs.
 const MIN_MUTANTS: u32 = 256;
-/// Most turns at being mutated that one corpus input takes over at once from inputs that are not
-/// mutated because their mutants hang.
+/// Greatest number of turns at being mutated that a corpus input gets in addition at once, in place
+/// of inputs that are not mutated because their mutants hang.
 const MAX_TURNS: usize = 15;
-/// Most sites (places in the program) of hangs that a worker keeps; hangs at further sites are
-/// treated like those without a signature.
+/// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
+/// sites are treated like those without a signature.
 const MAX_SITES: usize = 4096;
-/// Most inputs that a worker keeps until the main process has examined them, because they reached
-/// new coverage before they were stopped as hangs.
+/// Greatest number of inputs that a worker keeps until the main process has examined them, because
+/// they reached new coverage before they were stopped as hangs.
 const MAX_PENDING: usize = 64;
 
-/// A site (place in the program) at which runs hang, identified by their signatures.
+/// A site (place in the program) at which runs of a worker hang, identified by the runs'
+/// signatures.
 struct HangSite {
     state: SiteState,
-    /// Number of runs that were stopped at the site so far.
+    /// Number of runs that were stopped as hangs at the site so far.
     met: u64,
-    /// Number of runs stopped at the site that the main process was not told to count yet.
+    /// Number of runs stopped as hangs at the site that the main process was not told to count yet.
     runs: u64,
-    /// Size in bytes of the smallest input at the site that was submitted to the main process.
+    /// Size in bytes of the smallest input hanging at the site that was submitted to the main
+    /// process.
     least: usize,
 }
 
-/// Whether runs at a site hang, as far as the main process has told the worker.
+/// What the main process has told the worker about the runs that are stopped at a site in the
+/// program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
-    /// The main process has not decided yet whether runs at the site hang.
+    /// The main process has not decided yet whether runs stopped at the site hang.
     Pending,
-    /// Runs at the site belong to this group.
+    /// Runs stopped at the site hang, and belong to the group with this kind and major key.
     Classified(Kind, Key),
-    /// Runs at the site end by themselves.
+    /// Runs stopped at the site are only slow: they end by themselves.
     Slow,
 }
 
-/// What a worker does with a run that took too long.
+/// What a worker does with an input whose run took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HangAction {
-    /// Submits the input to the main process, to be examined.
+    /// The worker submits the input to the main process, to be examined.
     Submit {
         /// Number that the worker gives this submission to the main process.
         number: u64,
-        /// Whether the run hangs at a site that is new to the worker, so that it is examined before
-        /// others.
+        /// Whether the run hangs at a site in the program that is new to the worker, so that the
+        /// input is examined before others.
         first: bool,
     },
-    /// Runs the input again within the target's full time limit, since other runs at this site have
-    /// ended by themselves.
+    /// The worker runs the input again within the target's full time limit, since other runs at
+    /// this site in the program have ended by themselves.
     RunLonger,
-    /// Counts the run at its site, if it has one, and does nothing else with the input.
+    /// The worker counts the run at its site in the program, if it has one, and does nothing else
+    /// with the input.
     Count,
 }
 
 /// The hangs that a worker knows by their sites in the program, and the time that they have taken.
 pub(super) struct KnownHangs {
     sites: Vec<HangSite>,
-    /// Index in `sites` of the site of each known signature.
+    /// Index in `sites` of the site to which each known signature of a hang belongs.
     of: HashMap<Signature, usize>,
-    /// Signatures at which runs are stopped early.
+    /// Signatures of known hangs, at which the executor stops runs early.
     known: HashSet<Signature>,
     /// CPU time after which a run is compared with the signatures `known`, to stop it early.
     window: Duration,
-    /// CPU times of the last runs of inputs of the corpus, a ring buffer whose oldest element is at
-    /// `next`.
+    /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
+    /// index `next`.
     seen: Vec<Duration>,
     next: usize,
-    /// Whether `window` or `known` has changed since the last call of `changed()`.
+    /// Whether `window` or `known` has changed since the executor was last told of them, by
+    /// `changed()`.
     changed: bool,
-    /// For each coverage counter, whether a stopped run has reached it.
+    /// For each coverage counter, whether a run that was stopped as a hang has reached it.
     reached: Vec<bool>,
-    /// Submitted inputs that have reached new coverage, by the number of the submission.
+    /// Inputs that were submitted as hangs and had reached new coverage, by the number of the
+    /// submission; they are run again if they do not hang.
     pending: HashMap<u64, BytesInput>,
     /// Number of the worker's last submission of a hang to the main process; its upper half is the
     /// number of earlier processes of the worker.
     number: u64,
-    /// When the worker last submitted a hang without a usable signature, which cannot be told from
-    /// other hangs; `None` if it never did. Such hangs are submitted every two seconds at most.
+    /// When the worker last submitted a hang without a usable signature, so that it cannot be told
+    /// from other hangs; `None` if it never did. Such hangs are submitted every two seconds at
+    /// most.
     last_indistinct: Option<Instant>,
     began: Instant,
-    /// Time that runs which were stopped as hangs have taken.
+    /// Time that all runs which were stopped as hangs have taken.
     spent: Duration,
-    /// Number of runs that were stopped as hangs.
+    /// Number of runs of the worker that were stopped as hangs.
     stopped: u32,
-    /// Time that all runs of the worker have taken.
+    /// Time that all runs of the worker have taken, passing and stopped ones.
     ran: Duration,
     /// Number of all runs of the worker.
     runs: u64,
 }
 
 impl KnownHangs {
-    /// Creates the empty state of a worker. `before`: how many earlier processes of this worker
-    /// have crashed; it keeps the numbers of submissions apart.
+    /// Creates a worker's state without known hangs. `before`: how many earlier processes of this
+    /// worker have crashed; it makes the numbers of submissions different from theirs.
     pub(super) fn new(before: u32) -> KnownHangs {
         KnownHangs {
             sites: Vec::new(),
@@ -151,8 +160,8 @@ impl KnownHangs {
         }
     }
 
-    /// Records the CPU time of a run of an input of the corpus, from which
-    /// [`KnownHangs::learn_window`] learns.
+    /// Records the CPU time of a run of a corpus input, from which [`KnownHangs::learn_window`]
+    /// learns after how long a run may be a hang.
     pub(super) fn see(&mut self, cpu: Duration) {
         match self.seen.get_mut(self.next) {
             Some(oldest) => *oldest = cpu,
@@ -185,8 +194,9 @@ impl KnownHangs {
         std::mem::take(&mut self.changed).then_some((self.window, &self.known))
     }
 
-    /// Decides what the worker does with a run that took too long, and counts it at its site; a new
-    /// site is recorded. `stuck`: the signatures of the run. `size`: size of its input in bytes.
+    /// Decides what the worker does with an input whose run took too long, and counts the run at
+    /// its site in the program; a new site is recorded. `stuck`: the signatures of the run. `size`:
+    /// size of the input in bytes.
     pub(super) fn meet(&mut self, stuck: &Stuck, size: usize) -> HangAction {
         let known = stuck.signatures.iter().chain(&stuck.known);
         if let Some(at) = known.filter_map(|one| self.of.get(one)).next().copied() {
@@ -239,8 +249,9 @@ impl KnownHangs {
         self.number
     }
 
-    /// Assigns signatures to the site at index `at`, except those that belong to another site
-    /// already. Runs are stopped early at them unless runs at the site end by themselves.
+    /// Assigns signatures to the site of hangs at index `at`, except those that belong to another
+    /// site already. Later runs that show one of them are stopped early, unless runs at the site
+    /// are known to end by themselves.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -253,9 +264,9 @@ impl KnownHangs {
         }
     }
 
-    /// Keeps an input that was submitted under the number `number` until the verdict about it
-    /// arrives, if its run has covered what no stopped run had covered before and fewer than
-    /// `MAX_PENDING` inputs are kept.
+    /// Keeps an input that was submitted as a hang under the number `number` until the verdict
+    /// about it arrives, if its run has covered what no stopped run had covered before and fewer
+    /// than `MAX_PENDING` inputs are kept.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -306,8 +317,8 @@ impl KnownHangs {
         input.filter(|_| state == SiteState::Slow)
     }
 
-    /// Returns the group of each site that has one, and the number of runs stopped there since the
-    /// last call; sites without such runs are left out.
+    /// Returns, for each site of hangs with a known group, the group (kind and major key) and the
+    /// number of runs stopped there since the last call; sites without such runs are left out.
     pub(super) fn take_counts(&mut self) -> Vec<(Kind, Key, u64)> {
         let sites = self.sites.iter_mut().filter(|site| site.runs > 0);
         let named = sites.filter_map(|site| match site.state {
@@ -319,8 +330,8 @@ impl KnownHangs {
         named.collect()
     }
 
-    /// Returns the signatures of each site without a verdict, and the number of runs stopped there
-    /// that were not returned before; sites without such runs are left out.
+    /// Returns, for each site of hangs without a verdict, its signatures and the number of runs
+    /// stopped there since the last call; sites without such runs are left out.
     pub(super) fn take_unclassified(&mut self) -> Vec<(Vec<Signature>, u64)> {
         let sites = self.sites.iter_mut().enumerate();
         let pending = sites.filter(|(_, site)| site.state == SiteState::Pending && site.runs > 0);
@@ -360,8 +371,9 @@ impl KnownHangs {
         self.spent > self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Returns which share of the running time of `runs` mutants the `hung` hanging ones of them
-    /// take, from 0 to 1; computed from the mean times of stopped and other runs.
+    /// Estimates the share, from 0 to 1, of the running time of `runs` mutants that the `hung`
+    /// hanging ones of them take, from the mean times of runs that were stopped as hangs and of
+    /// other runs.
     fn hang_share(&self, runs: u32, hung: u32) -> f64 {
         let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
         let hanging = f64::from(hung) * stopped;
@@ -370,17 +382,18 @@ impl KnownHangs {
     }
 }
 
-/// How often the mutants of each corpus entry hang.
+/// How often the mutants of each corpus entry have hung at this worker.
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`HangRates::rests`] since `least` was computed.
+    /// Number of calls of [`HangRates::rests`] since the field `least` was computed.
     asked: usize,
-    /// Smallest share of running time that hanging mutants take, among entries with at least
-    /// `MIN_MUTANTS` mutants; 1 if there are none. It is computed anew only once in many calls.
+    /// Smallest share of running time, from 0 to 1, that the hanging mutants of a corpus entry
+    /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
+    /// anew only once in many calls.
     least: f64,
-    /// Number of turns at being mutated that entries whose mutants hang have given up, and that no
-    /// other entry has taken over yet.
+    /// Number of turns at being mutated that corpus entries have given up because their mutants
+    /// hang, and that no other entry has got instead yet.
     resting: usize,
 }
 
@@ -389,13 +402,13 @@ pub(super) struct HangRates {
 struct MutantCounts {
     runs: u32,
     hung: u32,
-    /// Changes with which a mutant has hung: how many mutants had each as their first change, and
-    /// how many of those hung.
+    /// For each change with which a mutant of the entry has hung: how many mutants had it as their
+    /// first change, and how many of those hung.
     changes: HashMap<Change, (u32, u32)>,
 }
 
 /// The first change of a mutant: index of the first byte that differs from the corpus entry, and
-/// the mutant's byte there; `None` if the mutant ends there.
+/// the mutant's byte there; `None` as the byte if the mutant ends there.
 type Change = (usize, Option<u8>);
 
 fn change(input: &[u8], mutant: &[u8]) -> Change {
@@ -408,8 +421,8 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl HangRates {
-    /// Counts `mutants`, which were run, for the corpus entry with this id and content. `hung`:
-    /// indices of the mutants that hung.
+    /// Records that `mutants` of the corpus entry with this id and content were run, and which of
+    /// them hung; `hung` has the indices of those.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -436,17 +449,17 @@ impl HangRates {
         }
     }
 
-    /// Checks whether a mutant of the corpus entry `id` is likely to hang: a quarter or more of the
-    /// entry's mutants with the same first change did.
+    /// Checks whether a mutant of the corpus entry `id` is likely to hang: true if a quarter or
+    /// more of the entry's mutants with the same first change did.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
         met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Checks whether a corpus entry is not mutated now: hangs have taken more than their share of
-    /// the time, and mutants of other entries hang less often. If so, counts the turn that the
-    /// entry gives up.
+    /// Checks whether the corpus entry `id` is not to be mutated now: hangs have taken more than
+    /// their share of the worker's time, and mutants of other entries hang less often. If so,
+    /// counts the turn that the entry gives up.
     pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;
@@ -463,8 +476,8 @@ impl HangRates {
         rests
     }
 
-    /// Returns how many turns at being mutated an entry gets at once: one, and up to 15 that other
-    /// entries have given up because their mutants hang.
+    /// Returns how many turns at being mutated the next corpus entry gets at once: one, and up to
+    /// 15 that other entries have given up because their mutants hang.
     pub(super) fn turns(&mut self) -> usize {
         1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }

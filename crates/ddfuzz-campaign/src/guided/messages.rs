@@ -19,70 +19,79 @@ use ddfuzz_model::files::FileError;
 use ddfuzz_store::{EntryId, Filed, Kind, Minimized, Reader, StoreError};
 use ddfuzz_triage::{Crash, Key};
 
-/// Largest head or body of a valid message, in bytes.
+/// Greatest length of the head, and of the body, of a valid message between a worker and the main
+/// process, in bytes.
 const MAX_LEN: u32 = 1 << 30;
 
-/// The requests of a worker or its supervisor to the main process. The body of the message is the
+/// A request of a worker or its supervisor to the main process. The body of the message is the
 /// input or the reproducer, if the request has one.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
-    /// First message of a supervisor: the number, from 1, of the worker that it starts. No answer.
+    /// First message of a supervisor: the number, from 1, of the worker process that it starts. The
+    /// main process sends no answer.
     Supervisor { worker: usize },
-    /// First message of a worker: its number, from 1. No answer.
+    /// First message of a worker: its number, from 1. The main process sends no answer.
     Worker { worker: usize },
-    /// Asks for the keys of which inputs are stored ([`CrashSink::known`]).
+    /// Asks the main process for the keys of stored inputs ([`CrashSink::known`]).
     Known,
-    /// Submits a classified crash ([`CrashSink::submit`]).
+    /// Submits a classified crash, with the input as the body, to be stored or counted
+    /// ([`CrashSink::submit`]).
     Submit {
         kind: Kind,
         crash: Box<Crash>,
         run: u64,
         name: String,
     },
-    /// Counts runs that ended in a known group ([`CrashSink::count`]).
+    /// Counts runs of the worker that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// Stores a crash that a minimization has found ([`StoreWriter::file`]).
+    /// Stores a crash that a minimization has found, with the input as the body
+    /// ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
-    /// Replaces the reproducer of an entry ([`StoreWriter::write_minimized`]).
+    /// Replaces the reproducer (minimized input) of an entry by the body
+    /// ([`StoreWriter::write_minimized`]).
     WriteMinimized { id: EntryId },
-    /// Writes the script that reproduces a crash ([`StoreWriter::write_reproduce`]).
+    /// Writes the script that reproduces the crash of an entry ([`StoreWriter::write_reproduce`]).
     WriteReproduce { id: EntryId },
-    /// Records the outcome of a minimization ([`StoreWriter::write_outcome`]).
+    /// Records the outcome of the minimization of an entry ([`StoreWriter::write_outcome`]).
     WriteOutcome { id: EntryId, outcome: Minimized },
-    /// Asks for the next entry to minimize ([`CrashSink::claim`]).
+    /// Asks the main process for the next entry to minimize ([`CrashSink::claim`]).
     Claim,
-    /// Releases an entry that was claimed ([`CrashSink::release`]).
+    /// Releases an entry that the worker had claimed to minimize it ([`CrashSink::release`]).
     Release {
         id: EntryId,
         ended: bool,
         spent_us: u64,
     },
-    /// Counts runs that were stopped at a hang whose group the worker does not know yet.
+    /// Counts runs that were stopped at a hang, given by its signatures, whose group the worker
+    /// does not know yet.
     CountUnclassified {
         signatures: Vec<Signature>,
         runs: u64,
     },
-    /// Stores the body, an input, in the corpus of the output directory. No answer.
+    /// Stores the body, an input, in the corpus of the output directory. The main process sends no
+    /// answer.
     AddToCorpus,
     /// Reports blocks of an unmodified program that the worker's runs have reached; the body has
-    /// their numbers, as little-endian 32-bit integers. No answer.
+    /// their numbers, as little-endian 32-bit integers. The main process sends no answer.
     Reached,
-    /// Submits an input whose run took too long, to be examined whether it hangs. No answer; the
-    /// verdict comes with an [`Order`].
+    /// Submits an input (the body) whose run took too long, to be examined whether it hangs. The
+    /// main process sends no answer; the verdict comes with an [`Order`].
     Hang {
-        /// Number that the worker gives this submission.
+        /// Number that the worker gives this submission of a suspected hang.
         number: u64,
-        /// Whether the worker knows no other hang with one of these signatures.
+        /// Whether the worker knows no other hang with one of the signatures of this one.
         first: bool,
         signatures: Vec<Signature>,
         run: u64,
         name: String,
     },
-    /// Reports the status of the worker, and asks for an [`Order`].
+    /// Reports the status of the worker, and asks the main process for an [`Order`] (granted runs,
+    /// verdicts).
     Heartbeat(Heartbeat),
-    /// Shows a text to the user. No answer.
+    /// Shows a text to the user. The main process sends no answer.
     Note(String),
-    /// Reports why the worker cannot continue, which ends the campaign. No answer.
+    /// Reports why the worker cannot continue, which ends the campaign. The main process sends no
+    /// answer.
     Failed(String),
 }
 
@@ -95,7 +104,7 @@ pub(super) struct Heartbeat {
     pub(super) corpus: u64,
     /// Number of the target's edges that the worker's runs have covered.
     pub(super) edges: u64,
-    /// Number of edges of the target.
+    /// Number of all edges of the target.
     pub(super) edges_of: u64,
     /// Number of covered edges whose counts change when an input is run again.
     pub(super) unstable: u64,
@@ -103,42 +112,44 @@ pub(super) struct Heartbeat {
     pub(super) minimized_us: u64,
 }
 
-/// The answer of the main process to a heartbeat of a worker.
+/// The answer of the main process to a heartbeat of a worker: whether the worker must end, how many
+/// runs it may make, and verdicts about suspected hangs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
-    /// Whether the worker must end.
+    /// Whether the worker that gets this answer must end.
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
-    /// Verdicts of the main process about suspected hangs of all workers since the worker's last
-    /// heartbeat.
+    /// Verdicts about suspected hangs of all workers that the main process has reached since the
+    /// worker's last heartbeat.
     pub(super) judged: Vec<JudgedHang>,
 }
 
-/// The verdict of the main process about an input that a worker submitted as a hang.
+/// The verdict of the main process about an input that a worker submitted as a suspected hang.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JudgedHang {
     /// Number of the worker that submitted the input, and the number that this worker gave the
     /// submission.
     pub(super) from: (usize, u64),
     pub(super) signatures: Vec<Signature>,
-    /// Size of the input in bytes.
+    /// Size in bytes of the input that was submitted as a suspected hang.
     pub(super) size: usize,
     pub(super) verdict: HangVerdict,
 }
 
-/// Whether an input hangs.
+/// Whether an input that was submitted as a suspected hang does hang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum HangVerdict {
-    /// The input hangs, or fails in another way, and belongs to this group.
+    /// The input hangs, or fails in another way, and belongs to the group with this kind and major
+    /// key.
     Of(Kind, Key),
-    /// The run ends by itself within the full time limit.
+    /// The run of the input ends by itself within the full time limit.
     Ends,
     /// Whether the input hangs is unknown, because the target could not be run.
     Unknown,
 }
 
-/// The answers of the main process to those requests of workers that have one.
+/// An answer of the main process to a request of a worker; some requests have none.
 #[derive(Serialize, Deserialize)]
 pub(super) enum Reply {
     Done,
@@ -154,13 +165,14 @@ pub(super) enum Reply {
     Failed {
         path: PathBuf,
         why: String,
-        /// Whether the disk was full until the time of the campaign was over.
+        /// Whether the disk was full until the time for fuzzing was over, so that the request could
+        /// not be carried out.
         is_full: bool,
     },
 }
 
-/// Sends a message: the lengths of head and body in 4 bytes each, the head `head` as JSON, and the
-/// bytes `body`.
+/// Sends a message over a socket: the lengths of head and body in 4 bytes each, the head `head` as
+/// JSON, and the bytes `body`.
 pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) -> io::Result<()> {
     let head = serde_json::to_vec(head)?;
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| ErrorKind::InvalidInput);
@@ -172,8 +184,9 @@ pub(super) fn send(stream: &mut UnixStream, head: &impl Serialize, body: &[u8]) 
     stream.write_all(&frame)
 }
 
-/// Waits for a message, and returns its parsed head and its body. An error if the connection ends
-/// before the message does, a part is longer than [`MAX_LEN`], or the head cannot be parsed.
+/// Waits for a message on a socket, and returns its parsed head and its body. Fails if the
+/// connection ends before the message does, a part is longer than [`MAX_LEN`], or the head cannot
+/// be parsed.
 pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Result<(T, Vec<u8>)> {
     let mut lengths = [0; 8];
     stream.read_exact(&mut lengths)?;
@@ -192,15 +205,16 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &mut UnixStream) -> io::Resul
     Ok((serde_json::from_slice(&text)?, bytes))
 }
 
-/// A worker's connection to the main process, with which it stores crashes. Clones share the
-/// connection.
+/// A worker's connection to the main process, through which the worker stores crashes and reports
+/// its status. Clones share the connection.
 #[derive(Clone)]
 pub(super) struct MainProcess {
     reader: Reader,
     stream: Arc<Mutex<UnixStream>>,
-    /// Number of this worker, from 1.
+    /// Number of the worker that has this connection, from 1.
     worker: usize,
-    /// Numbers of runs that ended in known groups, by group; the next heartbeat reports them.
+    /// Numbers of the worker's runs that ended in known groups since the last heartbeat, by kind
+    /// and major key; the next heartbeat reports them.
     counts: Arc<Mutex<HashMap<(Kind, Key), u64>>>,
 }
 
@@ -224,8 +238,8 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Returns the number of a hang's submission if this worker has made it; `None` if another
-    /// worker has. The argument is the worker's number and that of the submission.
+    /// Takes the number of a worker and of one of its submissions of a suspected hang, and returns
+    /// the number of the submission if this worker has made it; `None` if another worker has.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
@@ -259,13 +273,13 @@ impl MainProcess {
         }
     }
 
-    /// Returns the error for an answer of the main process that does not fit the request.
+    /// Returns the error of an answer of the main process that does not fit the request.
     fn wrong_answer(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
 
-    /// Sends the counts of runs in known groups, and then the worker's status; returns the main
-    /// process's answer to the status.
+    /// Sends the main process the counts of runs in known groups, and then the worker's status
+    /// `heartbeat`; returns its answer to the status.
     pub(super) fn send_heartbeat(&self, heartbeat: Heartbeat) -> Result<Order, StoreError> {
         for ((kind, major), runs) in std::mem::take(&mut *lock(&self.counts)) {
             self.ask_done(&Request::Count { kind, major, runs }, &[])?;
@@ -277,8 +291,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error that the main process cannot be reached, so that the output directory cannot
-/// be written.
+/// Returns the error for a failed connection to the main process: without it, the output directory
+/// cannot be written.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
@@ -347,7 +361,7 @@ impl CrashSink for MainProcess {
         }
     }
 
-    /// Adds runs of a group to the counts that the next heartbeat sends.
+    /// Adds runs of a group to the counts that the next heartbeat sends to the main process.
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         *lock(&self.counts).entry((kind, major)).or_default() += runs;
         Ok(())
@@ -374,9 +388,9 @@ impl CrashSink for MainProcess {
     }
 }
 
-/// Time between two heartbeats.
+/// Time between two heartbeats (status reports) of a worker to the main process.
 const HEARTBEAT_EVERY: Duration = Duration::from_millis(100);
-/// Pause of a worker that is granted no runs, while other workers finish theirs.
+/// Pause of a worker that is granted no more runs, while other workers finish theirs.
 const IDLE: Duration = Duration::from_millis(5);
 
 /// Sends the heartbeats of a worker when they are due, and holds the number of runs that the worker
@@ -385,17 +399,17 @@ pub(super) struct HeartbeatTimer {
     pub(super) main_process: MainProcess,
     order: Order,
     last: Instant,
-    /// Number of runs that the worker has made since the last heartbeat.
+    /// Number of runs that the worker has made since its last heartbeat.
     pub(super) runs: u64,
-    /// Verdicts about hangs that were received and not taken by [`HeartbeatTimer::take_judged`]
-    /// yet.
+    /// Verdicts about suspected hangs that were received from the main process, and not taken by
+    /// [`HeartbeatTimer::take_judged`] yet.
     judged: Vec<JudgedHang>,
-    /// The values of the next heartbeat, except the number of runs.
+    /// The status that the worker's next heartbeat reports, except the number of runs.
     pub(super) status: Heartbeat,
 }
 
 impl HeartbeatTimer {
-    /// Creates the timer and sends the first heartbeat, which asks for runs.
+    /// Creates the timer of a worker's heartbeats and sends the first one, which asks for runs.
     pub(super) fn begin(main_process: MainProcess) -> Result<HeartbeatTimer, StoreError> {
         let mut order = main_process.send_heartbeat(Heartbeat::default())?;
         Ok(HeartbeatTimer {
@@ -408,8 +422,8 @@ impl HeartbeatTimer {
         })
     }
 
-    /// Returns the number of runs that the worker may make now; 0 if it must end. Sends a heartbeat
-    /// when it is due, and waits while no runs are granted.
+    /// Returns the number of granted runs that the worker may still make now; 0 if it must end.
+    /// Sends a heartbeat when it is due, and waits while no runs are granted.
     pub(super) fn left(&mut self) -> Result<u64, StoreError> {
         loop {
             if self.order.stop {
@@ -426,7 +440,7 @@ impl HeartbeatTimer {
         }
     }
 
-    /// Returns the verdicts about hangs that were received since the last call.
+    /// Takes the verdicts about suspected hangs that were received since the last call.
     pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
         std::mem::take(&mut self.judged)
     }

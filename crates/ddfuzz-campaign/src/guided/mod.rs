@@ -52,9 +52,9 @@ use worker::{Manager, State, WorkerSettings};
 /// Tag of the last message of a LibAFL broker, by which its clients end; LibAFL does not export it.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of the guided campaign whose output directory is `store`, on a target that reports
-/// its coverage, and starts the workers again whenever the program is rebuilt. When `stop` turns
-/// true, saves the state and ends.
+/// Runs one call of ddfuzz for the guided campaign whose output directory is `store`, on a target
+/// that reports its coverage, and starts the workers again whenever the program is rebuilt. When
+/// `stop` turns true, saves the state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; earlier crashes stay
@@ -166,8 +166,8 @@ fn launch(
     launched.map_err(network)
 }
 
-/// Returns the processors on which LibAFL starts the workers: one for each worker, or all if there
-/// are fewer than workers.
+/// Returns the set of processors on which LibAFL starts the workers: one for each worker, or all
+/// processors if there are more workers.
 fn cores(workers: usize) -> Result<Cores, CampaignError> {
     let mut cores = Cores::all().map_err(network)?;
     let some = workers.min(cores.ids.len());
@@ -175,8 +175,8 @@ fn cores(workers: usize) -> Result<Cores, CampaignError> {
     Ok(cores)
 }
 
-/// Listens for workers and brokers at `port` (0: any free port), on the loopback interface only,
-/// since LLMP has no authentication. Returns the listener and its port.
+/// Opens a TCP port `port` (0: any free one) at which workers and brokers connect, on the loopback
+/// interface only, since LLMP has no authentication. Returns the listener and its port.
 fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     let bound = listener.and_then(|listener| {
@@ -186,12 +186,12 @@ fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     bound.map_err(system(format!("listening at 127.0.0.1:{port}")))
 }
 
-/// Converts an error of LibAFL's network to an error of the campaign.
+/// Converts an error of LibAFL's network to [`CampaignError::Network`].
 fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
-/// Returns a function that converts an I/O error to an error of the campaign. `what`: the action
+/// Returns a function that converts an I/O error to [`CampaignError::System`]. `what`: the action
 /// that failed.
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
     let what = what.into();

@@ -20,20 +20,22 @@ use super::system;
 use crate::CampaignError;
 use crate::settings::Monitoring;
 
-/// Time that an HTTP client has to send its request, and to read the answer.
+/// Time that a client of the metrics page (Prometheus) has to send its HTTP request, and to read
+/// the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Most bytes that are read of the head of an HTTP request.
+/// Greatest number of bytes that are read of the head of an HTTP request.
 const LONGEST_REQUEST: usize = 8192;
 
-/// A LibAFL monitor that serves StatsD and Prometheus as the settings say.
+/// A LibAFL monitor that sends the statistics of a campaign to StatsD, and serves them to
+/// Prometheus, as far as the settings ask for that.
 pub(super) struct Monitors {
     statsd: Option<(UdpSocket, SocketAddr)>,
     prometheus: Option<Prometheus>,
 }
 
 impl Monitors {
-    /// Opens the socket for StatsD and the port for Prometheus, as far as the settings name them;
-    /// fails if one cannot be opened.
+    /// Creates the monitor: opens the socket for StatsD and the port for Prometheus, as far as the
+    /// settings name them; fails if one cannot be opened.
     pub(super) fn new(wanted: &Monitoring) -> Result<Monitors, CampaignError> {
         let socket = |to: SocketAddr| {
             let any = SocketAddr::from(match to {
@@ -79,8 +81,8 @@ impl Monitor for Monitors {
     }
 }
 
-/// Returns the gauges that are sent to StatsD, each with LibAFL's name and its value; those without
-/// a value are left out.
+/// Returns the gauges of the campaign that are sent to StatsD: LibAFL's name and the value of each;
+/// those without a value are left out.
 fn gauges(stats: &mut ClientStatsManager) -> Vec<(&'static str, f64)> {
     let global = stats.global_stats();
     let mut gauges = vec![
@@ -152,7 +154,7 @@ const METRICS: [(&str, &str); 6] = [
     ("clients_count", "Workers"),
 ];
 
-/// Returns the values of one worker, in the order of [`METRICS`].
+/// Returns the values of one worker for the page for Prometheus, in the order of [`METRICS`].
 fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     let now = current_time();
     [
@@ -198,12 +200,14 @@ fn custom_stats<'a>(
 /// The metrics page for Prometheus, and the port whose thread serves it after the first update.
 struct Prometheus {
     page: Arc<Mutex<String>>,
-    /// The listening port; `None` after the first update, when the thread has it.
+    /// The port at which the metrics page is served; `None` after the first update, when the
+    /// serving thread has it.
     listener: Option<TcpListener>,
 }
 
 impl Prometheus {
-    /// Replaces the metrics page; the first call starts the thread that serves it.
+    /// Replaces the metrics page for Prometheus by `text`; the first call starts the thread that
+    /// serves it.
     fn publish(&mut self, text: String) {
         *self.page.lock().unwrap_or_else(PoisonError::into_inner) = text;
         let Some(listener) = self.listener.take() else {
@@ -219,7 +223,7 @@ impl Prometheus {
     }
 }
 
-/// Answers one HTTP request: `GET /metrics` with the metrics page, anything else with 404.
+/// Answers one HTTP request: sends the metrics page for `GET /metrics`, and 404 for anything else.
 fn answer(mut stream: TcpStream, page: &Mutex<String>) -> io::Result<()> {
     stream.set_read_timeout(Some(CLIENT_TIMEOUT))?;
     stream.set_write_timeout(Some(CLIENT_TIMEOUT))?;

@@ -19,28 +19,29 @@ use super::executor::TargetExecutor;
 use super::hangs::HangRates;
 use super::worker::{Manager, Observers, State};
 
-/// Number of mutants after which those that were made are run at least, also for ways that make one
-/// run at a time.
+/// Number of mutants that are collected before they are run, or more for ways that take larger
+/// batches.
 const BATCH: usize = 128;
-/// At most this number of mutants for each mutant of a batch are discarded because they are likely
-/// to hang.
+/// Greatest number of likely hanging mutants that are discarded, as a multiple of the mutants asked
+/// for; further ones are run nevertheless.
 const MAX_DISCARDED: usize = 3;
 
-/// Mutants of scheduled inputs, collected until there are enough for one request to the target:
-/// where a run takes less than a microsecond, a request costs as much as a hundred of them.
+/// Mutants of scheduled corpus entries, collected until there are enough for one request to the
+/// target: where a run takes less than a microsecond, a request costs as much as a hundred of them.
 #[derive(Default)]
 struct Pool {
-    /// Buffers for the mutants, reused to save allocations; only the first `made` are mutants.
+    /// Buffers for mutants, reused to save allocations; only the first `made` of them hold mutants
+    /// that are to be run.
     mutants: Vec<BytesInput>,
     made: usize,
-    /// The corpus entries of which the mutants were made, in order, each with the index after its
-    /// last mutant.
+    /// The corpus entries that the collected mutants were made of, in order, each with the index
+    /// after its last mutant.
     parents: Vec<(CorpusId, usize)>,
 }
 
 impl Pool {
-    /// Adds up to `count` mutants of `input`, the corpus entry `id`. Adds fewer if the mutator has
-    /// nothing to try. Discards mutants that `hangs` says are likely to hang.
+    /// Makes up to `count` mutants of `input`, the corpus entry `id`, and adds them to the pool;
+    /// fewer if the mutator skips. Mutants for which `hangs` returns true are discarded.
     fn add<M>(
         &mut self,
         mutator: &mut M,
@@ -68,7 +69,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Returns the buffer after the last mutant, with a copy of `input`.
+    /// Returns the buffer for the next mutant of the pool, which holds a copy of `input` to be
+    /// mutated.
     fn next(&mut self, input: &BytesInput) -> &mut BytesInput {
         if self.mutants.len() == self.made {
             self.mutants.push(BytesInput::new(Vec::new()));
@@ -79,7 +81,8 @@ impl Pool {
         next
     }
 
-    /// Records that the mutants since the last call were made of the corpus entry `id`.
+    /// Records that all mutants added to the pool since this was last called were made of the
+    /// corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,
@@ -93,9 +96,9 @@ impl Pool {
     }
 }
 
-/// The LibAFL stage of a worker after the calibration: reports a calibration run that did not pass,
-/// tries compared values, and mutates by havoc. Mutants are run in batches, which may hold those of
-/// several corpus entries.
+/// The LibAFL stage of a worker that comes after the calibration: reports a calibration run that
+/// did not pass, then mutates the scheduled corpus entry by compared values and by havoc, and runs
+/// the mutants. Mutants are run in batches, which may hold those of several corpus entries.
 pub(super) struct MutationStage<M> {
     compare: Comparer,
     havoc: M,
@@ -116,9 +119,9 @@ where
         }
     }
 
-    /// Makes the mutants of the scheduled input: as many by comparisons as there are for it, and as
-    /// many by havoc as the power schedule says. Makes none of an entry whose mutants hang too
-    /// often.
+    /// Makes the mutants of the scheduled corpus entry: by compared values, as many as there are
+    /// for it, and by havoc, as many as the power schedule says. Makes none if mutants of the entry
+    /// hang too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -140,8 +143,9 @@ where
         Ok(())
     }
 
-    /// Makes `count` mutants of a corpus entry, and runs them whenever there are enough. Returns
-    /// false if no more of the entry are to be made, because they hang too often.
+    /// Makes `count` mutants of a corpus entry, and runs the collected mutants whenever there are
+    /// enough. Returns false if no more of the entry are to be made, because they hang too often or
+    /// the worker has no runs left.
     fn make<Z>(
         &mut self,
         evaluator: &mut Evaluator<'_, Z>,
@@ -189,9 +193,10 @@ where
         Ok(true)
     }
 
-    /// Returns the number of mutants to make of the scheduled input by havoc: as many as LibAFL's
-    /// power schedule computes, times the turns that resting entries have given up, and at least
-    /// one batch while hangs take more than their share of the time (`over`).
+    /// Returns the number of mutants to make of the scheduled corpus entry by havoc: as many as
+    /// LibAFL's power schedule computes, times the turns that entries with hanging mutants have
+    /// given up, and at least one batch while hangs take more than their share of the time
+    /// (`over`).
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
@@ -199,9 +204,9 @@ where
         Ok(((score as usize).max(1) * self.hang_rates.turns()).max(least))
     }
 
-    /// Runs the mutants that were made, until all have run or the worker must end. The remaining
-    /// mutants of an entry are skipped if one hangs while hangs have taken more than their share of
-    /// the time; returns whether some were.
+    /// Runs the collected mutants, until all have run or the worker must end. If one hangs while
+    /// hangs have taken more than their share of the time, the remaining mutants of the same entry
+    /// are skipped; returns whether some were.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -234,8 +239,8 @@ where
     }
 }
 
-/// Splits the mutants `ran` by the corpus entries that they were made of; `ends` are those of
-/// [`Pool::parents`].
+/// Divides the mutants that were run, given by the range `ran` of indices, by the corpus entries
+/// that they were made of. `ends` holds the entries, each with the index after its last mutant.
 fn parts(
     ends: &[(CorpusId, usize)],
     ran: Range<usize>,
@@ -248,7 +253,7 @@ fn parts(
     parts.filter(|(_, part)| !part.is_empty())
 }
 
-/// Which mutator makes mutants: replacement of compared operands, or havoc.
+/// The mutator that makes a mutant: replacement of compared operands, or havoc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Compare,

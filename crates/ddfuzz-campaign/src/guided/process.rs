@@ -15,16 +15,16 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 
 use super::messages::{self, Request};
 
-/// A worker is not restarted after this number of early crashes in a row.
+/// Number of early crashes in a row after which a worker process is not restarted any more.
 const MAX_EARLY_CRASHES: u32 = 5;
-/// A crash within this time after the start is an early one.
+/// Time after the start of a worker process within which its crash counts as an early one.
 const EARLY: Duration = Duration::from_secs(60);
 /// Greatest delay with which the kernel may wake a worker (timer slack), in nanoseconds.
 const TIMER_SLACK: u64 = 1_000;
-/// Pause after a crash of a worker before it is restarted.
+/// Pause after a crash of a worker process before it is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Process id and processors of the main process, for its forked children.
+/// Process id and processors of the main process, which its forked children need to know.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pid: Pid,
@@ -41,7 +41,7 @@ impl Parent {
         })
     }
 
-    /// Checks whether the current process is the main process, and not a forked child.
+    /// Returns true if the current process is the main process, and false if it is a forked child.
     pub(super) fn is_this(&self) -> bool {
         getpid() == self.pid
     }
@@ -96,7 +96,8 @@ pub(super) fn exit(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Has the kernel kill this process when its parent `parent` ends. Exits if that has ended already.
+/// Makes the kernel kill this process when its parent process `parent` ends; exits if `parent` has
+/// ended already.
 fn die_with(parent: Pid) -> io::Result<()> {
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
     if getppid() != parent {
@@ -105,10 +106,10 @@ fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves the process group of the main process, so that only the main process receives Ctrl-C; it
-/// ends its workers itself. SIGINT kills this process: LibAFL's launcher sends it to workers that
-/// do not end. SIGTERM has no effect (the inherited handler only sets a flag), since a service
-/// manager sends it to all processes at once.
+/// Detaches this process, a forked child, from the process group of the main process, so that only
+/// the main process receives Ctrl-C; it ends its workers itself. SIGINT kills this process:
+/// LibAFL's launcher sends it to workers that do not end. SIGTERM has no effect (the inherited
+/// handler only sets a flag), since a service manager sends it to all processes at once.
 fn leave_terminal() -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // SAFETY: the default action runs no code of ours.
@@ -116,8 +117,8 @@ fn leave_terminal() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all inherited files of the main process, such as its lock and its connections to targets,
-/// and replaces stdin, stdout and stderr by `/dev/null`.
+/// Closes all files that this process, a forked child, has inherited from the main process, such as
+/// its lock and its connections to targets, and replaces stdin, stdout and stderr by `/dev/null`.
 fn leave_files() -> io::Result<()> {
     // SAFETY: nothing in this process uses a file of the main process from here on.
     unsafe {

@@ -12,13 +12,14 @@ use ddfuzz_triage::demangle;
 /// reached, so it is long.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
-/// The blocks of an unmodified program that the workers have reported as reached in this call.
+/// The blocks of an unmodified (not instrumented) program that the workers have reported as reached
+/// in this call of ddfuzz.
 pub(super) struct ReachedCode {
     reached: BTreeSet<u32>,
     is_unsaved: bool,
     saved: Instant,
-    /// The target's code and its functions, from which records are made; `None` before the first
-    /// record, and if runs report no blocks.
+    /// The target's code and its functions, from which records of the reached code are made; `None`
+    /// before the first record, and if runs report no blocks.
     code: Option<(CoveredCode, Vec<CodeFunction>)>,
 }
 
@@ -41,7 +42,8 @@ pub(super) fn to_bytes(blocks: impl Iterator<Item = usize>) -> Vec<u8> {
 }
 
 impl ReachedCode {
-    /// Adds the blocks that the body of a worker's message names.
+    /// Adds the reached blocks whose numbers the body of a worker's message holds, as little-endian
+    /// 32-bit integers.
     pub(super) fn add(&mut self, message: &[u8]) {
         for number in message.chunks_exact(4) {
             let number = number.try_into().map_or(0, u32::from_le_bytes);
@@ -49,12 +51,13 @@ impl ReachedCode {
         }
     }
 
-    /// Checks whether 30 seconds have passed since the last record.
+    /// Checks whether 30 seconds have passed since the last record of the reached code, so that the
+    /// next one is due.
     pub(super) fn is_due(&self) -> bool {
         self.saved.elapsed() >= SAVE_EVERY
     }
 
-    /// Returns a record of the reached code for the campaign with the id `campaign`; `None` if no
+    /// Makes a record of the reached code for the campaign with the id `campaign`; `None` if no
     /// block is new since the last record, or runs report no blocks. The first call starts the
     /// target once to learn its code.
     pub(super) fn record(

@@ -28,32 +28,35 @@ use ddfuzz_triage::Key;
 /// Time that a worker may take to send or receive one message; then its connection is closed.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The role of a connected process. Workers are numbered from 1.
+/// The role of a process that is connected to the main process: worker or supervisor, with the
+/// number of the worker from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The process has not sent its role yet.
+    /// The connected process has not sent its role yet.
     Unknown,
-    /// The process that starts this worker, and restarts it after a crash.
+    /// The connected process is the supervisor of the worker with this number: it starts the
+    /// worker, and restarts it after a crash.
     Supervisor(usize),
     Worker(usize),
 }
 
-/// A connection to a worker or a supervisor.
+/// The main process's connection to a worker or to the supervisor of one, with what it knows of
+/// that process.
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Number of runs that were granted to the worker and that it has not reported.
+    /// Number of runs that were granted to the worker and that it has not reported yet.
     pub(super) granted: u64,
     /// Entries that the worker has claimed, to minimize them.
     pub(super) claimed: Vec<EntryId>,
     /// The worker's last heartbeat.
     pub(super) heartbeat: Heartbeat,
-    /// Number of verdicts about hangs, the oldest ones, that the main process has sent to the
-    /// worker.
+    /// Number of verdicts about suspected hangs, counted from the oldest one, that the main process
+    /// has sent to the worker.
     pub(super) judged: usize,
 }
 
-/// The socket of the main process, and the connected workers and supervisors.
+/// The socket of the main process, and its connections to workers and supervisors.
 pub(super) struct WorkerServer {
     listener: UnixListener,
     socket: PathBuf,
@@ -86,13 +89,14 @@ impl WorkerServer {
         })
     }
 
-    /// Returns the path of the socket.
+    /// Returns the path of the main process's socket, to which workers connect.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Answers one request of each worker or supervisor that has sent one, removes closed
-    /// connections, and accepts new ones; waits at most `time` if there is nothing to do.
+    /// Serves the connected workers and supervisors once: answers one request of each that has sent
+    /// one, removes closed connections, and accepts new ones; waits at most `time` if there is
+    /// nothing to do.
     pub(super) fn serve(
         &mut self,
         time: Duration,
@@ -143,8 +147,8 @@ impl WorkerServer {
 }
 
 impl GuidedEngine<'_> {
-    /// Receives one request of a worker or supervisor, and answers it if it has an answer. An error
-    /// means that the connection is lost.
+    /// Receives one request of a worker or supervisor, handles it, and sends the answer if the
+    /// request has one. An error means that the connection is lost.
     fn serve_peer(&mut self, peer: &mut Peer) -> io::Result<()> {
         let (request, body) = messages::receive::<Request>(&mut peer.stream)?;
         match self.answer(peer, request, body) {
@@ -153,9 +157,9 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Carries out a request and returns the answer. While the disk is full, repeats this until
-    /// there is space, so that the worker and the main process wait; an error if the user stops or
-    /// the time is over.
+    /// Carries out a request of a worker or supervisor and returns the answer. While the disk is
+    /// full, repeats this until there is space, so that the worker and the main process wait; an
+    /// error if the user stops or the time is over.
     fn respond_when_space(
         &mut self,
         peer: &mut Peer,
@@ -239,8 +243,8 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Stores an input in the corpus of the output directory, and counts it unless it is there
-    /// already.
+    /// Stores an input that a worker has sent in the corpus of the output directory, and counts it
+    /// unless it is there already.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
         let mut store = lock(self.session.store);
         let is_new = !store.reader().has_in_corpus(input);
@@ -249,8 +253,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Counts runs that were stopped as hangs with these signatures in the group of their hang; if
-    /// the group is not known yet, the examiner of hangs keeps the count.
+    /// Counts runs that were stopped as hangs with these signatures in the group of that hang; if
+    /// the group is not known yet, the examiner of hangs keeps the count until it is.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],
@@ -262,8 +266,8 @@ impl GuidedEngine<'_> {
         }
     }
 
-    /// Passes an input that may hang ([`Request::Hang`]) to the examiner of hangs, or counts its
-    /// run in its group if too many inputs wait.
+    /// Passes an input that may hang ([`Request::Hang`]) to the examiner of suspected hangs; if too
+    /// many inputs wait there, only counts its run in its group.
     fn take_suspect(
         &mut self,
         peer: &Peer,
@@ -297,8 +301,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Records an error, which ends the campaign. If it only says that the disk was full until the
-    /// time was over, counts the crash that `request` could not store instead.
+    /// Handles the error of a request. If it only says that the disk was full until the time for
+    /// fuzzing was over, counts the crash that `request` could not store; any other error ends the
+    /// campaign.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -307,8 +312,8 @@ impl GuidedEngine<'_> {
         self.unstored += u64::from(crash);
     }
 
-    /// Adds `runs` to the number of runs that ended in a group, in the registry and in the
-    /// checkpoint. If the check of the present build had not reproduced the crash of the group,
+    /// Adds `runs` to the number of runs that ended in a group, in the group registry and in the
+    /// checkpoint. If the crash of the group did not occur in the check with the present build,
     /// records that the group fails again.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
@@ -316,8 +321,9 @@ impl GuidedEngine<'_> {
         self.session.note_return(kind, &major.short())
     }
 
-    /// Counts a crash, and stores its input if it is new in its group or smaller; then shows the
-    /// group. Returns the stored entry in the answer.
+    /// Counts a crash that a worker has submitted, and stores its input if its keys are new or it
+    /// is small enough; then shows the group. Returns the answer to the worker, with the new entry
+    /// if the input was stored.
     pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
@@ -330,7 +336,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Returns the next entry that the worker is to minimize, and records that it has claimed it;
-    /// `None` if there is none, fuzzing has ended, or groups are not minimized while fuzzing.
+    /// `None` if there is no entry to minimize, fuzzing has ended, or groups are not minimized
+    /// while fuzzing.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {
@@ -372,7 +379,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Handles a request and returns the answer; `None` if the worker does not wait for one.
+    /// Handles a request of a worker or supervisor and returns the answer; `None` if the request
+    /// has none.
     fn answer(&mut self, peer: &mut Peer, request: Request, body: Vec<u8>) -> Option<Reply> {
         match request {
             Request::Supervisor { worker } => {
@@ -418,8 +426,9 @@ impl GuidedEngine<'_> {
         (!is_told).then_some(reply)
     }
 
-    /// Handles the end of a connection: takes back the runs that were granted to the worker,
-    /// releases the entries that it was minimizing, and tells the user unless fuzzing has ended.
+    /// Handles the end of a connection to a worker or supervisor: takes back the runs that were
+    /// granted to the worker, releases the entries that it was minimizing, and tells the user
+    /// unless fuzzing has ended.
     pub(super) fn lost(&mut self, peer: Peer) {
         self.outstanding = self.outstanding.saturating_sub(peer.granted);
         for id in &peer.claimed {

@@ -16,28 +16,29 @@ use libafl_bolts::rands::Rand;
 use super::worker::State;
 use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 
-/// Most corpus entries whose trees are stored; when there are more, all trees are dropped.
+/// Greatest number of corpus entries whose trees (parsed inputs) are stored; when there are more,
+/// all trees are dropped.
 const MOST_TREES: usize = 256;
-/// One in this number of mutants is made by the structure, if the input has it; havoc makes the
-/// others.
+/// One in this number of mutants is made by changing the input's tree, if the input can be parsed;
+/// havoc makes the others.
 const STRUCTURED: usize = 2;
 
-/// A LibAFL mutator that changes inputs by their structure or by the mutator `havoc`, chosen at
-/// random for each mutant.
+/// A LibAFL mutator that changes inputs by their structure (a file format or language) or by the
+/// mutator `havoc`, chosen at random for each mutant.
 pub(super) struct StructureMutator<M> {
     havoc: M,
     trees: Option<Trees>,
 }
 
-/// The parser, and the parsed inputs (trees) of corpus entries; `None` for an entry that does not
-/// have the structure.
+/// The parser for the structure (a file format or language) of inputs, and a cache of the corpus
+/// entries that it has parsed to trees; an entry that does not have the structure has `None`.
 struct Trees {
     parser: MutationParser,
     of: HashMap<CorpusId, (BytesInput, Option<Arc<ParsedInput>>)>,
 }
 
 impl<M> StructureMutator<M> {
-    /// Creates the mutator; without a parser, it only calls `havoc`.
+    /// Creates the mutator; without a parser for a structure of inputs, it only calls `havoc`.
     pub(super) fn new(havoc: M, parser: Option<MutationParser>) -> StructureMutator<M> {
         let of = HashMap::new();
         StructureMutator {
@@ -48,8 +49,8 @@ impl<M> StructureMutator<M> {
 }
 
 impl Trees {
-    /// Returns the tree of `input`, the corpus entry `id`: the stored one, or a new one that is
-    /// then stored. `None` if the input does not have the structure.
+    /// Returns the tree (parsed input) of `input`, the corpus entry `id`, from the cache or by
+    /// parsing it. `None` if the input does not have the structure.
     fn get(&mut self, id: CorpusId, input: &BytesInput) -> Option<Arc<ParsedInput>> {
         if let Some((known, tree)) = self.of.get(&id)
             && known == input
@@ -64,8 +65,9 @@ impl Trees {
         tree
     }
 
-    /// Returns a mutant of the scheduled corpus entry, which may get parts of a random other entry;
-    /// `None` if the entry does not have the structure, or cannot be changed.
+    /// Returns a mutant of the scheduled corpus entry, made by changing its tree and perhaps taking
+    /// parts from the tree of a random other entry; `None` if the entry does not have the
+    /// structure, or cannot be changed.
     fn mutate<M>(
         &mut self,
         havoc: &mut M,
@@ -97,8 +99,8 @@ impl Trees {
     }
 }
 
-/// What a mutation by structure uses: random numbers of LibAFL's state, and havoc for bytes that
-/// have no structure themselves.
+/// The source of changes for a mutation of a tree (parsed input): random numbers of LibAFL's state,
+/// and havoc for bytes that have no structure themselves.
 struct Source<'a, M> {
     havoc: &'a mut M,
     state: &'a mut State,

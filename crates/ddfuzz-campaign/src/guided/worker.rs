@@ -53,12 +53,12 @@ const REPORT: Duration = Duration::from_secs(5);
 /// input.
 const HAVOC_STACK_POWER: usize = 3;
 
-/// The settings of all workers that the main process starts together.
+/// The settings of all workers of a guided campaign that the main process starts together.
 pub(super) struct WorkerSettings<'a> {
     pub(super) settings: &'a Settings,
-    /// The output directory.
+    /// Path of the output directory, which workers only read.
     pub(super) root: PathBuf,
-    /// Path of the socket of the main process.
+    /// Path of the socket of the main process, to which workers connect.
     pub(super) socket: PathBuf,
     /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
@@ -88,16 +88,17 @@ impl WorkerSettings<'_> {
         seed.wrapping_add(begun)
     }
 
-    /// Returns the words of the dictionaries as LibAFL's tokens.
+    /// Returns all words of the campaign, from dictionaries and the program, as LibAFL's tokens.
     fn tokens(&self) -> Tokens {
         let words = self.settings.words.all().iter().map(|word| &word.bytes);
         Tokens::from(words.cloned().collect::<Vec<_>>())
     }
 }
 
-/// Runs a worker in this process, and ends the process: with status 0 when the worker has ended or
-/// reported its failure, and with another one, after which the supervisor restarts it, when it has
-/// panicked or cannot connect. `before`: how many earlier processes of this worker have crashed.
+/// Runs a worker of a guided campaign in this process, and ends the process: with status 0 when the
+/// worker has ended or reported its failure, and with another one, after which the supervisor
+/// restarts it, when it has panicked or cannot connect. `before`: how many earlier processes of
+/// this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -133,8 +134,8 @@ pub(super) fn run(
     }
 }
 
-/// Fuzzes with the random seed `seed` until the main process ends the worker, and reports its last
-/// counts. `before`: how many earlier processes of this worker have crashed.
+/// Starts the target and fuzzes with the random seed `seed` until the main process ends the worker,
+/// then reports the last counts. `before`: how many earlier processes of this worker have crashed.
 fn work(
     brief: &WorkerSettings<'_>,
     main_process: &MainProcess,
@@ -227,8 +228,8 @@ where
     Ok(())
 }
 
-/// Reports, when the worker ends, what is not reported yet: applies the last verdicts about hangs,
-/// and sends the counts of runs, the reached blocks and the last heartbeat.
+/// Reports, when the worker ends, what it has not reported yet: applies the last verdicts about
+/// suspected hangs, and sends the counts of runs, the reached blocks and the last heartbeat.
 fn report_rest<Z>(evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -246,25 +247,27 @@ where
     evaluator.manager.send_exiting()
 }
 
-/// Converts a share to whole percent, at least 1.
+/// Converts a share (a fraction) to whole percent, at least 1.
 fn percent(share: Share) -> u8 {
     (share.part() * 100.0).round().clamp(1.0, 100.0) as u8
 }
 
 /// Number of corpus files or seeds that are loaded before they are run together.
 const AT_ONCE: usize = 64;
-/// Number of inputs of the classic generator that a worker without any passing input runs at a
-/// time.
+/// Number of inputs of the classic generator that a worker runs at a time while none of its inputs
+/// has passed.
 const GENERATED: u64 = 64;
-/// Number of generated inputs in a row without a new entry of the corpus after which a worker on an
-/// unmodified program generates no more, and greatest number of them in all.
+/// Number of generated inputs in a row without a new corpus entry after which a worker that fuzzes
+/// an unmodified (not instrumented) program generates no more.
 const BARREN: u64 = 512;
+/// Number of generated inputs from which on a worker that fuzzes an unmodified (not instrumented)
+/// program generates no more, once one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
-/// Greatest length of the generated inputs that a worker without any passing input runs, in bytes:
-/// short ones are mutated more thoroughly.
+/// Greatest length, in bytes, of the inputs of the classic generator that a worker runs while none
+/// of its inputs has passed: short ones are mutated more thoroughly.
 const MAX_GENERATED_LEN: u64 = 1024;
 
-/// Runs the corpus of the output directory and then the seeds, to fill the worker's corpus; if none
+/// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none
 /// of them passes, the empty input and inputs of the classic generator. Learns the time limit of
 /// runs from all these, unless the user has set it.
 fn load<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
@@ -296,8 +299,8 @@ where
 }
 
 /// Runs the empty input, and then 64 inputs of the classic generator at a time, until one has
-/// entered the corpus or the worker must end; for an unmodified program, until they reach nothing
-/// new any more.
+/// entered the corpus or the worker must end; for an unmodified (not instrumented) program, until
+/// they reach nothing new any more.
 fn generate<Z>(brief: &WorkerSettings<'_>, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -337,15 +340,16 @@ where
     }
 }
 
-/// Reads a file of the corpus; `None` if it cannot be read or is too long.
+/// Reads an input from a file of the corpus; `None` if the file cannot be read or is longer than
+/// `max_len` bytes.
 fn read(path: &Path, max_len: u64) -> Option<BytesInput> {
     let length = path.metadata().ok()?.len();
     let bytes = (length <= max_len).then(|| std::fs::read(path).ok())??;
     Some(BytesInput::new(bytes))
 }
 
-/// Time between two requests of the minimizing worker for an entry, while there is nothing to
-/// minimize.
+/// Time between two requests of the minimizing worker for an entry to minimize, while there is
+/// none.
 const IDLE: Duration = Duration::from_millis(100);
 /// Pause of the minimizing worker while the disk is full.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -386,7 +390,7 @@ fn only_minimize(
     manager.send_exiting()
 }
 
-/// Returns the status of the worker for the next heartbeat: sizes of its corpus and of its
+/// Returns the status that the worker's next heartbeat reports: sizes of its corpus and of its
 /// coverage.
 fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let history = state
@@ -402,8 +406,8 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     }
 }
 
-/// Sends the main process the blocks of an unmodified program that runs have reached since the last
-/// call; does nothing if there are none, or the target is instrumented.
+/// Sends the main process the blocks of an unmodified (not instrumented) program that runs have
+/// reached since the last call; does nothing if there are none, or the target is instrumented.
 fn report_reached(state: &State, executor: &mut TargetExecutor) -> Result<(), Error> {
     let metadata = state.named_metadata_map();
     let history = metadata.get::<MapFeedbackMetadata<u8>>(EDGES);
@@ -431,7 +435,7 @@ struct CorpusFeedback {
 }
 
 impl CorpusFeedback {
-    /// Creates a feedback that sends the inputs to `main_process`.
+    /// Creates a feedback that sends inputs which enter the worker's corpus to `main_process`.
     fn new(main_process: MainProcess) -> CorpusFeedback {
         CorpusFeedback {
             name: Cow::Borrowed("kept"),
@@ -486,9 +490,9 @@ pub(super) type Map =
 /// LibAFL's observers of a run: the coverage map, and how the run ended.
 pub(super) type Observers = (Map, (EndObserver, ()));
 
-/// The state of a worker's LibAFL fuzzer.
+/// The LibAFL state of a worker's fuzzer.
 pub(super) type State =
     StdState<InMemoryCorpus<BytesInput>, BytesInput, StdRand, InMemoryCorpus<BytesInput>>;
 
-/// The event manager by which a worker exchanges test cases with the others.
+/// The LibAFL event manager through which a worker exchanges test cases with the other workers.
 pub(super) type Manager = LlmpEventManager<(), BytesInput, State, UnixShMem, UnlinkedShMem>;

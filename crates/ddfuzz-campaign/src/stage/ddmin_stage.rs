@@ -30,7 +30,7 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Pause after a failure to classify a solution, before the stage tries again.
+/// Pause after a failure to classify a solution of the fuzzer, before the stage tries again.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -65,19 +65,19 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// No solution is classified before this time since the stage was made; above 0 only after a
+    /// Time since the stage was made before which no solution is classified; above 0 only after a
     /// failure.
     classifies_from: Duration,
-    /// The last error that was logged, so that it is logged once; `None` if a minimization has
-    /// ended well since.
+    /// The last error that the stage has logged, so that it is logged only once; `None` if a
+    /// minimization has ended well since.
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
 }
 
 impl<I> DdminStage<GroupRegistry, I> {
-    /// Opens a stage with default [`StageSettings`] and its own output directory; an existing
-    /// directory of the same target is continued. `target` is started once, so that a target that
-    /// does not run is an error now.
+    /// Opens a stage with default [`StageSettings`] and a separate output directory `out`; an
+    /// existing directory of the same target is continued. `target` is started once, so that a
+    /// target that does not run is an error now.
     ///
     /// # Errors
     /// As [`GroupRegistry::open`]; when the target cannot be run.
@@ -91,7 +91,7 @@ impl<I> DdminStage<GroupRegistry, I> {
     /// Opens a stage as [`DdminStage::open`] does, with other settings.
     ///
     /// # Errors
-    /// As [`DdminStage::open`]; when there is no search of that name.
+    /// As [`DdminStage::open`]; when there is no search of the name in the settings.
     pub fn open_with(
         out: impl AsRef<Path>,
         mut target: Target,
@@ -148,25 +148,25 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         })
     }
 
-    /// Returns the crash sink of the stage, to be shared with a
+    /// Returns the crash sink (which stores crashes) of the stage, to be shared with a
     /// [`GroupObjective`](super::GroupObjective).
     pub fn sink(&self) -> Arc<Mutex<D>> {
         Arc::clone(&self.sink)
     }
 
-    /// Returns the target and the settings of the minimizations.
+    /// Returns the target and the settings by which the stage minimizes.
     pub fn minimizing(&self) -> &Minimizing {
         &self.minimizing
     }
 
     /// Returns the time that the stage has spent on classifying and minimizing, and the time since
-    /// it was made.
+    /// the stage was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
 
-    /// Returns the number of entries that the stage has minimized, or given up because their crash
-    /// did not happen again.
+    /// Returns the number of entries (stored crashes) that the stage has minimized, or given up
+    /// because their crash did not happen again.
     pub fn minimized(&self) -> u64 {
         self.statistics.minimized
     }
@@ -189,8 +189,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Continues a minimization for one time slice, if the time budget permits one. `now`: the time
-    /// since the stage was made.
+    /// Continues the minimization of one group for one time slice, if the time budget permits a
+    /// slice. `now`: the time since the stage was made.
     fn minimize(&mut self, now: Duration) -> Result<(), CampaignError> {
         let minimizations = &mut self.minimizations;
         if let Some(ended) = minimizations.go_on(now, &mut self.budget, &self.minimizing) {
@@ -201,18 +201,20 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// What the stage has to do with the next solution of the fuzzer.
+/// What a stage has to do with the next solution of the fuzzer: nothing, or classify it.
 enum SolutionStep<I> {
-    /// A solution that the objective stored in the output directory when it was found.
+    /// The solution needs no classification, since the objective stored it in the output directory
+    /// when it was found.
     Stored,
-    /// A solution to be classified, and LibAFL's number of runs when it was found.
+    /// The solution is still to be classified: its input, and LibAFL's number of runs when it was
+    /// found.
     Unclassified(I, u64),
 }
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
-    /// Reads the solutions after the cursor and classifies those that the objective has not stored,
-    /// as far as the time budget permits. The inner error is that of classifying, the outer one
-    /// that of LibAFL.
+    /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
+    /// the objective has not stored, as far as the time budget permits. The inner error is that of
+    /// classifying, the outer one that of LibAFL.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -247,8 +249,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 
     /// After fuzzing, classifies all solutions and minimizes all groups that are left, each within
-    /// its budget, without a limit on the share of time. Ends early when `stop` turns true, and
-    /// after a failure, which it logs by the event manager.
+    /// its own budget; the stage's share of the time is not limited any more. Ends early when
+    /// `stop` turns true, and after a failure, which it logs by the event manager.
     ///
     /// # Errors
     /// Those of LibAFL.
@@ -287,8 +289,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Logs the error in `done`, if there is one, as a warning by LibAFL's event manager, unless it
-    /// is the last logged one.
+    /// Logs the error in `done`, if there is one, as a warning by LibAFL's event manager, unless
+    /// the last logged error was the same.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,
@@ -312,7 +314,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Reads the solution `id`: whether it is stored in the output directory already, else its input.
+/// Reads the fuzzer's solution with this id: returns whether it is stored in the output directory
+/// already, else its input.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,
@@ -374,28 +377,33 @@ impl<D: CrashSink + 'static, I, S> Restartable<S> for DdminStage<D, I> {
     }
 }
 
-/// How a [`DdminStage`] minimizes. The default takes at most 20 % of the time,
-/// and 60 s for one group, by the search `full`.
+/// The settings of a [`DdminStage`]: how it minimizes. By default it takes at most 20 % of the
+/// time, and 60 s for one group, and uses the search `full`.
 #[derive(Clone, Debug)]
 pub struct StageSettings {
-    /// Greatest share of all time that the stage takes, in percent; 0 minimizes nothing.
+    /// Greatest share of all time that the stage takes for classifying and minimizing, in percent;
+    /// 0 minimizes nothing.
     pub share_percent: u8,
     /// Greatest time for the minimization of one entry; `None` sets no limit.
     pub budget_time: Option<Duration>,
-    /// Greatest number of executed tests for the minimization of one entry; `None` sets no limit.
+    /// Greatest number of executed tests (runs of candidates) for the minimization of one entry;
+    /// `None` sets no limit.
     pub budget_tests: Option<u64>,
-    /// Name of the search that minimizes.
+    /// Name of the search (algorithm of delta debugging) that minimizes.
     pub search: String,
     /// How the target is executed; `None` chooses the fastest way that works.
     pub way: Option<Way>,
     /// Whether the time limit of a test is learned from the first runs of the minimized input; if
     /// false, it is the target's limit.
     pub learn_limit: bool,
-    /// Whether the logs contain each candidate, which makes them large.
+    /// Whether the logs of minimizations contain the bytes of each candidate, which makes them
+    /// large.
     pub log_inputs: bool,
-    /// Groups that are counted and stored, and not minimized.
+    /// Groups that the user has muted: their runs are counted and their inputs stored, but they are
+    /// not minimized.
     pub muted: KnownGroups,
-    /// How many further minor keys of a group are minimized when no other group is left.
+    /// How many further minor keys (finer hashes of crashes) of a group are minimized when no other
+    /// group is left.
     pub variants: Variants,
 }
 
@@ -418,30 +426,34 @@ impl Default for StageSettings {
 /// Least time between two reports of statistics to LibAFL's event manager.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// What one stage counts for LibAFL's monitors, and when it last reported. A report also has the
-/// number of groups and the share of the time, which the caller of [`Statistics::report`] gives.
+/// The statistics of one stage for LibAFL's monitors, and when they were last reported. A report
+/// also has the number of groups and the share of the time, which the caller of
+/// [`Statistics::report`] gives.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     /// Number of entries that were minimized, or given up because their crash did not happen again.
     pub(super) minimized: u64,
-    /// Sizes of the last minimized input, before and after, in bytes; `None` before the first.
+    /// Sizes in bytes of the last minimized input, before and after its minimization; `None` if
+    /// none was minimized yet.
     pub(super) last: Option<(u64, u64)>,
     /// Whether a value of the statistics has changed since the last report to LibAFL.
     changed: bool,
-    /// When the last report was sent, as time since the stage was made; `None` before the first.
+    /// When the last report of the statistics was sent, as time since the stage was made; `None`
+    /// before the first.
     reported: Option<Duration>,
 }
 
 impl Statistics {
-    /// Counts an entry whose minimization has ended. `sizes`: bytes before and after; `None` if its
-    /// crash did not happen again.
+    /// Counts an entry whose minimization has ended. `sizes`: its bytes before and after; `None` if
+    /// its crash did not happen again.
     pub(super) fn end(&mut self, sizes: Option<(u64, u64)>) {
         self.minimized += 1;
         self.last = sizes.or(self.last);
         self.changed = true;
     }
 
-    /// Marks the statistics as changed, since a crash was stored, so that the next report is sent.
+    /// Marks the statistics as changed, because a crash was stored, so that the next report is
+    /// sent.
     pub(super) fn change(&mut self) {
         self.changed = true;
     }
@@ -502,8 +514,8 @@ impl Statistics {
     }
 }
 
-/// The last solution that the stage has processed. The cursor is metadata of the fuzzer's state, so
-/// it is restored together with the solutions.
+/// The last of the fuzzer's solutions that the stage has processed. The cursor is metadata of the
+/// fuzzer's state, so it is restored together with the solutions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolutionCursor {
     last: Option<CorpusId>,
@@ -512,8 +524,8 @@ pub struct SolutionCursor {
 libafl_bolts::impl_serdeany!(SolutionCursor);
 
 impl SolutionCursor {
-    /// Returns the id of the first solution after the cursor, even if the solution at the cursor
-    /// was removed; `None` if all were processed.
+    /// Returns the id of the first solution that is not processed yet, that is the one after the
+    /// cursor, even if the solution at the cursor was removed; `None` if all were processed.
     pub fn next<I>(&self, solutions: &impl Corpus<I>) -> Option<CorpusId> {
         match self.last {
             None => solutions.first(),
@@ -522,7 +534,7 @@ impl SolutionCursor {
         }
     }
 
-    /// Moves the cursor to the solution `id`, which the stage has processed.
+    /// Moves the cursor to the solution `id`, which the stage has now processed.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

@@ -17,33 +17,34 @@ use ddfuzz_store::{
 };
 use ddfuzz_triage::{Crash, Found, Key, Keys};
 
-/// Least time between two writes of the numbers of runs to the output directory.
+/// Least time between two writes of the groups' numbers of runs to the output directory.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// What decides whether a further input of a group is stored: its minor keys, and sizes of its
-/// inputs and results.
+/// What the registry knows of a group to decide whether a further input is stored: its minor keys,
+/// and sizes of its inputs and results.
 struct Group {
     major: Key,
-    /// By the first 12 hex digits of a minor key: the whole key, and the size of its smallest input
-    /// in bytes.
+    /// The stored minor keys of the group, by their first 12 hex digits: the whole key, and the
+    /// size in bytes of the smallest stored input with it.
     minors: BTreeMap<String, (Key, u64)>,
-    /// Size of the smallest reproducer of the group, and size, before minimizing, of the smallest
-    /// input that was minimized. They may come from different inputs.
+    /// Size of the smallest reproducer of the group, and size, before its minimization, of the
+    /// smallest input that was minimized. The two may come from different inputs.
     reached: SmallestSizes,
-    /// Size in bytes of the smallest stored input that is not minimized; `None` if there is none.
+    /// Size in bytes of the smallest stored input of the group that is not minimized; `None` if
+    /// there is none.
     open: Option<u64>,
 }
 
 impl Group {
-    /// Returns the size in bytes from which on an input is not stored, for a minor key whose
-    /// smallest stored input has `least` bytes (0: no input is stored for being smaller than
-    /// others). A smaller input is smaller than those stored, or worth a separate minimization.
+    /// Returns the size limit in bytes below which an input of the group is stored although its
+    /// minor key is known: it must be smaller than `least` bytes, the smallest stored input of the
+    /// key, or small enough for a separate minimization. With `least` 0, only the latter counts.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
     }
 
-    /// Records that an input of `size` bytes with the minor key `minor` is stored.
+    /// Records that an input of `size` bytes with the minor key `minor` is now stored in the group.
     fn add_input(&mut self, minor: &Key, size: u64) {
         let (_, least) = (self.minors.entry(minor.short())).or_insert((*minor, size));
         *least = size.min(*least);
@@ -62,13 +63,14 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     muted: KnownGroups,
     variants: Variants,
     groups: BTreeMap<GroupName, Group>,
-    /// Id of the campaign whose runs are counted.
+    /// Id of the campaign whose runs the registry counts.
     campaign: String,
-    /// Number of runs of the campaign that ended in each group.
+    /// Number of runs of the campaign that ended in each group, by kind and major key.
     runs: BTreeMap<(Kind, Key), u64>,
-    /// Groups whose numbers of runs are not written yet.
+    /// Groups whose numbers of runs have changed since they were last written to the output
+    /// directory.
     unwritten: BTreeSet<(Kind, Key)>,
-    /// When the numbers of runs were last written.
+    /// When the groups' numbers of runs were last written to the output directory.
     written: Instant,
     queue: PendingGroups,
 }
@@ -122,15 +124,15 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(registry)
     }
 
-    /// Mutes groups: they are not minimized any more, and still counted and stored.
+    /// Mutes groups: they are still counted and stored, but not minimized any more.
     #[must_use]
     pub fn with_muted(mut self, muted: KnownGroups) -> GroupRegistry<S> {
         self.muted = muted;
         self
     }
 
-    /// Sets how many further minor keys of a group are minimized when no other group waits, and
-    /// queues groups that have such inputs.
+    /// Sets how many further minor keys (finer hashes of crashes) of a group are minimized when no
+    /// other group waits, and queues groups that have such inputs.
     #[must_use]
     pub fn with_variants(mut self, variants: Variants) -> GroupRegistry<S> {
         self.variants = variants;
@@ -167,7 +169,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         self.queue.groups.len()
     }
 
-    /// Returns the id of the campaign whose runs are counted.
+    /// Returns the id of the campaign whose runs the registry counts.
     pub fn campaign(&self) -> &str {
         &self.campaign
     }
@@ -215,8 +217,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Returns the entry of a group that is minimized next, and its priority; `None` if none is to
-    /// be minimized.
+    /// Returns the entry of a group to minimize next, and its priority; `None` if no entry is to be
+    /// minimized.
     fn next_of<'a>(
         &self,
         (kind, _): &GroupName,
@@ -237,7 +239,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
-    /// Queues a group whose entry was minimized, if another of its entries is to be minimized.
+    /// Queues a group again after one of its entries was minimized, if another of its entries is to
+    /// be minimized.
     fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = reader.entries(name.0, &name.1)?;
         self.update_reached(name, &entries);
@@ -270,7 +273,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(filed)
     }
 
-    /// Checks whether an entry of the group has the outcome of a minimization.
+    /// Returns true if the minimization of an entry of the group has ended, so that the group has a
+    /// result.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.writer.reader().entries(group.0, &group.1)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -401,22 +405,24 @@ fn smallest_size(entry: &Entry) -> u64 {
     sizes.map(|facts| facts.len()).min().unwrap_or(u64::MAX)
 }
 
-/// Kind of a group, and the first 12 hex digits of its major key.
+/// Name of a group: its kind, and the first 12 hex digits of its major key.
 type GroupName = (Kind, String);
 
-/// A group's rank in the queue; the least is minimized next.
+/// The rank of a group in the queue of groups to minimize; the group with the least rank is
+/// minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    /// Whether the group is being minimized; other groups come before it.
+    /// Whether the group is being minimized at present; groups that are not come before it.
     claimed: bool,
     priority: Priority,
     /// How long the group was minimized before it was released without a result; of groups with the
-    /// same priority, those with less time come first.
+    /// same priority, those with less such time come first.
     spent: Duration,
-    /// Whether no minimization of the group was begun; of groups with the same priority and time,
-    /// those with an interrupted one come first.
+    /// Whether no minimization of the group was begun; of groups with the same priority and time
+    /// spent, those with an interrupted one come first.
     not_begun: bool,
-    /// Number of the group in the order in which groups were queued; the last criterion.
+    /// Number of the group in the order in which groups were queued, which decides between groups
+    /// that are equal otherwise.
     number: u64,
 }
 
@@ -424,14 +430,14 @@ struct PendingGroup {
 #[derive(Debug, Default)]
 struct PendingGroups {
     groups: BTreeMap<GroupName, PendingGroup>,
-    /// Number of groups that were queued so far, which orders them.
+    /// Number of groups that were queued so far, from which each group gets its number.
     numbers: u64,
 }
 
 impl PendingGroups {
-    /// Queues a group after the others of its priority. A group that is in the queue already keeps
-    /// its place; if nobody minimizes it, it gets the new priority if that is more urgent. `begun`:
-    /// its minimization was interrupted.
+    /// Adds a group to the queue of groups to minimize, after the others of its priority. A group
+    /// that is in the queue already keeps its place; if nobody minimizes it, it gets the new
+    /// priority if that is more urgent. `begun`: its minimization was interrupted.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {
@@ -446,8 +452,8 @@ impl PendingGroups {
         }
     }
 
-    /// Returns the group that is minimized next; `None` if the queue is empty or all its groups are
-    /// being minimized.
+    /// Returns the group to minimize next; `None` if the queue is empty or all its groups are being
+    /// minimized.
     fn next(&self) -> Option<GroupName> {
         let least = self.groups.iter().min_by_key(|(_, pending)| **pending);
         let unclaimed = least.filter(|(_, pending)| !pending.claimed);
@@ -461,8 +467,8 @@ impl PendingGroups {
         }
     }
 
-    /// Makes a claimed group available again, which has no result after the further time `spent`;
-    /// does nothing for other groups.
+    /// Makes a group in the queue that was being minimized available again, after a further time
+    /// `spent` without a result; does nothing for other groups.
     fn release(&mut self, group: &GroupName, spent: Duration) {
         let pending = self.groups.get_mut(group);
         if let Some(pending) = pending.filter(|pending| pending.claimed) {

@@ -41,12 +41,14 @@ pub struct GroupObjective<D> {
     sink: Arc<Mutex<D>>,
     classifier: SuspectClassifier,
     failed_run: FailedRunSlot,
-    /// Whether runs that cannot be classified are stored as flaky crashes.
+    /// Whether runs that cannot be classified are stored as flaky crashes (true), or left to the
+    /// stage (false).
     stores_unclassified: bool,
-    /// Metadata for the testcase of the last run; `None` if its input was not stored.
+    /// Metadata for the testcase of the last run, which names its entry; `None` if its input was
+    /// not stored.
     stored: Option<GroupMetadata>,
-    /// The last warning why a run could not be classified, so that it is logged once; `None` if the
-    /// last one could.
+    /// The last warning that a run could not be classified, so that it is logged only once; `None`
+    /// if the last run could be classified.
     trouble: Option<String>,
 }
 
@@ -71,7 +73,8 @@ impl<D: CrashSink> GroupObjective<D> {
         })
     }
 
-    /// Sets the slot from which the objective takes the executor's observations of a failed run.
+    /// Sets the slot through which the executor passes its observations of a failed run to the
+    /// objective.
     #[must_use]
     pub fn reading(mut self, failed_run: FailedRunSlot) -> GroupObjective<D> {
         self.failed_run = failed_run;
@@ -135,8 +138,8 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 }
 
-/// Converts LibAFL's exit kind to how a run ended; a crash becomes signal 0, since LibAFL does not
-/// tell the signal.
+/// Converts LibAFL's exit kind to how a run ended; a crash becomes a death by signal 0, since
+/// LibAFL does not tell the signal.
 fn ended_of(exit_kind: ExitKind) -> Ended {
     match exit_kind {
         ExitKind::Timeout => Ended::Timeout,
@@ -233,15 +236,15 @@ impl<EM, I, OT, S> Feedback<EM, I, OT, S> for Passed {
     }
 }
 
-/// Metadata of a solution that is stored in an output directory. A stage does not submit a solution
-/// with this metadata again.
+/// Metadata of a LibAFL solution that is stored in an output directory of ddfuzz. A stage does not
+/// submit a solution with this metadata again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupMetadata {
     /// Entry of the solution in the output directory.
     pub id: EntryId,
-    /// Class of the crash.
+    /// Class of the solution's crash, such as a signal or a kind of sanitizer report.
     pub class: Class,
-    /// Major and minor key of the crash.
+    /// Major and minor key of the solution's crash.
     pub keys: Keys,
 }
 

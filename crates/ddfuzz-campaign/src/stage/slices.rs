@@ -17,29 +17,32 @@ use crate::{CampaignError, CrashSink, Finished, Minimizing};
 use ddfuzz_minimize::Options;
 use ddfuzz_store::EntryId;
 
-/// Most groups that are minimized at a time, since each has its own processes. More than one, so
-/// that a hard group does not delay easy ones.
+/// Greatest number of groups that are minimized at a time, since each has its own processes. It is
+/// more than one, so that a hard group does not delay easy ones.
 const MAX_ACTIVE: usize = 4;
 /// Time between two requests to the crash sink for a group to minimize, unless a new group may have
 /// been stored meanwhile.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time before the next request to the crash sink for a group to minimize, when it has offered only
-/// one that was minimized before and there is no room for it.
+/// Time before the next request to the crash sink for a group to minimize, when the sink has only
+/// offered one that was minimized for a while before, and there is no room for it.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The groups that one stage has taken from the crash sink, and minimizes in time slices.
+/// The groups that one stage has claimed from the crash sink, and minimizes in time slices.
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Entries that have received, in this process, the time that a new group may take at once.
+    /// Entries that have received, in this process, the time credit that the minimization of a new
+    /// group may take at once.
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,
-    /// The crash sink is not asked for a group to minimize before this time since the beginning.
+    /// Time since the stage was made before which the crash sink is not asked for another group to
+    /// minimize.
     claims_from: Duration,
-    /// No minimization is continued before this time since the beginning; set after a failure.
+    /// Time since the stage was made before which no minimization is continued; set after a
+    /// failure.
     pauses_until: Duration,
 }
 
@@ -55,8 +58,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         }
     }
 
-    /// Lets the crash sink be asked at once for a group to minimize, since a new one may have been
-    /// stored.
+    /// Makes the next time slice ask the crash sink for a group to minimize without waiting, since
+    /// a new one may have been stored.
     pub(super) fn expect(&mut self) {
         self.claims_from = Duration::ZERO;
         self.none_left = false;
@@ -73,14 +76,14 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         self.minimizations.is_empty()
     }
 
-    /// Checks whether minimization pauses at the time `now`, after a failure.
+    /// Checks whether all minimizations still pause at the time `now`, because of a failure.
     pub(super) fn is_paused(&self, now: Duration) -> bool {
         now < self.pauses_until
     }
 
     /// Continues one minimization for a time slice, if the budget permits one. Returns its result
     /// if it has ended thereby, or an error, after which all minimizations pause for 10 seconds;
-    /// else `None`. `now`: the time since the beginning.
+    /// else `None`. `now`: the time since the stage was made.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
@@ -150,8 +153,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
     }
 
     /// Claims one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` groups
-    /// are being minimized, a new group replaces the one that has taken the most time, and any
-    /// other is released.
+    /// are being minimized, a new group replaces the one that has taken the most time, while one
+    /// that was minimized before is released again.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;
@@ -191,8 +194,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         }
     }
 
-    /// Ends the thread of a minimization and releases its entry; does nothing if the entry is not
-    /// being minimized. `ended`: whether the minimization is complete.
+    /// Ends the thread of an entry's minimization and releases the entry to the crash sink; does
+    /// nothing if the entry is not being minimized. `ended`: whether the minimization is complete.
     fn release(&mut self, id: &EntryId, ended: bool) -> Result<(), CampaignError> {
         let Some(at) = self.minimizations.iter().position(|work| work.id == *id) else {
             return Ok(());
@@ -214,8 +217,8 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     }
 }
 
-/// The result of the thread of a minimization: the sizes of the input before and after in bytes, or
-/// `None` if the crash did not happen again.
+/// The result of a thread that minimizes an entry: the sizes of its input before and after in
+/// bytes, or `None` if the crash did not happen again.
 pub(super) type ThreadResult = Result<Option<(u64, u64)>, CampaignError>;
 
 /// The running minimization of one entry. Its thread runs only during its time slices. When a slice
@@ -225,15 +228,15 @@ struct Minimization {
     id: EntryId,
     /// Time that the minimization has taken since the entry was claimed.
     spent: Duration,
-    /// Time that the minimization may still take at once, before it has to wait for its share of
-    /// the time.
+    /// Time credit: the time that the minimization of a new group may still take at once, before it
+    /// has to wait for its share of the time.
     credit: Duration,
     coroutine: Coroutine<Duration, ThreadResult>,
 }
 
 impl Minimization {
-    /// Creates the minimization of a claimed entry; it begins with its first time slice. `new`:
-    /// whether it may take [`CREDIT`] at once.
+    /// Creates the minimization of a claimed entry; its thread first runs in its first time slice.
+    /// `new`: whether the minimization gets the time credit [`CREDIT`] at once.
     fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
@@ -253,8 +256,8 @@ impl Minimization {
     }
 }
 
-/// Minimizes an entry on the thread of its coroutine, and parks whenever a time slice is over.
-/// `first`: length of the first slice.
+/// Minimizes an entry on the thread of a coroutine, which parks (suspends itself) whenever a time
+/// slice is over. `first`: length of the first slice.
 fn minimize<D: CrashSink>(
     sink: &Mutex<D>,
     minimizing: &Minimizing,
@@ -291,12 +294,12 @@ fn minimize<D: CrashSink>(
         .map(|Finished { minimized, .. }| (minimized.size_before, minimized.text.len() as u64)))
 }
 
-/// The result of resuming a coroutine.
+/// The result of resuming a coroutine: parked, returned, or panicked.
 #[derive(Debug, PartialEq, Eq)]
 enum Slice<T> {
-    /// The coroutine has parked, and can be resumed.
+    /// The coroutine has parked (suspended itself), and can be resumed.
     Parked,
-    /// The coroutine has returned a value.
+    /// The coroutine has returned this value, and has ended.
     Done(T),
     /// The coroutine has panicked, and the panic was printed on stderr.
     Broken,
@@ -307,19 +310,22 @@ enum Event<T> {
     Done(T),
 }
 
-/// A computation on a thread that runs only while [`resume`](Coroutine::resume) waits for it, until
-/// it parks or returns. Dropping the coroutine ends the thread, which drops its values before.
+/// A coroutine: a computation on a separate thread that runs only while
+/// [`resume`](Coroutine::resume) waits for it, until it parks or returns. Dropping the coroutine
+/// ends the thread, which drops its values before.
 struct Coroutine<O, T> {
-    /// Sends the argument of each resumption to the thread; `None` after the end.
+    /// Sends the argument of each resumption to the coroutine's thread; `None` after the coroutine
+    /// has ended.
     resumes: Option<Sender<O>>,
     events: Receiver<Event<T>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// The handle by which the body of a coroutine parks.
+/// The handle by which the body of a coroutine parks (suspends itself) until it is resumed.
 struct Yielder<O> {
     resumes: Receiver<O>,
-    /// Tells the owner that the coroutine parks; returns false if the coroutine is being dropped.
+    /// Tells the owner of the coroutine that it parks; returns false if the coroutine is being
+    /// dropped.
     park: Box<dyn Fn() -> bool + Send>,
 }
 
@@ -335,8 +341,9 @@ impl<O> Yielder<O> {
 }
 
 impl<O: Send + 'static, T: Send + 'static> Coroutine<O, T> {
-    /// Makes a coroutine that calls `body` at its first resumption. `body` must return when parking
-    /// returns `None`. A coroutine that is dropped before its first resumption never calls it.
+    /// Creates a coroutine that calls `body` on a new thread at its first resumption. `body` must
+    /// return when parking returns `None`. A coroutine that is dropped before its first resumption
+    /// never calls it.
     fn new(body: impl FnOnce(O, &Yielder<O>) -> T + Send + 'static) -> io::Result<Coroutine<O, T>> {
         let (resume, resumes) = bounded::<O>(1);
         let (event, events) = bounded::<Event<T>>(1);

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-/// Most earned time for minimization that is saved up, and so the usual length of its time slices.
+/// Greatest part of the earned time that minimization may save up for later, and so the usual
+/// length of its time slices.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
-/// Shortest time slice of a minimization: in a shorter one the switch between threads would take
+/// Shortest time slice of a minimization; in a shorter one, the switch between threads would take
 /// most of the time.
 const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// No new group gets its [`CREDIT`] while minimization has taken this much more time than it has
-/// earned, so that a burst of new groups does not stop the fuzzing.
+/// No new group gets its [`CREDIT`] of time while minimization has taken this much more time than
+/// its share, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Minimizing hangs and memory blow-ups may take the share of all minimization divided by this
-/// number.
+/// Minimizing hangs and memory blow-ups may take the share of the time for all minimization divided
+/// by this number.
 const HANG_DIVISOR: u32 = 4;
-/// Solutions are not classified while the stage has taken this much more time than it has earned,
-/// or while classification has taken this much more than minimization and a group waits for that.
+/// The fuzzer's solutions are not classified while the stage has taken this much more time than its
+/// share, or while classification has taken this much more time than minimization and a group waits
+/// to be minimized.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no
@@ -29,26 +31,29 @@ const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 /// what is earned later.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TimeBudget {
-    /// Share of all time that minimization and classification earn, in percent.
+    /// Share of all passing time that minimization and classification earn, in percent.
     percent: u8,
-    /// Whether fuzzing has ended, so that all time may be taken.
+    /// Whether fuzzing has ended, so that minimization and classification may take all time.
     unlimited: bool,
-    /// Time since the beginning, up to which the share was earned.
+    /// Time since the budget was made, up to which the share of minimization and classification was
+    /// earned.
     now: Duration,
     /// Time that minimization and classification have earned and not spent yet.
     earned: Duration,
-    /// Time that both have spent before it was earned, to be repaid by what is earned later.
+    /// Time that minimization and classification have spent before it was earned; it is repaid by
+    /// what is earned later.
     overspent: Duration,
     /// All time that minimization and classification have spent.
     spent: Duration,
-    /// Part of `spent` that classification took.
+    /// Part of the time `spent` that classification took.
     classifying: Duration,
-    /// Part of `spent` that minimizing hangs and memory blow-ups took.
+    /// Part of the time `spent` that minimizing hangs and memory blow-ups took.
     hangs: Duration,
 }
 
 impl TimeBudget {
-    /// Creates a budget that earns `percent` percent of all time, 100 at most.
+    /// Creates the budget of minimization and classification, which earns `percent` percent of all
+    /// time, 100 at most.
     pub(super) fn new(percent: u8) -> TimeBudget {
         TimeBudget {
             percent: percent.min(100),
@@ -61,8 +66,8 @@ impl TimeBudget {
         self.unlimited = true;
     }
 
-    /// Earns the share of the time that has passed up to `now`, the time since the beginning;
-    /// overspent time is repaid first.
+    /// Adds to the budget the share of the time that has passed up to `now`, the time since the
+    /// budget was made; overspent time is repaid first.
     pub(super) fn pass(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -73,7 +78,8 @@ impl TimeBudget {
         self.earned = self.earned.min(MAX_SLICE) + (earned - repaid);
     }
 
-    /// Records that minimization took the time `taken`; what was not earned counts as overspent.
+    /// Records that minimization took the time `taken`; the part that was not earned counts as
+    /// overspent.
     pub(super) fn spend(&mut self, taken: Duration) {
         let paid = taken.min(self.earned);
         self.earned -= paid;
@@ -87,14 +93,14 @@ impl TimeBudget {
         self.hangs += taken;
     }
 
-    /// Records that classification took the time `taken`.
+    /// Records that classification of the fuzzer's solutions took the time `taken`.
     pub(super) fn spend_on_classifying(&mut self, taken: Duration) {
         self.spend(taken);
         self.classifying += taken;
     }
 
-    /// Returns the length of the next time slice for minimizing a group that may still take the
-    /// time `credit` at once; `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for minimizing a group that still has a time
+    /// credit of `credit`; `None` if no slice is permitted now.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -109,16 +115,18 @@ impl TimeBudget {
         enough.then_some(self.earned)
     }
 
-    /// Returns the length of the next time slice for a hang or a memory blow-up, whose runs take
-    /// long: they get a part of the share, and no credit. `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, whose
+    /// runs take long: they get only a part of the share, and no credit. `None` if no slice is
+    /// permitted now.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Checks whether a solution may be classified now. While a group is being minimized (`waits`),
-    /// classification may take at most a second more than minimization. After fuzzing, always true.
+    /// Checks whether a solution of the fuzzer may be classified now. While a group is being
+    /// minimized (`waits`), classification may take at most a second more in all than minimization.
+    /// After fuzzing, always returns true.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;
@@ -126,7 +134,7 @@ impl TimeBudget {
     }
 
     /// Returns the time that minimization and classification have spent, and the time that has
-    /// passed since the beginning.
+    /// passed since the budget was made.
     pub(super) fn used(&self) -> (Duration, Duration) {
         (self.spent, self.now)
     }

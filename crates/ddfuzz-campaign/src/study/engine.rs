@@ -18,40 +18,45 @@ use ddfuzz_exec::{ExecError, Way};
 use ddfuzz_store::{EntryId, KnownGroups, Store, StudyRecord};
 use ddfuzz_triage::Key;
 
-/// The settings of one call of a study.
+/// The settings of one call of ddfuzz for a study, which is a campaign that fuzzes many utilities
+/// (programs).
 #[derive(Clone, Debug)]
 pub struct StudySettings {
-    /// Utilities that this call runs, one after the other.
+    /// Utilities (programs to fuzz) that this call of ddfuzz runs, one after the other.
     pub utilities: Vec<Utility>,
-    /// Limits, sandbox and PATH of every run.
+    /// Limits, sandbox and PATH of every run of a utility.
     pub environment: RunEnvironment,
-    /// What the user asked for; a call that resumes the study has to ask for the same.
+    /// What the user asked for; a later call of ddfuzz that resumes the study has to ask for the
+    /// same.
     pub asked: StudyRequest,
-    /// The rule by which each run gets its input and options.
+    /// The rule by which each run of a utility gets its input and options.
     pub plan: StudyPlan,
-    /// Wall time for which this call runs utilities, divided equally among those that are left;
-    /// `None` means no limit.
+    /// Wall time for which this call of ddfuzz runs utilities, divided equally among those still to
+    /// be run; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after the runs (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after the runs
+    /// (`--total-time`).
     pub deadline: Deadline,
-    /// Number of worker threads that run utilities in parallel.
+    /// Number of worker threads that run a utility in parallel.
     pub jobs: usize,
-    /// When groups are minimized.
+    /// When the groups that the study finds are minimized.
     pub when: When,
-    /// How groups are minimized; its target is replaced by the utility of each group.
+    /// Settings by which groups are minimized; their target is replaced by the utility of each
+    /// group.
     pub minimizing: Minimizing,
     /// Number of times that each reproducer is run again after minimization, to measure how often
     /// it fails.
     pub replays: u32,
-    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    /// Groups that the user has muted: their findings are stored and counted, but they neither
+    /// count as new nor are minimized.
     pub known: KnownGroups,
     /// Record of the study for reports, with machine and list; the engine adds the records of the
     /// utilities.
     pub record: StudyRecord,
 }
 
-/// Runs one call of the study that `store` belongs to. When `stop` turns true it saves its state
-/// and ends.
+/// Runs one call of ddfuzz for the study that `store` belongs to. When `stop` turns true, the call
+/// saves its state and ends.
 ///
 /// # Errors
 /// When the output directory cannot be written; what was committed until then is kept. A utility
@@ -93,23 +98,23 @@ pub fn run(
     engine.study()
 }
 
-/// State of one call of a study, and its main loop.
+/// State of one call of ddfuzz for a study (a campaign on many utilities), and its main loop.
 pub(super) struct StudyEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     pub(super) settings: &'a StudySettings,
     pub(super) campaign: CampaignState<'a>,
     /// Number of runs of the study that earlier calls (invocations of ddfuzz) have made.
     first: u64,
-    /// Wall time that this call has spent on running utilities and classifying their failures,
-    /// without the utility that is being run.
+    /// Wall time that this call of ddfuzz has spent on running utilities and classifying their
+    /// failures, without the utility that is being run.
     pub(super) fuzzed: Duration,
-    /// Ways to execute targets that were used so far, each once.
+    /// Ways of execution that were used for targets so far, each once.
     pub(super) ways: Vec<Way>,
-    /// Entries whose programs could not be started for minimization; this call does not try them
-    /// again.
+    /// Entries (stored findings) whose programs could not be started for minimization; this call of
+    /// ddfuzz does not try them again.
     pub(super) not_started: HashSet<EntryId>,
     pub(super) phase: Phase,
-    /// Number of entries that wait to be minimized, for the progress.
+    /// Number of entries that wait to be minimized, for the progress on the user's screen.
     pub(super) waiting: u64,
     /// When the runs of the present utility began; `None` while no utility runs.
     pub(super) running: Option<Instant>,
@@ -126,8 +131,9 @@ impl StudyEngine<'_> {
         self.summary()
     }
 
-    /// Runs the utilities one after the other, each on all its inputs, and minimizes the groups of
-    /// each if groups are minimized while fuzzing; utilities that are done are left out.
+    /// Runs the utilities one after the other, each on all its inputs; if groups are minimized
+    /// while fuzzing, minimizes those of each utility after its runs. Utilities that are done are
+    /// left out.
     fn run_all(&mut self) -> Result<(), CampaignError> {
         let settings = self.settings;
         for utility in &settings.utilities {
@@ -151,8 +157,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Minimizes all groups that are left, unless minimization is off, and measures how often
-    /// reproducers fail that an earlier call has not measured.
+    /// Minimizes, after the runs of all utilities, the groups that are left, unless minimization is
+    /// off; then measures how often those reproducers fail that an earlier call of ddfuzz has not
+    /// measured.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());
@@ -172,9 +179,8 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Runs the utility with the record at index `at` on its inputs, and records its label. Does
-    /// nothing if it is not installed or has a reason to be skipped; if it does not start, records
-    /// that.
+    /// Fuzzes the utility whose record has the index `at`, and records its label. Does nothing if
+    /// it is not installed or has a reason to be skipped; if it does not start, records that.
     fn run_utility(&mut self, utility: &Utility, at: usize) -> Result<(), CampaignError> {
         let path = utility.path.as_deref();
         let Some(program) = path.filter(|_| utility.skip_reason.is_none()) else {
@@ -197,9 +203,10 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Determines the invocations of a utility if it is in no list, and runs each invocation on an
-    /// empty input. Returns the utility with its invocations and the baseline of each, in order; or
-    /// why the utility is skipped: it does not start, or has no invocation by the chosen channels.
+    /// Finds out how a utility is to be called: determines its invocations if it is in no list, and
+    /// runs each invocation on an empty input. Returns the utility with its invocations and the
+    /// baseline of each (what it does on the empty input), in order; or why the utility is skipped:
+    /// it does not start, or has no invocation by the chosen channels.
     fn probe(
         &self,
         utility: &Utility,
@@ -223,7 +230,7 @@ impl StudyEngine<'_> {
         Ok((utility, baselines.map_err(not_starting)?))
     }
 
-    /// Records why the utility with the record at index `at` is not run.
+    /// Records in the utility's record, which has the index `at`, why the utility is not run.
     pub(super) fn skip_utility(&mut self, at: usize, skip_reason: &SkipReason) {
         let record = &mut self.state().utilities[at];
         record.label = Some(skip_reason.label().to_owned());
@@ -234,8 +241,8 @@ impl StudyEngine<'_> {
         self.campaign.checkpoint.study.get_or_insert_default()
     }
 
-    /// Returns the time for the next utility: an equal share of the time that is left; `None` means
-    /// no limit.
+    /// Returns the time for which the next utility is run: an equal share of the time that is left;
+    /// `None` means no limit.
     pub(super) fn share(&mut self) -> Option<Duration> {
         let left = self.settings.time?.saturating_sub(self.fuzzed);
         let utilities = &self.settings.utilities;
@@ -279,8 +286,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the number of runs that count for `--runs`, which several calls may share, and the
-    /// number of runs of this call.
+    /// Returns the number of runs that the option `--runs` limits, which several calls of ddfuzz
+    /// may share, and the number of runs of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);

@@ -21,17 +21,20 @@ use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
 use ddfuzz_triage::{Crash, Key, Subject};
 
-/// Number of chunks (results of up to 64 runs) that may wait to be committed before workers pause.
+/// Number of chunks (results of up to 64 runs each) that may wait to be committed (counted and
+/// stored) before the workers pause.
 const BACKLOG: usize = 1 << 12;
-/// Longest wait for a worker's report before the progress on the user's screen is updated.
+/// Longest wait for a report of a worker thread before the progress on the user's screen is
+/// updated.
 const TICK: Duration = Duration::from_millis(200);
 /// Difference between the run numbers of successive utilities: run `i` of the utility at position
 /// `p` of the whole list, both from 0, has the number `p * SPAN + i` in the study.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
-    /// Runs the utility with the record at index `at` until its runs or its share of the time are
-    /// used up, or the user stops. `baselines`: what each invocation does with an empty input.
+    /// Fuzzes the utility whose record has the index `at` until its runs or its share of the time
+    /// are used up, or the user stops. `baselines`: what each invocation of the utility does with
+    /// an empty input.
     pub(super) fn fuzz(
         &mut self,
         utility: &Utility,
@@ -62,10 +65,11 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Runs all workers, and commits the chunks (results of successive runs) that they report in
-    /// the order of their runs. If a time ends the runs, all chunks that were begun are committed,
-    /// and the next call continues after them. Else the chunks after one that was cut short are
-    /// dropped and run again, so that the results stay a function of the seed.
+    /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
+    /// that they report, in the order of their runs. If a time limit ends the runs, all chunks that
+    /// were begun are committed, and the next call of ddfuzz continues after them. Else the chunks
+    /// after one that was cut short are dropped and run again, so that the results stay a function
+    /// of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -89,10 +93,10 @@ impl StudyEngine<'_> {
         self.commit_rest(shared, waiting, at)
     }
 
-    /// Takes a worker's report, and commits all chunks whose turn it is; `None` means that no
-    /// worker has reported for a while. If the utility can no longer be started, records that and
-    /// stops its workers. Also updates the screen and saves the state when due. `waiting`: chunks
-    /// that wait for earlier ones.
+    /// Takes a worker's report (`None`: no worker has reported for a while), and commits all chunks
+    /// (results of successive runs) whose turn it is. If the utility can no longer be started,
+    /// records that and stops its workers. Also updates the screen and saves the state when due.
+    /// `waiting`: chunks that wait for earlier ones.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -119,9 +123,10 @@ impl StudyEngine<'_> {
         self.tick()
     }
 
-    /// Commits, when all workers have ended, the chunks that still wait because chunks before them
-    /// are missing, and counts the missing runs as skipped. Only if a time limit ended the runs:
-    /// otherwise these chunks are dropped, and the next call repeats their runs.
+    /// Commits, when all workers have ended, the chunks that still wait because chunks of earlier
+    /// runs are missing, and counts the missing runs as skipped. Does so only if a time limit ended
+    /// the runs: otherwise these chunks are dropped, and the next call of ddfuzz repeats their
+    /// runs.
     fn commit_rest(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -139,16 +144,16 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Checks whether all runs that were made count, also those after runs that were not made: true
-    /// if a time limit ends the runs, false if only their number does.
+    /// Checks whether all runs of the utility that were made count, also those after runs that were
+    /// not made: true if a time limit ends the runs, false if only their number does.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
-    /// Commits a chunk as a whole: stores its findings and counts its runs, after runs over their
-    /// time limit were divided into hangs and slow ones. If that fails, none of its runs is
-    /// counted, and the next call repeats them. Returns true if the chunks after it may be
-    /// committed, too.
+    /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
+    /// runs, after runs over their time limit were divided into hangs and slow runs. If that fails,
+    /// none of its runs is counted, and the next call of ddfuzz repeats them. Returns true if later
+    /// chunks may be committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -205,9 +210,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes findings of a chunk that are slow runs, not hangs, and counts them as slow; runs over
-/// their time limit are repeated with a longer one to tell. Returns what is known of the utility's
-/// hangs after that.
+/// Removes those findings of a chunk that are slow runs, not hangs, and counts them as slow; to
+/// tell, repeats runs over their time limit with a longer limit. Returns what is known of the
+/// utility's hangs then.
 fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     let mut hangs = known.clone();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -221,8 +226,8 @@ fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
     hangs
 }
 
-/// Checks whether a finding is a run that exceeded its time limit but ends by itself. True also if
-/// that cannot be tested: `stop` turned true, or the program cannot be started.
+/// Returns true if a finding is a run that exceeded its time limit but ends by itself, or if that
+/// cannot be tested, because `stop` turned true or the program cannot be started.
 fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
     match &finding.what {
         Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
@@ -248,41 +253,43 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     }
 }
 
-/// A run that does not end within this many times its limit is a hang.
+/// Factor of the longer time limit: a run over its time limit that does not end within this many
+/// times the limit either is a hang.
 const HANG_FACTOR: u32 = 10;
-/// Time between two checks whether the user has stopped.
+/// Time between two checks whether the user has stopped, during a run with a longer time limit.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Number of runs over their time limit, for one utility, that are repeated with a longer limit to
-/// tell hangs from slow runs. Later runs count as slow.
+/// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
+/// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for hangs at one position in the program; when all of
-/// them have ended, later runs there count as slow.
+/// Number of repetitions with a longer limit for runs over their time limit at one position in the
+/// program; if all of them have ended, later runs there count as slow.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// What is known of a utility's runs over their time limit: which are hangs, by their position in
-/// the program. It is updated in the order of the runs and kept from call to call, so the result is
-/// reproducible.
+/// What is known of one utility's runs over their time limit: which are hangs and which are only
+/// slow, by their position in the program. It is updated in the order of the runs and kept from one
+/// call of ddfuzz to the next, so the result is reproducible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hangs {
     places: BTreeMap<Key, HangSite>,
-    /// Number of runs over their limit that were repeated with a longer one so far.
+    /// Number of runs over their time limit that were repeated with a longer limit so far.
     asked: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HangSite {
-    /// Whether a run with a longer limit did not end either, so that runs at this position are
-    /// hangs.
+    /// Whether a run that was stopped at this position in the program did not end within a longer
+    /// limit either, so that such runs are hangs.
     is_real: bool,
-    /// Number of runs with a longer limit that ended by themselves, and so were only slow.
+    /// Number of runs stopped at this position in the program that ended by themselves within a
+    /// longer limit, and so were only slow.
     slow: u32,
 }
 
 impl Hangs {
     /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash`: by what is known of this position, else by a run with a longer limit,
-    /// whose result is recorded. If it is not known, false when `stop` turns true or enough runs
-    /// were repeated.
+    /// position of `crash` in the program. Uses what is known of this position, else a run with a
+    /// longer limit, whose result is recorded. Returns false if that is not known and `stop` turns
+    /// true or enough runs were repeated.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -301,8 +308,8 @@ impl Hangs {
     }
 }
 
-/// Runs `input` and checks whether the run does not end within [`HANG_FACTOR`] times its limits;
-/// returns false when `stop` turns true, without waiting for the run.
+/// Runs `input` and returns true if the run does not end within [`HANG_FACTOR`] times its time
+/// limits; returns false when `stop` turns true, without waiting for the run.
 fn outlasts(
     input: &[u8],
     limits: Limits,
@@ -330,47 +337,49 @@ fn outlasts(
     Ok(false)
 }
 
-/// Number of started targets that a worker retains for later chunks with the same invocation and
-/// options; the one used least recently is dropped.
+/// Number of started targets that a worker keeps for later chunks of runs with the same invocation
+/// and options; beyond that, the one used least recently is dropped.
 const MAX_STARTED: usize = 4;
 
-/// Results of successive runs of a utility with the same invocation and options.
+/// A chunk: the results of successive runs of a utility with the same invocation and options, which
+/// a worker reports together.
 struct Chunk {
-    /// Number of the chunk's first run, counted from the utility's first run.
+    /// Number of the first run of the chunk, counted from the utility's first run.
     first: u64,
-    /// Number of runs that a worker was asked to make for the chunk.
+    /// Number of runs that a worker was asked to make for the chunk (successive runs reported
+    /// together).
     planned: u64,
-    /// Number of runs made; fewer than planned if the user or a time limit stopped the worker, or
-    /// another worker failed.
+    /// Number of runs made for the chunk; fewer than planned if the user or a time limit stopped
+    /// the worker, or another worker failed.
     runs: u64,
     findings: Vec<Finding>,
-    /// Counts of each run of the chunk, in the order of the runs.
+    /// Counts (crash, hang, slow, …) of each run of the chunk, in the order of the runs.
     tallies: Vec<Tally>,
-    /// Utility and target that were run.
+    /// The utility, and the target with its arguments, that were run in the chunk.
     subject: Subject,
 }
 
-/// The inputs, limits and stop condition that all worker threads of one utility share.
+/// The inputs, limits and stop condition that all worker threads share while one utility is run.
 struct WorkerContext<'a> {
     utility: &'a Utility,
     program: &'a Path,
     baselines: &'a [Baseline],
     plan: &'a StudyPlan,
     environment: &'a RunEnvironment,
-    /// Runs of the utility with this number and higher ones are not made.
+    /// Number of the first run of the utility that the workers do not make any more.
     end: u64,
     stop_condition: StopCondition<'a>,
 }
 
 impl WorkerContext<'_> {
-    /// Returns the call of the chunk that contains run `run`.
+    /// Returns how the utility is called (invocation and options) in run `run`.
     fn call_of(&self, run: u64) -> Call {
         let chunk = run / self.plan.chunk(self.utility);
         self.plan.call(self.utility, chunk)
     }
 
-    /// Returns the number of the first run, and the number of runs, of each chunk from run `next`
-    /// on.
+    /// Returns, for each chunk of runs from run `next` on, the number of its first run and its
+    /// number of runs.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -382,14 +391,16 @@ impl WorkerContext<'_> {
     }
 }
 
-/// Maximum number, and total size in bytes, of inputs that are built for one request.
+/// Greatest number of inputs that are built for one request to the target.
 const MAX_READY: usize = 32;
+/// Total size, in bytes, of the inputs built for one request to the target from which on no more
+/// are added.
 const MAX_READY_BYTES: usize = 256 << 10;
 
-/// The inputs of a chunk that were not run yet.
+/// The inputs of a chunk (successive runs of a utility) that were not run yet.
 struct WaitingInputs<'a> {
     shared: &'a WorkerContext<'a>,
-    /// Numbers of the runs whose inputs were not built yet.
+    /// Numbers of the runs of the chunk whose inputs were not built yet.
     runs: Range<u64>,
     ready: VecDeque<(StudyInput, Vec<u8>)>,
 }
@@ -403,7 +414,8 @@ impl<'a> WaitingInputs<'a> {
         }
     }
 
-    /// Builds the next inputs: one, or if runs share a process as many as a request should have.
+    /// Builds the inputs of the next runs: one, or if runs share a process, as many as one request
+    /// should have.
     fn fill(&mut self, freshness: Freshness) {
         let most = match freshness {
             Freshness::Shared => MAX_READY,
@@ -429,11 +441,12 @@ impl<'a> WaitingInputs<'a> {
 /// A worker: a thread that runs a utility chunk by chunk (up to 64 runs with the same options).
 struct Worker<'a> {
     shared: &'a WorkerContext<'a>,
-    /// Started targets, the most recently used last.
+    /// Targets that the worker has started and keeps for later chunks, the most recently used last.
     started: VecDeque<StartedUtility>,
 }
 
-/// A started target for one call, that is for one invocation with drawn options.
+/// A target that was started for one way to call the utility: one invocation with its drawn
+/// options.
 struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,
@@ -449,9 +462,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs the `count` inputs from run `first` on; if it is stopped meanwhile, returns the runs
-    /// made. Where runs have shared a process and a check shows that they should not have, all are
-    /// made again by a process each.
+    /// Makes the `count` runs from run `first` on, and returns their results; if the worker is
+    /// stopped meanwhile, returns those of the runs made. If runs have shared a process and a check
+    /// shows that this changes results, makes all runs again, each in its own process.
     fn run_chunk(&mut self, first: u64, count: u64) -> Result<Chunk, ExecError> {
         let chunk = self.try_chunk(first, count)?;
         let executor = &mut self.started(self.shared.call_of(first))?.executor;
@@ -551,8 +564,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Starts a target for many runs, which share a process only by the way `snapshot`: there a crash
-/// is always that of a new process (docs/decisions/0163).
+/// Starts a target for many runs. Runs share a process only by the way `snapshot`, where a crash is
+/// always confirmed by a new process (docs/decisions/0163).
 fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
     let executor = start(target, None, Freshness::Shared)?.executor;
     match (executor.way(), executor.freshness()) {
@@ -561,29 +574,30 @@ fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
     }
 }
 
-/// CPU time after which a run is stopped and counts as passed, for programs that do not end on an
-/// empty input.
+/// For a program that does not end on an empty input: CPU time after which its other runs are
+/// stopped and count as passed.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// Wall time after which a run is stopped and counts as passed, for programs that do not end on an
-/// empty input.
+/// For a program that does not end on an empty input: wall time after which its other runs are
+/// stopped and count as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
-/// What an invocation does with an empty input.
+/// What one invocation of a utility does with an empty input, to which other runs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
-    /// The program ends.
+    /// The program ends when its input is empty.
     Ends,
-    /// The program computes without end.
+    /// The program computes without end when its input is empty.
     Loops,
-    /// The program sleeps without end.
+    /// The program sleeps without end when its input is empty.
     Waits,
-    /// The program is killed by a signal such as SIGKILL, perhaps by itself together with its
-    /// process group.
+    /// The program is killed by a signal such as SIGKILL when its input is empty, perhaps by itself
+    /// together with its process group.
     Kills,
 }
 
 impl Baseline {
-    /// Returns the label in reports; `None` if the program ends on an empty input.
+    /// Returns the label by which reports say what the program does on an empty input; `None` if it
+    /// ends.
     pub(super) fn label(self) -> Option<&'static str> {
         match self {
             Baseline::Ends => None,
@@ -593,8 +607,8 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits of the invocation's runs: `limits`, but at most 100 ms of CPU and 250 ms
-    /// of wall time if the program does not end on an empty input.
+    /// Returns the limits for the runs of the invocation: `limits`, but at most 100 ms of CPU and
+    /// 250 ms of wall time if the program does not end on an empty input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {
@@ -612,7 +626,7 @@ impl Baseline {
     }
 }
 
-/// Runs an invocation of `program` on an empty input, and returns what the program does.
+/// Runs an invocation of `program` on an empty input, and returns what the program does with it.
 pub(super) fn baseline(
     environment: &RunEnvironment,
     program: &Path,
@@ -634,9 +648,10 @@ pub(super) fn baseline(
 /// commands that cannot be run or die of a signal.
 const HIGH_EXIT: i32 = 126;
 
-/// Returns the tally of one run, which ended with `ended`. `channel` is how its input reached the
-/// program, such as `stdin`; `kind` is the kind of its input, such as a generator's name or
-/// `empty`; `what` is the crash, hang or memory blow-up that it was, `None` for other runs.
+/// Returns the tally (counts for reports) of one run, which ended with `ended`. `channel` is how
+/// its input reached the program, such as `stdin`; `kind` is the kind of its input, such as a
+/// generator's name or `empty`; `what` is the crash, hang or memory blow-up that it was, `None` for
+/// other runs.
 fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) -> Tally {
     let found = what.map(|what| group_of(what).0);
     let is = |kind: Kind| u64::from(found == Some(kind));
@@ -653,7 +668,7 @@ fn tally_of(channel: &str, kind: &str, ended: Ended, what: Option<&Classified>) 
     }
 }
 
-/// Adds the counts of a run to the counts of its channel and input kind.
+/// Adds the counts of one run to the counts of all runs with the same channel and kind of input.
 fn add(tallies: &mut Vec<Tally>, one: Tally) {
     let same = |held: &&mut Tally| held.channel == one.channel && held.kind == one.kind;
     match tallies.iter_mut().find(same) {

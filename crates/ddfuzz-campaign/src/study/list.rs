@@ -25,61 +25,62 @@ use crate::generator::unescape;
 use ddfuzz_exec::{Channel, Terminal};
 use ddfuzz_model::files::Base64;
 
-/// Placeholder for the path of the input file in the arguments of an invocation.
+/// Placeholder in the arguments of an invocation that stands for the path of the input file.
 pub const FILE: &str = "@@";
 
-/// A line of a list: one way to run a utility.
+/// One valid line of a list of utilities: one way to call a utility.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Name or path of the program.
+    /// Name or path of the utility's program.
     pub utility: String,
-    /// Debian package of the utility, if the list names one.
+    /// Debian package of the utility; `None` if the list names none.
     pub package: Option<String>,
-    /// How the line calls the utility.
+    /// How this line of the list calls the utility: channel of the input, arguments and options.
     pub invocation: Invocation,
 }
 
-/// A line of a list that is not run.
+/// A line of a list of utilities that is not run, because it is invalid or denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Line number, from 1.
+    /// Number of the skipped line in the list, from 1.
     pub line: usize,
-    /// Text of the line.
+    /// Text of the skipped line of the list.
     pub text: String,
-    /// Why the line is not run, and what to write instead.
+    /// Why the line of the list is not run, and what to write instead.
     pub why: String,
-    /// The utility, if the line is valid and only denied ([`deny`]).
+    /// The parsed line, if it is valid and only denied because the utility could do harm
+    /// ([`deny`]); else `None`.
     pub denied: Option<Listed>,
 }
 
-/// A list of utilities.
+/// A list of utilities (programs to fuzz in a study), with the ways to call them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct List {
-    /// Name of the list, as reports show it; mostly that of its file.
+    /// Name of the list of utilities, as reports show it; mostly that of its file.
     pub name: String,
-    /// Lines whose utilities are run, in the order of the list.
+    /// The valid lines of the list whose utilities are run, in the order of the list.
     pub entries: Vec<Listed>,
-    /// Invalid and denied lines, in the order of the list.
+    /// The invalid and denied lines of the list, in the order of the list.
     pub skipped: Vec<Skipped>,
 }
 
-/// Text of the bundled list, for Debian 12.
+/// Text of the bundled list of utilities, for Debian 12.
 const DEBIAN: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/corpora/miller/debian.list"
 ));
 
 impl List {
-    /// Returns the bundled list: utilities of Debian 12, each with its package.
+    /// Returns the bundled list of utilities: those of Debian 12, each with its package.
     pub fn debian() -> List {
         List::parse("debian", DEBIAN)
     }
 
-    /// Parses a list. A line is `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a
-    /// comment (`// …`), a directive for the lines after it (`//: …`), or empty. The square
-    /// brackets are written: they hold the options to choose from. They may be missing, and
-    /// arguments may also be before them. Invalid lines, and those that [`deny`] refuses, are
-    /// stored in [`List::skipped`].
+    /// Parses the text of a list of utilities called `name`. A line is
+    /// `stdin|file|cp NAME|two_files|pty UTILITY [OPTION …] ARGUMENT …`, a comment (`// …`), a
+    /// directive for the lines after it (`//: …`), or empty. The square brackets are written: they
+    /// hold the options to choose from. They may be missing, and arguments may also be before them.
+    /// Invalid lines, and those that [`deny`] refuses, are stored in [`List::skipped`].
     pub fn parse(name: &str, text: &str) -> List {
         let mut list = List {
             name: name.to_owned(),
@@ -116,21 +117,23 @@ impl List {
         list
     }
 
-    /// Returns the names of the utilities that are run, each once, in alphabetical order.
+    /// Returns the names of the utilities in the list that are run, each once, in alphabetical
+    /// order.
     pub fn utilities(&self) -> BTreeSet<&str> {
         let entries = self.entries.iter();
         entries.map(|listed| listed.utility.as_str()).collect()
     }
 }
 
-/// Syntax of a line, for error messages.
+/// Syntax of a line of a list of utilities, for error messages.
 const FORM: &str = "stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS";
 
-/// Terminal programs that get a file as argument, as in `run.py`.
+/// Terminal programs whose lines in a list get a file as argument even without a placeholder for
+/// it, as in the study's script `run.py`.
 const ON_A_FILE: [&str; 2] = ["less", "more"];
 
-/// Parses a line that is neither empty nor a comment; the error says what is wrong with it and what
-/// to write instead.
+/// Parses a line of a list of utilities that is neither empty nor a comment; the error says what is
+/// wrong with it and what to write instead.
 fn parse_line(line: &str) -> Result<Listed, String> {
     let (channel, rest) = first(line);
     let (name, rest) = match channel {
@@ -187,8 +190,8 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     })
 }
 
-/// Adds the placeholder for each input file to `args` as last argument, like `run.py`, unless the
-/// line has all of them. An error if it has the wrong number of them.
+/// Adds the placeholder for each input file to the end of `args`, like the study's script `run.py`,
+/// unless `args` has all of them already. Fails if `args` has the wrong number of them.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
     let placed = args.iter().filter(|word| *word == FILE).count();
     let expected = match (channel, placed) {
@@ -210,17 +213,18 @@ fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result
     Ok(())
 }
 
-/// Splits off the first word of a text at a blank; returns the word and the rest of the text, both
-/// without surrounding blanks.
+/// Splits a text after its first word; returns the word and the rest of the text, both without
+/// surrounding blanks.
 fn first(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace)
         .map_or((text, ""), |(word, rest)| (word, rest.trim()))
 }
 
-/// Splits a text into the parts before, in and after the square brackets; without brackets, all of
-/// it is the last part, so that an option of a directive is not put between the last argument and
-/// the file. An error unless there is at most one pair.
+/// Splits a line of a list into the parts before, in and after the square brackets that hold the
+/// options to choose from. Without brackets, all of it is the last part, so that an option of a
+/// directive is not put between the last argument and the file. Fails if there is more than one
+/// pair of brackets.
 fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());
     if counts == (0, 0) {
@@ -276,8 +280,8 @@ impl FromStr for Directive {
     }
 }
 
-/// The directives read so far that apply to the next line: package, which stays for all following
-/// lines, additional options, and ending keys.
+/// What directives in a list of utilities say about the next line: the package, which stays for all
+/// following lines, additional options, and ending keys.
 #[derive(Debug, Default)]
 struct Pending {
     package: Option<String>,
@@ -294,7 +298,8 @@ impl Pending {
         }
     }
 
-    /// Adds what the directives say to a parsed line, and returns it.
+    /// Completes a parsed line of the list by what the directives before it say (package, options,
+    /// ending keys), and returns it.
     fn add_to(&self, mut listed: Listed) -> Listed {
         listed.package.clone_from(&self.package);
         listed.invocation.pool.extend(self.options.iter().cloned());
@@ -306,20 +311,21 @@ impl Pending {
         listed
     }
 
-    /// Drops the options and ending keys, which apply to one line only.
+    /// Drops the options and ending keys of the directives read so far, since they apply to one
+    /// line only.
     fn end_of_line(&mut self) {
         self.options.clear();
         self.ending = None;
     }
 }
 
-/// Characters that are special for a shell outside of quotes.
+/// Characters that have a special meaning for a shell outside of quotes.
 const SHELL: &str = "|&;<>()$`*?!{}";
-/// Characters that are special for a shell between double quotes.
+/// Characters that have a special meaning for a shell between double quotes.
 const EXPANDED: &str = "$`";
 
-/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Returns an error
-/// if a quote is not closed, or a shell would do more than split.
+/// Splits a text into words like a shell: at blanks, with quotes and backslashes. Fails if a quote
+/// is not closed, or a shell would do more than split the text.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     // `Some("")` is the empty word of '' or "".
@@ -370,24 +376,24 @@ fn special_character(character: char) -> String {
     )
 }
 
-/// Keys that leave a shell: they close open quotes and here-documents first.
+/// Keys typed to leave a shell: they close open quotes and here-documents first.
 const SHELL_EXIT: &[u8] = b"\x03\n\x03\nexit\n\x03\nexit\n";
-/// Keys that leave editors like vi: they end insertion and half-typed commands, then quit without
-/// saving.
+/// Keys typed to leave editors like vi: they end insertion and half-typed commands, then quit
+/// without saving.
 const VI: &[u8] = b"\x1b\x1b\x1b:q!\n\x1b\x1b:qa!\n";
-/// Keys that leave line editors like ed: they end insertion, then quit twice (the first time, the
-/// editor warns of changes).
+/// Keys typed to leave line editors like ed: they end insertion, then quit twice (the first time,
+/// the editor warns of changes).
 const LINE: &[u8] = b"\n.\nQ\nQ\n";
-/// Keys that leave pagers: they answer prompts, then quit.
+/// Keys typed to leave pagers: they answer prompts, then quit.
 const PAGER: &[u8] = b"\r\rq\x03\r\rqq\n";
-/// Keys that leave monitors and browsers: they cancel prompts, then quit.
+/// Keys typed to leave monitors and browsers: they cancel prompts, then quit.
 const QUIT: &[u8] = b"\x03\n\x1b\x1bqq\nq\n";
-/// Keys that leave editors like emacs: they cancel, then quit without saving.
+/// Keys typed to leave editors like emacs: they cancel, then quit without saving.
 const EMACS: &[u8] = b"\x07\x07\x07\x18\x03y\nyes\n";
-/// Keys that leave calculators and other programs that read commands.
+/// Keys typed to leave calculators and other programs that read commands.
 const COMMANDS: &[u8] = b"\x03\nquit\nexit\n";
 
-/// Keys that end terminal programs, by base names separated by spaces.
+/// Keys typed to end terminal programs, for base names of programs separated by spaces.
 const ENDINGS: &[(&str, &[u8])] = &[
     (
         "bash csh dash ksh mksh posh rbash rc sh tcsh yash zsh fish",

@@ -20,23 +20,24 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// If the study is hurried, the minimizations after all runs together get at most the time of the
-/// runs divided by this number.
+/// After all runs of a hurried study (one without a time limit set by the user for each entry), all
+/// minimizations together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// Least time that the minimizations of a hurried study after all runs get together, if the limit
-/// for one of them is not shorter.
+/// Least time that all minimizations together get after the runs of a hurried study, unless the
+/// limit for a single one is shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
-    /// Minimizes the groups of crashes whose founder (first finding) is a run, and smaller inputs
-    /// that runs have found in such groups.
+    /// Minimizes the entries of groups of crashes that runs have found: the founder (first finding)
+    /// of each group, and smaller inputs.
     pub(super) fn minimize_founders(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(false, None)
     }
 
     /// Minimizes all entries that [`minimize_founders`](Self::minimize_founders) leaves: hangs,
-    /// memory blow-ups, variants, and groups that only a minimization has met. If a time limits the
-    /// study, all of them share the budget of [`budget_of_all`](Self::budget_of_all).
+    /// memory blow-ups, variants (inputs with further minor keys), and groups that were only met
+    /// during minimizations. If a time limits the study, all of them share the budget of
+    /// [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
@@ -51,8 +52,8 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
-    /// Minimizes entries of all groups, the most urgent first, until none are left or `budget` is
-    /// used up (`None`: no limit); with `last` also those that come after all others
+    /// Minimizes entries of all groups, the most urgent first, until none are left or the time
+    /// `budget` is used up (`None`: no limit); with `last` also those that come after all others
     /// ([`pending`](crate::minimization_order::pending)).
     fn minimize_pending(
         &mut self,
@@ -83,8 +84,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Stores and minimizes inputs that minimizations have slipped into and that are smaller than
-    /// the reproducers of their groups, until there are none or `budget` is used up.
+    /// Stores and minimizes inputs that were met by chance during minimizations of other groups and
+    /// that are smaller than the reproducers of their groups, until there are none or the time
+    /// `budget` is used up.
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,
@@ -130,8 +132,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns `result` as `Some`, but `None` in place of the error of a program that can no longer
-    /// be run, so that other entries are still minimized; the user is told once for each entry.
+    /// Returns the value of `result`; but if it is the error of a program that can no longer be
+    /// run, tells the user once for each entry and returns `None`, so that other entries are still
+    /// minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -164,8 +167,8 @@ impl StudyEngine<'_> {
         self.session.minimize(id, &minimizing, &progress)
     }
 
-    /// Minimizes the arguments of an entry's call and records the shorter call, unless the
-    /// minimization of the entry's input has begun.
+    /// Minimizes the arguments with which an entry's utility is called, and records the shorter
+    /// call, unless the minimization of the entry's input has begun.
     fn reduce_options(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let entry = self.entry(id)?;
         let Some(entry) = entry.filter(|entry| !entry.log().exists()) else {
@@ -191,8 +194,8 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time for several minimizations together, each of which may take `budget`: the same
-/// time, and in a `hurried` study at most a fifth of the time `fuzzed` (at least 10 s).
+/// Returns the time limit for several minimizations together, if each may take `budget`: also
+/// `budget`, but in a `hurried` study at most a fifth of the time `fuzzed` (at least 10 s).
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
@@ -205,9 +208,9 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments of an entry's call, or continues an unfinished log. Returns the call
-/// with the arguments that are left; `None` if the call has no arguments or cannot be made of those
-/// left, or the entry is not of a study.
+/// Minimizes the arguments with which an entry's utility is called, or continues an unfinished log
+/// of that. Returns the utility with the remaining arguments; `None` if there are no arguments, no
+/// call can be made of the remaining ones, or the entry is not of a study.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -262,8 +265,9 @@ pub(super) fn minimize_options(
 }
 
 impl StudyEngine<'_> {
-    /// Measures how often an entry's reproducer fails, and records it with the utility; does
-    /// nothing for entries of no study. After a stop, the next call measures it.
+    /// Measures how often the reproducer of an entry fails, and records that with the utility; does
+    /// nothing for entries of no study. If the call of ddfuzz is stopped, the next call measures
+    /// it.
     pub(super) fn replay(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let Some(entry) = self.entry(id)? else {
             return Ok(());
@@ -281,7 +285,7 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Measures how often those reproducers fail that were minimized but not measured yet.
+    /// Measures how often the reproducers fail that were minimized but not measured yet.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {
@@ -291,8 +295,8 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Returns, for each group and utility of this study whose failure rate is not measured, the
-    /// minimized entry with the smallest reproducer.
+    /// Returns the entries whose failure rate is still to be measured: for each group and utility
+    /// of this study without a rate, the minimized entry with the smallest reproducer.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
@@ -332,9 +336,9 @@ impl StudyEngine<'_> {
 }
 
 /// Runs `input` `tries` times by plain `execve` with address randomization, and counts the runs
-/// that end in the group of `crash`; if some do not, as often without randomization. Any hang
-/// counts for a hang, since it may be at another position each time. Returns `None` if `stop` turns
-/// true.
+/// that end in the group of `crash`; if some do not, runs it as often without randomization, too.
+/// For a hang, any hang counts, since its position may be another each time. Returns `None` if
+/// `stop` turns true.
 fn replay(
     target: &Target,
     way: Way,

@@ -9,23 +9,24 @@ use crate::KeystrokesName;
 use crate::generator::{Draw, InputName, Kind};
 use ddfuzz_exec::{Channel, SEPARATOR};
 
-/// Number of successive runs with the same invocation and options; a server is started for each
-/// such chunk of runs.
+/// Number of successive runs of a utility with the same invocation and options (a chunk); a server
+/// process is started for each chunk.
 const CHUNK: u64 = 64;
-/// Number of successive runs with the same invocation and options at a terminal, where a start
-/// takes less time than these runs.
+/// Number of successive runs of a terminal program with the same invocation and options (a chunk);
+/// a start takes less time than these runs.
 const CHUNK_OF_KEYS: u64 = 16;
 
-/// Ranges of input lengths in bytes, each with the greatest value of a random byte that chooses it:
-/// mostly lengths of the small data sets of the 2020 study, which take little time.
+/// Ranges of lengths of generated inputs, in bytes, each with the greatest value of a random byte
+/// that chooses the range: mostly lengths of the small data sets of the 2020 study, which take
+/// little time.
 const LENGTHS: [(u64, u64, u8); 4] = [
     (0, 1_000, 176),
     (1_000, 10_000, 236),
     (10_000, 100_000, 252),
     (100_000, 1_000_000, 255),
 ];
-/// Ranges of the numbers of keys in an input of keystrokes, each with the greatest value of a
-/// random byte that chooses it: many crashes need few keys.
+/// Ranges of the number of keys in an input of keystrokes, each with the greatest value of a random
+/// byte that chooses the range: many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
 /// The rule by which each run of a study gets its input and options: drawn at random from a seed,
@@ -34,38 +35,39 @@ const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)]
 pub struct StudyPlan {
     /// Seed of the random numbers from which inputs and options are drawn.
     pub seed: u64,
-    /// Greatest length of inputs that are drawn, in bytes.
+    /// Greatest length of the inputs that are drawn at random, in bytes.
     pub max_len: u64,
     /// Inputs of a data set, which are run in order, again and again; empty if inputs are drawn at
     /// random.
     pub set: Arc<[InputName]>,
 }
 
-/// How the utility is called in a chunk of runs: by which invocation, and with which options.
+/// How a utility is called in a chunk of successive runs: by which invocation, and with which
+/// options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Index into [`Utility::invocations`].
+    /// Which invocation is used: index into [`Utility::invocations`].
     pub invocation: usize,
     /// Indices of the options that were drawn from the invocation's pool.
     pub drawn: Vec<usize>,
 }
 
-/// The name of a run's input, from which the input is rebuilt.
+/// The name of the input of a run in a study, from which the input is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StudyInput {
-    /// The empty input.
+    /// The empty input, by which a utility is tested first.
     Empty,
-    /// An input of the classic generator.
+    /// The name of an input of the classic generator.
     Classic(InputName),
-    /// Two inputs of the classic generator, for two files. Each [`SEPARATOR`] in the first is
-    /// replaced by the next byte value.
+    /// The names of two inputs of the classic generator, for a utility that reads two files. Each
+    /// [`SEPARATOR`] in the first input is replaced by the next byte value.
     Two(InputName, InputName),
-    /// Random keystrokes.
+    /// The name of an input of random keystrokes, for a terminal program.
     Keys(KeystrokesName),
 }
 
 impl StudyInput {
-    /// Returns the name of the input's kind in reports.
+    /// Returns the name by which reports call this kind of inputs, such as `empty` or `keys`.
     pub fn kind(&self) -> String {
         match self {
             StudyInput::Empty => "empty".to_owned(),
@@ -74,7 +76,7 @@ impl StudyInput {
         }
     }
 
-    /// Rebuilds the bytes of the input.
+    /// Rebuilds the bytes of the input with this name.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
@@ -116,8 +118,8 @@ fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
 }
 
 impl StudyPlan {
-    /// Returns the number of successive runs of a utility with the same invocation and options, a
-    /// chunk.
+    /// Returns the number of runs in a chunk, that is of successive runs of a utility with the same
+    /// invocation and options.
     pub fn chunk(&self, utility: &Utility) -> u64 {
         match utility
             .invocations
@@ -129,9 +131,9 @@ impl StudyPlan {
         }
     }
 
-    /// Returns the call (invocation and options) of the chunk of runs with the number `chunk`, from
-    /// 0: the invocations take turns, and each option of the pool is drawn with probability 1/2.
-    /// The first chunk of each invocation has no drawn options.
+    /// Returns how the utility is called (invocation and options) in the chunk of runs with the
+    /// number `chunk`, from 0: the invocations take turns, and each option of the pool is drawn
+    /// with probability 1/2. The first chunk of each invocation has no drawn options.
     pub fn call(&self, utility: &Utility, chunk: u64) -> Call {
         let invocations = utility.invocations.len().max(1) as u64;
         let invocation = (chunk % invocations) as usize;
@@ -153,8 +155,8 @@ impl StudyPlan {
         Call { invocation, drawn }
     }
 
-    /// Returns the name of the input of run `run` of a utility, from 0. The first input of each
-    /// invocation is empty.
+    /// Returns the name of the input of the run of a utility with the number `run`, from 0. The
+    /// first input of each invocation is empty.
     pub fn input(&self, utility: &Utility, run: u64) -> StudyInput {
         let chunk = run / self.chunk(utility);
         if run.is_multiple_of(self.chunk(utility)) && chunk < utility.invocations.len() as u64 {

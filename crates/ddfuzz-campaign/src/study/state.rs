@@ -12,36 +12,38 @@ use ddfuzz_exec::Way;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{GroupTally, Kind, Reader, Replayed, UtilityRecord, is_refusal};
 
-/// Results of a study so far, a part of the campaign's checkpoint. Each vector has one element for
-/// each utility, in the same order.
+/// Results so far of a study (a campaign on many utilities), a part of the campaign's checkpoint.
+/// Each vector has one element for each utility, in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StudyState {
     /// Record of each utility that the study has selected, in the order in which they were first
     /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Number of runs of each utility that were made before those that are counted for the present
-    /// `--runs`.
+    /// Number of runs of each utility that do not count for the present `--runs`, since they were
+    /// made before.
     before: Vec<u64>,
     /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
     shares: Vec<Option<u64>>,
-    /// Whether a count of runs for `--runs` is not complete yet, so that the next call continues
-    /// it.
+    /// Whether a count of runs for `--runs` is not complete yet, so that the next call of ddfuzz
+    /// continues it.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were not made because its time was over; their numbers
-    /// are not used again.
+    /// Number of runs of each utility that were left out because its time was over; the numbers of
+    /// these runs are not used again.
     #[serde(default)]
     skipped: Vec<u64>,
-    /// What is known of each utility's runs over their time limit: hangs or only slow.
+    /// What is known of each utility's runs over their time limit: which are hangs and which are
+    /// only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
 }
 
 impl StudyState {
-    /// Adds or updates the records of these utilities. Begins to count their runs for `--runs` from
-    /// 0, or continues an unfinished count with the same numbers of runs.
+    /// Adds or updates the records of these utilities. Begins to count their runs for the option
+    /// `--runs` from 0, or continues an unfinished count if the numbers of runs asked for are the
+    /// same.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -89,7 +91,7 @@ impl StudyState {
         }
     }
 
-    /// Returns the index of the record of a utility; `None` if it has none.
+    /// Returns the index of the utility's record; `None` if it has none.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
@@ -100,7 +102,8 @@ impl StudyState {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Counts `runs` runs of the utility at index `at` as skipped: later runs have higher numbers.
+    /// Counts `runs` runs of the utility at index `at` as skipped, so that the next runs have
+    /// higher numbers.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
@@ -112,12 +115,13 @@ impl StudyState {
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
-    /// Checks whether only a time limits the runs of the utility at index `at`.
+    /// Returns true if the runs of the utility at index `at` have no number to make, and only a
+    /// time limits them.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
 
-    /// Returns the number of runs of all utilities that count for the present `--runs`.
+    /// Returns the number of runs of all utilities that count for the present option `--runs`.
     pub(super) fn runs(&self) -> u64 {
         self.all_runs() - self.before.iter().sum::<u64>()
     }
@@ -126,7 +130,8 @@ impl StudyState {
         self.utilities.iter().map(runs).sum()
     }
 
-    /// Returns how many of these utilities can be run and are not done yet.
+    /// Returns how many of these utilities are still to be run: they are installed, have no reason
+    /// to be skipped, and are not done.
     pub(super) fn left(&self, utilities: &[Utility]) -> usize {
         let runs = |it: &&Utility| it.skip_reason.is_none() && it.path.is_some();
         let waits = |it: &Utility| self.at(it).is_some_and(|at| !self.utilities[at].done);
@@ -151,8 +156,9 @@ impl StudyState {
         }
     }
 
-    /// Checks whether the failure rate of a group's reproducer is not measured yet. A group that
-    /// this study has no runs of belongs to it only if a minimization has `slipped` into the group.
+    /// Checks whether it is not measured yet how often the reproducer of a group fails. A group in
+    /// which no run of this study has failed belongs to the study only if a minimization has
+    /// `slipped` into it (met it by chance).
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -164,64 +170,67 @@ impl StudyState {
         }
     }
 
-    /// Records that the runs which `--runs` asks for are complete.
+    /// Records that the utilities have made all runs which the option `--runs` asks for.
     pub(super) fn end_count(&mut self) {
         self.under_way = false;
     }
 }
 
-/// Returns the number of runs of a utility so far.
+/// Returns the number of runs of a utility so far, given its record.
 pub(super) fn runs(record: &UtilityRecord) -> u64 {
     record.tallies.iter().map(|tally| tally.runs).sum()
 }
 
-/// The result of one call of a study.
+/// The result of one call (invocation of ddfuzz) of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudySummary {
-    /// Number of runs made that count for `--runs`, which several calls may share.
+    /// Number of runs made that the option `--runs` limits; several calls of ddfuzz may share this
+    /// count.
     pub runs: u64,
-    /// Number of runs made by this call.
+    /// Number of runs made by this call (invocation of ddfuzz).
     pub runs_of_call: u64,
-    /// Wall time that this call spent on running utilities and classifying their failures;
-    /// minimization does not count.
+    /// Wall time that this call of ddfuzz spent on running utilities and classifying their
+    /// failures; minimization does not count.
     pub fuzzed: Duration,
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
-    /// completed call has reported before.
+    /// completed call of ddfuzz has reported before.
     pub new_groups: u64,
     /// Number of those of the `runs` that crashed in a group that is muted, existed before the
-    /// study, or was reported by a completed call.
+    /// study, or was reported by a completed call of ddfuzz.
     pub known_crashes: u64,
-    /// Whether the user stopped the call, and not its deadline.
+    /// Whether the user stopped the call of ddfuzz; false if its deadline did.
     pub interrupted: bool,
-    /// Whether the deadline of the call (`--total-time`) was over before all was done.
+    /// Whether the deadline of the call of ddfuzz (`--total-time`) was over before all was done.
     pub out_of_time: bool,
-    /// Whether the disk was full until the time was over: some findings may not be stored.
+    /// Whether the disk was still full when the time was over, so that some findings may not be
+    /// stored.
     pub out_of_room: bool,
-    /// Ways to execute targets that were used, each once.
+    /// Ways of execution that were used for targets, each once.
     pub ways: Vec<Way>,
 }
 
 impl StudySummary {
-    /// Returns the number of runs of this call per second of running utilities.
+    /// Returns the number of runs of this call of ddfuzz per second of running utilities.
     pub fn runs_per_s(&self) -> f64 {
         self.runs_of_call as f64 / self.fuzzed.as_secs_f64().max(0.001)
     }
 }
 
 /// What the user asked for when a study began. Calls that resume the study have to ask for the
-/// same; each call chooses its own utilities and number of runs.
+/// same; each call of ddfuzz chooses its own utilities and number of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StudyRequest {
     /// File of the list of utilities, as the user named it; `None` for the bundled list.
     pub list: Option<OsText>,
     /// Name of the data set whose inputs are run; `None` if inputs are drawn at random.
     pub preset: Option<String>,
-    /// Which part of the list is run, from 1, and into how many parts the list is divided; `None`
-    /// for the whole list.
+    /// Which part of the list of utilities is run, counted from 1, and into how many parts the list
+    /// is divided; `None` for the whole list.
     pub shard: Option<(u32, u32)>,
-    /// Greatest length of inputs that are drawn, in bytes.
+    /// Greatest length of the inputs that are drawn at random, in bytes.
     pub max_len: u64,
-    /// Channels to use, in alphabetical order; empty means all that suit a utility.
+    /// Channels by which inputs may reach a utility (such as `stdin` or `file`), in alphabetical
+    /// order; empty means all that suit it.
     pub channels: Vec<String>,
 }
 

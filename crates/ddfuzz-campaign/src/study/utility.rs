@@ -12,20 +12,20 @@ use ddfuzz_exec::{
     facts::TargetFacts, start,
 };
 
-/// A utility of a study.
+/// A utility: a program that a study fuzzes, with the ways to call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Utility {
-    /// Name in the list, or as the user wrote it.
+    /// Name of the utility in the list, or as the user wrote it.
     pub name: String,
-    /// Position of the utility in the whole selection, from 0.
+    /// Position of the utility among all selected ones, from 0.
     pub place: u64,
     /// Debian package that contains the utility, or that the list names for it; `None` if unknown.
     pub package: Option<String>,
-    /// Version of the installed package; `None` if unknown.
+    /// Version of the utility's installed package; `None` if unknown.
     pub version: Option<String>,
-    /// Path of the program; `None` if it is not installed.
+    /// Path of the utility's program; `None` if it is not installed.
     pub path: Option<PathBuf>,
-    /// Why the utility is not run; `None` if it is.
+    /// Why the utility is not run; `None` if it is run.
     pub skip_reason: Option<SkipReason>,
     /// Whether the utility works only at a terminal; unknown, and false, for a utility in no list
     /// until the study has tested it.
@@ -33,27 +33,30 @@ pub struct Utility {
     /// The ways to call the utility, one for each line of the list that names it. For a utility in
     /// no list, this is empty until the study has determined them.
     pub invocations: Vec<Invocation>,
-    /// Number of runs that the user asks for (`--runs`); `None` if only a time limits them.
+    /// Number of runs of the utility that the user asks for (`--runs`); `None` if only a time
+    /// limits them.
     pub runs: Option<u64>,
 }
 
-/// Why a utility is not run.
+/// The reason why a utility is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// The program is not installed.
+    /// The utility's program is not installed.
     Missing,
-    /// The program is setuid or setgid, and would behave differently without its privileges.
+    /// The utility's program is setuid or setgid, and would behave differently without its
+    /// privileges.
     Setuid,
-    /// The utility could do harm, for this reason.
+    /// The utility could do harm, for the reason given.
     Denied(String),
-    /// The program does not start, for this reason.
+    /// The utility's program does not start, for the reason given.
     NotStarting(String),
-    /// The user's choice of channels leaves no invocation.
+    /// The utility has no invocation by the channels (such as `stdin` or `pty`) that the user has
+    /// chosen.
     NoInvocation,
 }
 
 impl SkipReason {
-    /// Returns the label of the reason in reports.
+    /// Returns the label by which reports give the reason why the utility is not run.
     pub fn label(&self) -> &'static str {
         match self {
             SkipReason::Missing => "missing",
@@ -64,7 +67,8 @@ impl SkipReason {
         }
     }
 
-    /// Returns the explanation for the user; `None` if the label says all.
+    /// Returns an explanation for the user why the utility is not run; `None` if the label says
+    /// all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),
@@ -76,19 +80,21 @@ impl SkipReason {
 /// One way to call a utility: the channel by which the input reaches it, and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// Channel by which the input reaches the utility.
+    /// The channel by which the input reaches the utility, such as stdin, a file or a terminal.
     pub channel: Channel,
-    /// Arguments of every call; `@@` stands for the input file.
+    /// Arguments with which the utility is always called; `@@` stands for the path of the input
+    /// file.
     pub args: Vec<OsString>,
-    /// Options, each of one or more words, of which a random selection is added.
+    /// The pool of options, each of one or more words, of which a random selection is added to the
+    /// arguments.
     pub pool: Vec<Vec<OsString>>,
-    /// Index in `args` at which the drawn options are inserted.
+    /// Index in `args` at which the options drawn from the pool are inserted.
     pub pool_at: usize,
 }
 
 impl Invocation {
-    /// Returns the name of the channel as in the configuration lines of the studies: `stdin`,
-    /// `file`, `cp NAME`, `two_files` or `pty`.
+    /// Returns the name of the channel by which the input reaches the utility, as in the
+    /// configuration lines of the studies: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
     pub fn name(&self) -> String {
         match &self.channel {
             Channel::Plain if self.takes_file() => "file".to_owned(),
@@ -99,7 +105,7 @@ impl Invocation {
         }
     }
 
-    /// Checks whether the input consists of keystrokes at a terminal.
+    /// Checks whether the utility runs at a terminal, so that its input consists of keystrokes.
     pub fn is_terminal(&self) -> bool {
         matches!(self.channel, Channel::Terminal(_))
     }
@@ -109,13 +115,15 @@ impl Invocation {
         self.args.iter().any(is_file)
     }
 
-    /// Returns all arguments, and all words of the options that may be drawn, in this order.
+    /// Returns all arguments of the invocation, and then all words of the options that may be
+    /// drawn.
     pub fn words(&self) -> Vec<OsString> {
         let drawn = self.pool.iter().flatten();
         self.args.iter().chain(drawn).cloned().collect()
     }
 
-    /// Returns the arguments of a call, with the options of the pool that have the indices `drawn`.
+    /// Returns the arguments of one call of the utility, with those options of the pool inserted
+    /// that have the indices `drawn`.
     pub fn args_with(&self, drawn: &[usize]) -> Vec<OsString> {
         let at = self.pool_at.min(self.args.len());
         let options = drawn.iter().filter_map(|option| self.pool.get(*option));
@@ -126,20 +134,20 @@ impl Invocation {
     }
 }
 
-/// The limits, the sandbox and the PATH with which all utilities are run.
+/// The limits, the sandbox and the PATH with which all utilities of a study are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnvironment {
-    /// Limits of each run.
+    /// Limits of time and memory of each run of a utility.
     pub limits: Limits,
-    /// The sandbox in which the utilities run, or none.
+    /// The sandbox in which the utilities of a study run; it may be none.
     pub sandbox: Sandbox,
-    /// Value of the environment variable PATH.
+    /// Value of the environment variable PATH in the runs of utilities.
     pub path: OsString,
 }
 
 impl RunEnvironment {
-    /// Returns the target for an invocation of `program`, with the options of the pool that have
-    /// the indices `drawn`. It inherits no environment variables.
+    /// Returns the target by which `program` is run in an invocation, with those options of the
+    /// pool that have the indices `drawn`. It inherits no environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),
@@ -163,13 +171,13 @@ impl RunEnvironment {
     }
 }
 
-/// Input on stdin for the test whether a program reads stdin: commands that leave many interactive
+/// Input on stdin for the test whether a program reads stdin: commands that end many interactive
 /// programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses invocations for a utility that is in no list, after test runs: at a terminal only, or by
-/// stdin, by a file, and by files with likely extensions. Returns them, and true if the utility
-/// works only at a terminal.
+/// Chooses invocations for a utility that is in no list, after a test run: only at a terminal, or
+/// else by stdin, by a file, and by files with likely extensions. Returns them, and true if the
+/// utility works only at a terminal.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -196,8 +204,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Checks whether a program uses terminal functions, and, run without a terminal, fails without
-/// having read its input.
+/// Checks whether a program works only at a terminal: it uses terminal functions, and without a
+/// terminal it fails without having read its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,
@@ -214,26 +222,28 @@ fn is_interactive_only(
     Ok(fails && run.read == Some(0))
 }
 
-/// Which utilities the user wants to study.
+/// Which utilities the user wants to study, and how they may be called.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// List of utilities with their invocations.
+    /// List of utilities with their invocations, from which the user selects.
     pub list: List,
-    /// Names or paths of utilities; if this and `packages` are empty, all utilities of the list.
+    /// Names or paths of the utilities that the user selects; if this and `packages` are empty, all
+    /// utilities of the list are selected.
     pub names: Vec<String>,
-    /// Debian packages of which all programs are studied.
+    /// Debian packages of which the user selects all programs.
     pub packages: Vec<String>,
-    /// Whether all programs of installed packages are added, also those in no list.
+    /// Whether all programs of installed packages are selected, also those in no list.
     pub unlisted: bool,
     /// Whether utilities that are not installed are left out.
     pub installed: bool,
-    /// Names of utilities to leave out.
+    /// Names of utilities that the user leaves out.
     pub skip: Vec<String>,
-    /// Names of utilities to run although they could do harm.
+    /// Names of utilities that are run although they could do harm.
     pub allow: Vec<String>,
-    /// Channels to use (`stdin`, `file`, `cp`, `two_files`, `pty`); empty means all.
+    /// Channels by which inputs may reach a utility (`stdin`, `file`, `cp`, `two_files`, `pty`);
+    /// empty means all.
     pub channels: Vec<String>,
-    /// Directories in which utilities are searched first.
+    /// Directories in which the programs of utilities are searched before others.
     pub path: Vec<PathBuf>,
 }
 
@@ -281,7 +291,8 @@ impl Selection {
         requested
     }
 
-    /// Returns all valid lines of the list, those that are run first, then denied ones.
+    /// Returns all valid lines of the list of utilities: those that are run first, then denied
+    /// ones.
     fn lines(&self) -> impl Iterator<Item = &Listed> {
         let denied = self.list.skipped.iter().filter_map(|it| it.denied.as_ref());
         self.list.entries.iter().chain(denied)
@@ -353,8 +364,8 @@ impl Selection {
         self.denial_of(name, path, &line.invocation.words())
     }
 
-    /// Returns why a utility could do harm when it is called with these words as arguments, by its
-    /// name or by the name of the program that it links to; `None` if it could not, or the user
+    /// Returns why a utility could do harm if it is called with these words as arguments, by its
+    /// name or by the name of the program to which it links; `None` if it could not, or the user
     /// allows it.
     fn denial_of(
         &self,
@@ -371,8 +382,8 @@ impl Selection {
         })
     }
 
-    /// Finds the path of the program with a name, in the directories of [`Selection::path`] first,
-    /// like a shell; `None` if it is not installed.
+    /// Finds the program of a utility by its name and returns its path; like a shell, searches
+    /// directories in order, those of [`Selection::path`] first. `None` if it is not installed.
     fn find(&self, name: &str) -> Option<PathBuf> {
         if name.contains('/') {
             let found = installed::find(name)?;

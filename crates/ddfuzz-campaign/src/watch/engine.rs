@@ -22,16 +22,17 @@ use ddfuzz_store::report::{EndedBy, size};
 use ddfuzz_store::{EntryId, Group, Store};
 use ddfuzz_triage::Key;
 
-/// Longest wait for a result of the examiner threads before the next search for files.
+/// Longest wait for a result of the examiner threads (which run found files) before the sources are
+/// searched for further files.
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for a reply of the minimizing thread before the progress on the screen is updated.
 const MINIMIZER_TICK: Duration = Duration::from_millis(200);
-/// Number of searches for files, after the watched fuzzer has ended, until which the watch still
-/// waits for files to stop changing.
+/// Greatest number of searches for files that a watch makes, after the watched fuzzer has ended, to
+/// wait for files to stop changing.
 const LAST_LOOKS: u32 = 10;
 
-/// The engine's ends of the channels: tasks to the examiner threads and their answers, orders to
-/// the minimizing thread and its replies.
+/// The engine's ends of its channels: it sends tasks to the examiner threads, which run files, and
+/// receives their results; it sends entries to the minimizing thread, and receives its replies.
 pub(super) struct Channels {
     pub(super) task: Sender<Task>,
     pub(super) answers: Receiver<Result<ExaminedInput, ExecError>>,
@@ -39,20 +40,21 @@ pub(super) struct Channels {
     pub(super) replies: Receiver<MinimizerReply>,
 }
 
-/// Why a watch examines no more files.
+/// Why a watch of another fuzzer's files examines no more files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// The producer (the watched fuzzer) has ended, and all files that it dropped are examined.
+    /// The watched fuzzer has ended, and all files that it dropped are examined.
     Ended,
     /// The user's time limit for the watch is over.
     Time,
-    /// A condition of `--until` is met.
+    /// A condition of `--until` has ended the watch.
     Until(Until),
-    /// The program was rebuilt; all files are examined again.
+    /// The program was rebuilt, so all files are examined again with the new build.
     Rebuilt,
 }
 
-/// State of one call of a watch, and its main loop.
+/// State of one call of ddfuzz for a watch (which examines the files that another fuzzer drops),
+/// and its main loop.
 pub(super) struct WatchEngine<'a> {
     pub(super) session: CampaignSession<'a>,
     settings: &'a Watching,
@@ -62,20 +64,21 @@ pub(super) struct WatchEngine<'a> {
     files: FileQueue,
     minimize_queue: MinimizeQueue,
     producing: Producing,
-    /// Number of searches for files since the producer (the watched fuzzer) has ended.
+    /// Number of searches for files since the watched fuzzer has ended.
     last_looks: u32,
-    /// Why no more files are examined; `None` while they are.
+    /// Why the watch examines no more files; `None` while it does.
     over: Option<EndReason>,
-    /// Results of examiner threads that arrived before the results of earlier tasks, by task
-    /// number; they wait to be committed in order.
+    /// Results of the examiner threads that came before the results of earlier tasks, by task
+    /// number; they wait to be committed (counted and stored) in order.
     early: BTreeMap<u64, ExaminedInput>,
-    /// Number of the next task (examined file) to commit.
+    /// Number of the next task (examined file) whose result is to be committed, that is counted and
+    /// stored.
     next: u64,
-    /// How long the call watched; `None` until it has stopped watching.
+    /// How long the call of ddfuzz has watched for files; `None` until it stops watching.
     watched: Option<Duration>,
-    /// Whether there are committed results that the saved checkpoint does not count.
+    /// Whether results were committed that the saved checkpoint does not count yet.
     unsaved: bool,
-    /// Number of inputs that earlier calls (invocations of ddfuzz) of the campaign have examined.
+    /// Number of inputs that earlier calls (invocations of ddfuzz) of the watch have examined.
     first: u64,
 }
 
@@ -130,9 +133,9 @@ impl<'a> WatchEngine<'a> {
         self.registry.steady_keys()
     }
 
-    /// Watches with one build of the program until the watch ends, minimizes the groups that are
-    /// left, and returns the summary; `None` if the program was rebuilt and the watch has to start
-    /// again.
+    /// Watches for files with one build of the program until the watch ends, then minimizes the
+    /// groups that are left, and returns the summary; `None` if the program was rebuilt, so that
+    /// the watch has to start again.
     pub(super) fn run(&mut self, channels: Channels) -> Result<Option<Summary>, CampaignError> {
         let (order, replies) = (channels.order, channels.replies);
         let watched = self.watch(channels.task, &channels.answers, &order, &replies);
@@ -199,9 +202,9 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Searches the sources for files if a search is due. Ends the watch if the watched fuzzer has
-    /// ended and all files are examined; files that are still being written after the last searches
-    /// are left out, with a warning.
+    /// Searches the sources for new files if a search is due. Ends the watch if the watched fuzzer
+    /// has ended and all files are examined; files that are still being written after the last
+    /// searches are left out, with a warning.
     fn search(&mut self) {
         // The producer was asked before the search, so the search sees all its files.
         let ended = self.producing == Producing::Ended;
@@ -223,12 +226,12 @@ impl<'a> WatchEngine<'a> {
         self.over = Some(EndReason::Ended);
     }
 
-    /// Checks whether all files found so far are examined and their results committed.
+    /// Checks whether all files found so far are examined, and their results counted and stored.
     fn is_idle(&self) -> bool {
         self.files.left() == 0 && self.next == self.files.handed_out()
     }
 
-    /// Tells the user how many files were found but not examined.
+    /// Tells the user how many files the watch has found but not examined, if there are any.
     fn note_left(&mut self) {
         let left = self.files.left() + self.files.handed_out() - self.next;
         if left > 0 {
@@ -239,7 +242,7 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`; in place of an error that the user's stop or the end of the time explains
+    /// Returns `result`; but if it is an error that the user's stop or the end of the time explains
     /// (of a full disk, or of a target that Ctrl-C has reached as well), returns `Ok`.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
@@ -251,8 +254,8 @@ impl<'a> WatchEngine<'a> {
 
 // Commits in the order in which the files were found.
 impl<'a> WatchEngine<'a> {
-    /// Waits up to 100 ms for a result of the examiner threads; commits all results whose turn it
-    /// is, in the order in which the files were found.
+    /// Waits up to 100 ms for a result of the examiner threads, and commits (counts and stores) all
+    /// results whose turn it is, in the order in which the files were found.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -281,8 +284,9 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Counts the result of an input in its group, stores the input if the group needs it, records
-    /// the input in the journal of triage, and checks the conditions of `--until`.
+    /// Commits the result of an examined input: counts it in its group, stores the input if the
+    /// group needs it, records the input in the journal of triage, and checks the conditions of
+    /// `--until`.
     fn commit(&mut self, answer: &ExaminedInput) -> Result<(), CampaignError> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
@@ -309,9 +313,10 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// If a stored finding founds a new group, shows the group to the user, and queues the finding
-    /// for minimization unless minimization is off, the group is muted, or it is a leak. Any stored
-    /// finding makes the minimizer search the output directory for work again.
+    /// Handles a finding whose input was stored. If it founds a new group, shows the group to the
+    /// user, and queues the finding for minimization unless minimization is off, the group is
+    /// muted, or it is a leak. Any stored finding makes the minimizer search the output directory
+    /// for work again.
     fn show_stored(&mut self, stored: &Stored) -> Result<(), CampaignError> {
         self.minimize_queue.exhausted = false;
         if !stored.founds {
@@ -324,7 +329,8 @@ impl<'a> WatchEngine<'a> {
         Ok(())
     }
 
-    /// Repeats `write` (to the output directory) while it fails because the disk is full.
+    /// Calls `write`, which writes to the output directory, and repeats it while it fails because
+    /// the disk is full; returns its result.
     fn with_space<T, E: DiskFullError>(
         &mut self,
         mut write: impl FnMut(&mut ContentRegistry<'a>) -> Result<T, E>,
@@ -343,7 +349,7 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Saves the checkpoint and syncs the journal of triage if results were committed since the
-    /// last save. `ended`: the call is complete, which is recorded too.
+    /// last save. `ended`: whether the call of ddfuzz is complete, which is then recorded, too.
     fn save(&mut self, ended: bool) -> Result<(), CampaignError> {
         if self.unsaved || ended {
             self.with_space(|registry| registry.save(ended))?;
@@ -411,8 +417,8 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Checks whether the watch, which ended with the result `done`, ended because the program was
-    /// rebuilt.
+    /// Checks whether the watch of one build, which ended with the result `done`, ended because the
+    /// program was rebuilt.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let failed = done.as_ref().is_err_and(is_of_target);
         if !self.session.stopped() && failed && self.build.is_another() {
@@ -421,8 +427,9 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Switches to the new build: checks all groups with it, forgets which contents were run, so
-    /// that all files are examined again, and empties the queues.
+    /// Switches to the new build of the program: checks all groups with it, forgets which contents
+    /// were run, so that all files are examined again, and empties the queues of files and
+    /// minimizations.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;
@@ -445,19 +452,20 @@ impl WatchEngine<'_> {
 #[derive(Default)]
 struct MinimizeQueue {
     queue: VecDeque<EntryId>,
-    /// The entry that the minimizing thread works on; `None` if it is idle.
+    /// The entry (stored finding) that the minimizing thread works on; `None` if the thread is
+    /// idle.
     ordered: Option<EntryId>,
-    /// All entries that were queued for minimization in this call.
+    /// All entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Time that this call has spent on minimization.
+    /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
-    /// Number of entries whose minimization has ended since the watch ended.
+    /// Number of entries (stored findings) whose minimization has ended since the watch ended.
     done: u64,
-    /// Whether the output directory had no more entries to minimize at the last search, with no new
-    /// result since.
+    /// Whether the last search of the output directory found no more entries to minimize, and
+    /// nothing was stored or minimized since.
     exhausted: bool,
-    /// Inputs of other groups that minimizations have met (slips), to be stored when no other entry
-    /// is left.
+    /// Slips: inputs with crashes of other groups that minimizations have met by chance. They are
+    /// stored when no other entry is left to minimize.
     slipped: SlippedInputs,
 }
 
@@ -476,8 +484,8 @@ impl MinimizeQueue {
 
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
-    /// Checks whether the group of an entry is minimized at all. Muted groups are not, nor leaks:
-    /// they are looked for when a process ends, and searches run many inputs in one process.
+    /// Checks whether the group of an entry may be minimized: neither a muted group, nor a leak,
+    /// since leaks are looked for when a process ends, and searches run many inputs in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()
@@ -486,8 +494,8 @@ impl WatchEngine<'_> {
         !self.session.is_muted(id.major()) && !group.ok().flatten().is_some_and(leak)
     }
 
-    /// Queues the entries that an earlier call has left to be minimized (founders of groups, and
-    /// smaller inputs), if groups are minimized while files are watched for.
+    /// Queues the entries that an earlier call of ddfuzz has left to be minimized (first findings
+    /// of groups, and smaller inputs), unless groups are minimized only after the watch or never.
     fn enqueue_founders(&mut self) -> Result<(), CampaignError> {
         if matches!(self.settings.when, When::After | When::Off) {
             return Ok(());
@@ -502,8 +510,8 @@ impl WatchEngine<'_> {
     }
 
     /// Sends the next queued entry to the minimizing thread, if the thread is free. If the queue is
-    /// empty and all found files are examined (`idle`), it is filled from all groups first, also
-    /// with hangs, memory blow-ups, and groups found only by minimizing others.
+    /// empty and all found files are examined (`idle`), first queues the most urgent entry of all
+    /// groups, also of hangs, memory blow-ups, and groups that were only met during minimizations.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
         if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
@@ -519,9 +527,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the most urgent entry to minimize of all groups of the output directory, or stores a
-    /// slip to be queued; only one entry, since its minimization may find crashes of further
-    /// groups.
+    /// Queues the most urgent entry to minimize of all groups of the output directory. Queues only
+    /// one, since its minimization may find crashes of further groups; if there is none, stores a
+    /// slip (an input with another crash that a minimization has met) to be queued.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {
@@ -573,8 +581,8 @@ impl WatchEngine<'_> {
         }
     }
 
-    /// Waits until the minimizing thread is free; ignores errors of its minimization, since the
-    /// program was rebuilt.
+    /// Waits until the minimizing thread is free; ignores the error of its present minimization,
+    /// since the program was rebuilt.
     fn wait_for_minimizer(&mut self, replies: &Receiver<MinimizerReply>) {
         while self.minimize_queue.ordered.is_some() {
             match replies.recv_timeout(MINIMIZER_TICK) {

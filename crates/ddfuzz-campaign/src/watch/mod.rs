@@ -36,9 +36,9 @@ use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
 
-/// Examines the files that another fuzzer, the producer, drops, until it has ended and all its
-/// files are examined, the time is over, a condition of `--until` is met, or `stop` turns true.
-/// Then minimizes the groups that are left, unless `stop` is true.
+/// Examines the files that another fuzzer (`producer`) drops, until it has ended and all its files
+/// are examined, the time is over, a condition of `--until` is met, or `stop` turns true. Then
+/// minimizes the groups that are left, unless `stop` is true.
 ///
 /// The caller must install a bundled program in the store before. Contents that the journal of the
 /// output directory records for `campaign` and the same target are not run again.
@@ -64,9 +64,9 @@ pub fn watch(
     }
 }
 
-/// Starts the examiner threads and the minimizing thread, and watches for files with one build of
-/// the program. Returns the summary; `None` when the program was rebuilt and the watch has to start
-/// again.
+/// Starts the examiner threads and the minimizing thread, and examines the files that another
+/// fuzzer drops, until the watch ends or the program is rebuilt. Returns the summary; `None` when
+/// the program was rebuilt and the watch has to start again.
 fn watch_build(
     engine: &mut WatchEngine<'_>,
     settings: &Watching,
@@ -101,40 +101,41 @@ fn watch_build(
     })
 }
 
-/// The content of a file, which an examiner thread is to run.
+/// A task for an examiner thread: to run the content of one file.
 struct Task {
-    /// Number of the task in the order of commits, from 0.
+    /// Number of the task, from 0: results are counted and stored in the order of the tasks.
     at: u64,
-    /// File that the content was read from.
+    /// The file that the content to run was read from.
     file: Input,
     content: ContentHash,
     bytes: Vec<u8>,
 }
 
-/// A task and the result of running its input.
+/// A task (a file's content to run) and the result of running it.
 struct ExaminedInput {
     task: Task,
     judged: Judged,
 }
 
-/// An examiner thread: runs inputs on its own instance of the target.
+/// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
     /// Major and minor keys of crashes that were reported with a full record, by this thread or
-    /// before it started. Since a thread gets tasks in ascending order, its earlier reports are
-    /// committed before its later ones.
+    /// before it started; such crashes are not examined in full again. Since a thread gets tasks in
+    /// ascending order, its earlier reports are committed before its later ones.
     known: HashSet<(Key, Key)>,
-    /// Size in bytes of the smallest crashing input that this thread has reported with a full
-    /// record, by major key.
+    /// By major key of a group of crashes: size in bytes of the smallest crashing input that this
+    /// thread has reported with a full record.
     least: HashMap<Key, u64>,
     tasks: Receiver<Task>,
     answers: Sender<Result<ExaminedInput, ExecError>>,
 }
 
 impl InputExaminer<'_> {
-    /// Runs the inputs of tasks and sends the results, until the channel of tasks closes, the
-    /// receiver of results is gone, a run fails, or the call is stopped.
+    /// Runs the examiner thread: runs the inputs of tasks and sends the results, until the channel
+    /// of tasks closes, the receiver of results is gone, a run fails, or the call of ddfuzz is
+    /// stopped.
     fn work(mut self) {
         let mut triager = None;
         while let Ok(task) = self.tasks.recv() {
@@ -182,71 +183,76 @@ impl InputExaminer<'_> {
     }
 }
 
-/// The settings of one call of a watch.
+/// The settings of one call of ddfuzz for a watch, which examines the files that another fuzzer
+/// drops.
 #[derive(Clone, Debug)]
 pub struct Watching {
     /// Files and directories in which inputs are searched for: output directories of fuzzers that
     /// `store::foreign` knows, or directories of plain files. A path that does not exist yet is
     /// waited for.
     pub sources: Vec<PathBuf>,
-    /// Greatest length of an input, in bytes; larger files are not run, and the user is told.
+    /// Greatest length of an input, in bytes; larger files are not run, and the user is told of
+    /// them.
     pub max_len: u64,
     /// Whether memory leaks are looked for with all inputs that do not crash; if false, only with
     /// files whose names say that they show a leak.
     pub leaks: bool,
-    /// Wall time that this call watches; `None` means no limit.
+    /// Wall time that this call of ddfuzz watches; `None` means no limit.
     pub time: Option<Duration>,
-    /// Deadline of the whole call, with the minimizations after the watch (`--total-time`).
+    /// Deadline of the whole call of ddfuzz, with the minimizations after the watch
+    /// (`--total-time`).
     pub deadline: Deadline,
-    /// Conditions of which the first that is met ends the watch (`--until`).
+    /// Conditions (`--until`) that end the watch when one of them is met.
     pub until: Vec<Until>,
-    /// When groups are minimized. A separate thread does it, so [`When::Inline`] and
-    /// [`When::Worker`] are the same.
+    /// When the groups that the watch finds are minimized. A separate thread minimizes, so
+    /// [`When::Inline`] and [`When::Worker`] are the same.
     pub when: When,
-    /// Number of threads that run inputs.
+    /// Number of examiner threads, which run the found files.
     pub jobs: usize,
     /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups to mute: they are stored and counted, but neither counted as new nor minimized.
+    /// Groups that the user has muted: their findings are stored and counted, but they neither
+    /// count as new nor are minimized.
     pub known: KnownGroups,
-    /// Whether to wait while the disk is full; else a full disk is an error. A watch beside a
-    /// running fuzzer should wait; a watch of finished files can just be repeated.
+    /// Whether the watch waits while the disk is full; else a full disk is an error. A watch beside
+    /// a running fuzzer should wait; a watch of finished files can just be repeated.
     pub waits_for_room: bool,
 }
 
-/// Whether a producer may drop more files.
+/// Whether the watched fuzzer may still drop files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Producing {
-    /// More files may come.
+    /// The watched fuzzer runs, so more files may come.
     Running,
-    /// No more files come: the watch searches the sources once more and ends.
+    /// The watched fuzzer has ended: the watch searches for files once more and ends.
     Ended,
 }
 
-/// A fuzzer that drops files, which a watch then examines.
+/// A fuzzer whose dropped files a watch examines.
 pub trait Producer {
-    /// Returns whether the fuzzer may drop more files; called several times a second.
+    /// Returns whether the watched fuzzer may still drop files; called several times a second.
     ///
     /// # Errors
     /// When it is useless to go on watching; the watch then ends with the error.
     fn poll(&mut self) -> Result<Producing, CampaignError>;
 
-    /// Returns files dropped since the last call that are in none of the
-    /// [sources](Watching::sources).
+    /// Returns files that the watched fuzzer has dropped since the last call and that are in none
+    /// of the [sources](Watching::sources).
     fn dropped(&mut self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Returns the number of runs that the fuzzer has made; 0 if unknown: then the summary counts
-    /// the examined inputs as runs.
+    /// Returns the number of runs that the watched fuzzer has made; 0 if unknown, so that the
+    /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 }
 
-/// A producer for fuzzers that somebody else has started, of which only the files are known.
+/// A [`Producer`] for fuzzers that somebody else has started, of which only the files are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Others(
-    /// The answer of each [`Producer::poll`]: with [`Producing::Ended`], only the files that exist
-    /// now are examined; with [`Producing::Running`], the watch goes on.
+    /// The answer that each [`Producer::poll`] gives: with [`Producing::Ended`], only the files
+    /// that exist now are examined; with [`Producing::Running`], the watch goes on until it is
+    /// stopped.
     pub Producing,
 );
 

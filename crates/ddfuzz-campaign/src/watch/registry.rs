@@ -13,13 +13,13 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};
 use ddfuzz_triage::{Found, Key};
 
-/// A crash that reproduces each time, as the journal of triage records it.
+/// A crash that reproduces each time, with its line in the journal of triage and how its run ended.
 struct KnownCrash {
     line: CrashLine,
     ended: Ended,
 }
 
-/// The contents of files that a watch has run, and the crashes and groups that they led to.
+/// Which file contents a watch has run, and the crashes and groups that they led to.
 pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
     name: String,
@@ -28,17 +28,17 @@ pub(super) struct ContentRegistry<'a> {
     identity: ContentHash,
     pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
-    /// Hashes of contents that were run or are being run.
+    /// Hashes of the file contents that were run or are being run.
     contents: HashSet<ContentHash>,
-    /// Crashes that reproduce each time, by major and minor key.
+    /// Known crashes that reproduce each time, by their major and minor keys.
     crashes: HashMap<(Key, Key), KnownCrash>,
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of the campaign have run on
-    /// this target, and counts the runs of each group. The journal lacks at most one input, whose
-    /// finding was stored just before a call was killed. An error if the output directory belongs
-    /// to a campaign of `ddfuzz run`.
+    /// Reads from the journal of triage which contents earlier calls of ddfuzz for the campaign
+    /// have run on this target, and counts the runs of each group. The journal lacks at most one
+    /// input, whose finding was stored just before a call was killed. Fails if the output directory
+    /// belongs to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -88,7 +88,7 @@ impl<'a> ContentRegistry<'a> {
         })
     }
 
-    /// Forgets all contents that were run and all known crashes, since the program was rebuilt.
+    /// Forgets which file contents were run, and all known crashes, since the program was rebuilt.
     pub(super) fn forget_contents(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
@@ -107,8 +107,8 @@ impl<'a> ContentRegistry<'a> {
         self.contents.insert(content)
     }
 
-    /// Converts an examiner's result to a classified run, to be committed (`None` if the input
-    /// passed), and to a line of the journal of triage.
+    /// Converts the result of an examined input to a classified run, which is to be committed
+    /// (`None` if the input passed), and to a line of the journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,
@@ -149,8 +149,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group, and stores the input if the
-    /// group needs it. Returns the entry if the input is stored, else `None`. After an error the
-    /// call may be repeated.
+    /// group needs it. Returns the new entry if the input is stored, else `None`. After an error
+    /// the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,
@@ -161,7 +161,8 @@ impl<'a> ContentRegistry<'a> {
         self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 
-    /// Writes the script that reproduces a stored finding into the directory of its entry.
+    /// Writes the script that reproduces the crash of a stored finding into the directory of its
+    /// entry.
     pub(super) fn write_script(&mut self, stored: &Stored) -> Result<(), StoreError> {
         let target = self.target.by_main();
         lock(self.store)
@@ -170,8 +171,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Appends `line`, about an examined input, to the journal of triage, and counts the input as a
-    /// run. It comes after the finding is stored: if the call is killed in between, the next call
-    /// runs the input again and stores it in the same place.
+    /// run. It is called after the finding is stored: if the call of ddfuzz is killed in between,
+    /// the next call runs the input again and stores it in the same place.
     pub(super) fn note(&mut self, line: &Triaged) -> Result<(), StoreError> {
         self.journal.add(line)?;
         self.campaign.checkpoint.next += 1;
@@ -189,8 +190,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Saves the counts of runs and syncs the journal of triage. `ended`: whether the call is
-    /// complete.
+    /// Saves the watch's counts of runs and syncs the journal of triage. `ended`: whether the call
+    /// of ddfuzz is complete, which is then recorded.
     pub(super) fn save(&mut self, ended: bool) -> Result<(), StoreError> {
         self.journal.sync()?;
         match ended {

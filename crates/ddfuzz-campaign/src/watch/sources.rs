@@ -14,25 +14,27 @@ use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
 use ddfuzz_store::report::size;
 
-/// Shortest pause between two searches for files; a file that has not changed meanwhile counts as
-/// complete.
+/// Shortest pause between two searches for files; a file that has not changed between two searches
+/// counts as completely written.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A pause is this many times as long as the search before it, within [`PAUSE`] and [`LONGEST`].
+/// The pause before the next search for files is this many times as long as the last search took,
+/// within [`PAUSE`] and [`LONGEST`].
 const PAUSE_FACTOR: u32 = 10;
 /// Longest pause between two searches for files.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// A file that has not changed between two searches, and so counts as completely written.
+/// A file of a watched fuzzer that has not changed between two searches, and so counts as
+/// completely written.
 pub(super) struct SettledFile {
     pub(super) input: Input,
     pub(super) stamp: FileStamp,
 }
 
-/// The result of one search for files.
+/// The result of one search for the files of a watched fuzzer.
 #[derive(Default)]
 pub(super) struct SearchResult {
     /// Files that have not changed since the last search and were not queued before, in the order
-    /// of the sources, and of names within each source.
+    /// of the sources, and within a source in that of their names.
     pub(super) settled: Vec<SettledFile>,
     /// Files that are new or have changed since the last search, and may still be written to.
     pub(super) moving: Vec<PathBuf>,
@@ -44,19 +46,20 @@ fn absolute(path: &PathBuf) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.clone())
 }
 
-/// The files and directories to search, and the state of the files found in them.
+/// The files and directories in which a watch searches for files to run, and what is known of the
+/// files found in them.
 pub(super) struct Sources {
     paths: Vec<PathBuf>,
-    /// The output directory, whose files are ignored.
+    /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
-    /// Files that the last search saw for the first time or changed, and that may still be written
-    /// to, with their stamps then.
+    /// Files that the last search saw for the first time or found changed, and that may still be
+    /// written to, with their stamps (metadata) at that time.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were queued to be run, with their stamps at that time.
+    /// Files that were queued to be run, with their stamps (metadata) at that time.
     taken: HashMap<PathBuf, FileStamp>,
-    /// Paths about which the user has got a note, so that each gets only one.
+    /// Paths about which the user has got a note, so that no path gets a second one.
     noted: HashSet<PathBuf>,
-    /// When the next search is due.
+    /// When the next search for files is due.
     due: Instant,
 }
 
@@ -72,7 +75,7 @@ impl Sources {
         }
     }
 
-    /// Adds files or directories to search; ignores those that are known already.
+    /// Adds files or directories in which to search; ignores those that are known already.
     pub(super) fn add(&mut self, paths: Vec<PathBuf>) {
         for path in paths.iter().map(absolute) {
             if !self.paths.contains(&path) {
@@ -142,9 +145,9 @@ impl Sources {
         found
     }
 
-    /// Checks whether a file's name begins with a dot, so that it is probably a temporary file of a
-    /// fuzzer. A file that is itself a source, or is named like a crash file, does not count as
-    /// hidden.
+    /// Checks whether a file's name begins with a dot, so that it is probably a fuzzer's temporary
+    /// file and is not run. A file that is itself a source, or is named like a crash file, does not
+    /// count as hidden.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -152,14 +155,16 @@ impl Sources {
     }
 }
 
-/// The sources, and the files found in them that wait to be run.
+/// The queue of files to run: the sources in which a watch searches, and the files found in them
+/// that wait to be run.
 pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
     files: VecDeque<SettledFile>,
-    /// A task that the channel to the examiner threads had no room for; it is handed out next.
+    /// A task (a file to run) that the channel to the examiner threads had no room for; it is
+    /// handed out next.
     blocked: Option<Task>,
-    /// Number of tasks that were handed out to the examiner threads.
+    /// Number of tasks (files to run) that were handed out to the examiner threads.
     handed_out: u64,
 }
 
@@ -194,8 +199,8 @@ impl FileQueue {
         result.moving
     }
 
-    /// Empties the queue of files to run, sets the number of tasks to 0, and lets the next search
-    /// find all files again.
+    /// Starts from the beginning: empties the queue of files to run, sets the number of tasks
+    /// handed out to 0, and lets the next search find all files again.
     pub(super) fn restart(&mut self) {
         self.sources.taken.clear();
         self.files.clear();
@@ -212,7 +217,7 @@ impl FileQueue {
     }
 
     /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
-    /// channel takes. Files whose content was run before are dropped.
+    /// channel has room for. Files whose content was run before are dropped.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
@@ -272,7 +277,7 @@ impl FileQueue {
     }
 }
 
-/// Returns the note to the user that a file is not run, and why.
+/// Returns the note to the user that the file at `path` is not run, and why.
 fn unread(path: &Path, why: &Unread) -> String {
     let why = match why {
         Unread::TooLarge { limit } => {

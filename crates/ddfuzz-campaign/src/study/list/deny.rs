@@ -8,32 +8,34 @@ use std::ffi::OsString;
 
 use super::base;
 
-/// Utilities that run others: they are denied if any of their arguments is the name of a denied
-/// utility.
+/// Utilities that run other programs: they are denied if any of their arguments is the name of a
+/// denied utility.
 const WRAPPERS: [&str; 11] = [
     "nohup", "busybox", "env", "find", "nice", "parallel", "stdbuf", "time", "timeout", "watch",
     "xargs",
 ];
 
-/// Prefixes by which Debian's alternatives tell apart programs of the same name in several
+/// Prefixes of names by which Debian's alternatives tell apart programs of the same name in several
 /// packages.
 const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
-/// Suffixes by which Debian's alternatives tell apart programs of the same name in several
+/// Suffixes of names by which Debian's alternatives tell apart programs of the same name in several
 /// packages.
 const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
 
 /// Pairs of a harmless utility and the denied program that it is a link to.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Returns why a utility (a name or a path) is not run because `program`, to which it is a link, is
-/// denied; `None` if it may be run. `words` are its arguments and all options that may be drawn.
+/// Returns the reason to deny a utility (a name or a path) because `program`, to which it is a
+/// link, could do harm; `None` if it may be run. `words` are its arguments and all options that may
+/// be drawn.
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Returns why a utility (a name or a path) is not run, by its name and arguments; `None` if it may
-/// be run. `args` are its arguments and all options that may be drawn.
+/// Returns the reason to deny a utility (a name or a path) because it could do harm, by its name
+/// and arguments; `None` if it may be run. `args` are its arguments and all options that may be
+/// drawn.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {
@@ -71,7 +73,7 @@ fn by_name(name: &str) -> Option<&'static str> {
     in_table(name).or_else(|| in_table(stem(name)))
 }
 
-/// Returns a name without the prefixes and suffixes of Debian's alternatives.
+/// Returns the name of a program without the prefixes and suffixes that Debian's alternatives add.
 fn stem(name: &str) -> &str {
     let mut begins = PREFIXES.iter();
     let name = begins.find_map(|it| name.strip_prefix(it)).unwrap_or(name);
@@ -93,7 +95,8 @@ const NETWORK: &str = "it connects to other machines";
 const DISKS: &str = "it writes to disks and file systems below files";
 const DELETES: &str = "it deletes or overwrites files";
 
-/// Denied utilities: pairs of a reason and the names, separated by spaces.
+/// Denied utilities, which could do harm: pairs of a reason and the utilities' names, separated by
+/// spaces.
 const DENIED: &[(&str, &str)] = &[
     (
         "it sends the input by mail",

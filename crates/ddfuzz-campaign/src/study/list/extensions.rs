@@ -12,11 +12,11 @@ use flate2::read::MultiGzDecoder;
 
 use super::installed::{files_of, package_of};
 
-/// Greatest number of file extensions that [`extensions`] returns.
+/// Greatest number of file extensions that [`extensions`] returns for a program.
 pub const MOST: usize = 6;
-/// Number of bytes of a man page that are read at most.
+/// Number of bytes of a man page from which on the rest is not read.
 const PAGE_LIMIT: u64 = 4 << 20;
-/// Sections of the manual that describe utilities.
+/// Sections of the Unix manual whose pages describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
 /// Words after a dot that do not count as file extensions: parts of abbreviations and host names,
 /// tags of the manual, and endings of files that no utility reads.
@@ -25,7 +25,7 @@ const NO_EXTENSIONS: [&str; 24] = [
     "local", "net", "nl", "no", "org", "rc", "th", "uk", "us",
 ];
 
-/// Returns the extensions, without the dot, that input files of a program may have, the most
+/// Returns the extensions, without the dot, that input files of a program probably have, the most
 /// frequent first, at most [`MOST`]. They come from the desktop entries of its package and from its
 /// man page.
 pub fn extensions(program: &Path) -> Vec<String> {

@@ -13,32 +13,33 @@ use std::sync::OnceLock;
 /// [`Selection::path`](super::super::Selection::path).
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
-/// Directories searched last, for administrators' programs that need no privileges (`zic`).
+/// Directories in which utilities are searched last: those of administrators' programs, some of
+/// which need no privileges (`zic`).
 const SYSTEM_PATH: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Directory of dpkg's files.
+/// Directory of the files of dpkg, Debian's package manager.
 const DPKG: &str = "/var/lib/dpkg";
 
-/// An installed package.
+/// An installed Debian package: its name and version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Package {
-    /// Name of the package, without the architecture.
+    /// Name of the installed package, without the architecture.
     pub name: String,
-    /// Version of the package, as dpkg writes it.
+    /// Version of the installed package, as dpkg writes it.
     pub version: String,
 }
 
-/// An installed program and its package.
+/// An installed program and the package that contains it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Installed {
-    /// Path of the program, in one of the directories of [`PATH`].
+    /// Path of the installed program, in one of the directories of [`PATH`].
     pub path: PathBuf,
-    /// Package that contains the program.
+    /// The installed package that contains the program.
     pub package: Package,
 }
 
-/// Finds an executable by path or name; names are searched in [`PATH`], then in `/usr/sbin` and
-/// `/sbin`. `None` if there is none.
+/// Finds the executable of a utility by path or name, and returns its path; names are searched in
+/// [`PATH`], then in `/usr/sbin` and `/sbin`. `None` if there is none.
 pub fn find(utility: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         path.metadata()
@@ -105,19 +106,20 @@ fn is_regular(path: &Path) -> bool {
         .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
-/// What dpkg's files say about installed packages.
+/// What dpkg's files say about installed packages: their programs, versions and file lists.
 #[derive(Debug, Default)]
 struct DpkgDatabase {
-    /// Names of packages by the paths of their programs, with links in directory names resolved.
+    /// Names of the packages that contain programs, by the paths of the programs, with links in
+    /// directory names resolved.
     owners: HashMap<PathBuf, String>,
-    /// Versions of installed packages, by name.
+    /// Versions of installed packages, by the names of the packages.
     versions: HashMap<String, String>,
     /// Paths of dpkg's file lists of each package, by its name: one list for each architecture.
     lists: HashMap<String, Vec<PathBuf>>,
 }
 
 impl DpkgDatabase {
-    /// Returns the database of this machine, which is read on first use.
+    /// Returns the dpkg database of this machine, which is read on first use.
     fn get() -> &'static DpkgDatabase {
         static KNOWN: OnceLock<DpkgDatabase> = OnceLock::new();
         KNOWN.get_or_init(|| DpkgDatabase::read(Path::new(DPKG)))
@@ -197,8 +199,9 @@ fn in_one_of(file: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|one| folder == Some(Path::new(one)))
 }
 
-/// Whether a line of dpkg's is the path of a file in one of the directories of programs. Its bytes
-/// are compared: most of a hundred thousand lines are not.
+/// Checks whether a line of one of dpkg's file lists is the path of a file in one of the
+/// directories of programs. It compares bytes for speed, since most of a hundred thousand lines are
+/// not.
 fn is_command(line: &[u8]) -> bool {
     let folder = line.rsplitn(2, |byte| *byte == b'/').nth(1);
     let mut folders = PATH.iter().chain(&SYSTEM_PATH);
@@ -217,12 +220,13 @@ fn merged(path: &Path) -> PathBuf {
     }
 }
 
-/// Reads a file of paths, one in each line; no paths if the file cannot be read.
+/// Reads the paths in a file that has one in each line; returns none if the file cannot be read.
 fn lines(file: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     lines_if(file, |line| !line.is_empty())
 }
 
-/// Reads the lines of a file of paths for which `wanted` holds.
+/// Reads the paths in a file that has one in each line, and returns those for whose bytes `wanted`
+/// returns true; none if the file cannot be read.
 fn lines_if(file: &Path, wanted: fn(&[u8]) -> bool) -> impl Iterator<Item = PathBuf> + use<> {
     let bytes = fs::read(file).unwrap_or_default();
     let lines: Vec<PathBuf> = bytes
