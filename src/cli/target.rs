@@ -55,6 +55,11 @@ pub struct TargetArgs {
     /// network. `ddfuzz doctor` shows which protections this machine supports
     #[arg(help_heading = TARGET, hide_short_help = true, long)]
     pub sandbox: bool,
+    /// Let runs by `snapshot` share the random numbers, the times and the process id that the
+    /// program reads before its input, as interpreters do. Crashes and results are still checked in
+    /// new processes
+    #[arg(help_heading = TARGET, hide_short_help = true, long)]
+    pub freeze_start: bool,
     /// Treat this exit status of the target as a crash
     #[arg(help_heading = TARGET, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
     pub crash_exit: Option<i32>,
@@ -196,6 +201,7 @@ impl TargetArgs {
         }
         target.env = self.env.clone();
         target.crash_exit = self.crash_exit;
+        target.freeze_start = self.freeze_start;
         if self.sandbox {
             target.sandbox = Sandbox::On;
         }

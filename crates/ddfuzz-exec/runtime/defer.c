@@ -14,11 +14,12 @@
  *   - a child keeps the thread id that the C library has noted for this process: locks that the
  *     library holds at the fork point are given back by it
  *   - files that are open at the fork point share their offset with all children: each child sets
- *     it back
+ *     it back (defer_files.c)
  *   - what is in no line of the table is the fork point */
 #define _GNU_SOURCE
 #include "defer.h"
 #include "blocks.h"
+#include "defer_files.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <dlfcn.h>
@@ -34,7 +35,6 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -117,58 +117,14 @@ static unsigned long watched_mask(void)
 }
 
 /* Mappings of the kernel's time page. */
-enum { MOST_RANGES = 4, MOST_INPUTS_NAMED = 4, MOST_FILES = 32 };
+enum { MOST_RANGES = 4 };
 static struct range {
     uintptr_t begin, end;
 } time_pages[MOST_RANGES];
 static int time_page_count;
 
-/* Files and file systems of which nothing is the same in each run: the input, the working
- * directory, procfs, sysfs. (/proc/self/maps is.) */
-static struct identity {
-    dev_t device;
-    ino_t inode;
-} changing[MOST_INPUTS_NAMED + 1];
-static int changing_count;
-static dev_t changing_devices[2];
-
-/* Files that the program has opened since `main`. */
-static struct opened {
-    int fd;
-    off_t offset; /* at the fork point */
-    int status;   /* flags of the open file there */
-} opened[MOST_FILES];
-static int opened_count;
-
 /* Functions of the C library: its malloc, and the one by which that asks for randomness. */
 static uintptr_t libc_malloc, libc_getrandom;
-
-static struct opened *find_opened(long fd)
-{
-    for (int i = 0; i < opened_count; i++)
-        if (opened[i].fd == fd)
-            return &opened[i];
-    return NULL;
-}
-
-/* Whether a file is the same at the start of each run, by its facts. */
-static int is_constant(const struct stat *facts)
-{
-    if (!S_ISREG(facts->st_mode) && !S_ISDIR(facts->st_mode) && !S_ISLNK(facts->st_mode))
-        return 0;
-    for (int i = 0; i < changing_count; i++)
-        if (facts->st_dev == changing[i].device && facts->st_ino == changing[i].inode)
-            return 0;
-    return facts->st_dev != changing_devices[0] && facts->st_dev != changing_devices[1];
-}
-
-/* Whether what a path names is the same at the start of each run; what is missing is. */
-static int is_constant_path(long directory, long path, int flags)
-{
-    struct stat facts;
-    long refused = defer_call(SYS_newfstatat, directory, path, (long)&facts, flags, 0, 0);
-    return refused == -ENOENT || refused == -ENOTDIR || (refused == 0 && is_constant(&facts));
-}
 
 /* The calls of the table: each returns 0 if the call is the fork point; else it has performed the
  * call and set its result. */
@@ -201,7 +157,7 @@ static int pass_if(int allowed, const struct call *call, long *result)
 
 static int of_opened(const struct call *call, long *result)
 {
-    return pass_if(find_opened(call->arguments[0]) != NULL, call, result);
+    return pass_if(files_is_opened(call->arguments[0]), call, result);
 }
 
 static int of_own_memory(const struct call *call, long *result)
@@ -209,7 +165,7 @@ static int of_own_memory(const struct call *call, long *result)
     long flags = call->arguments[3];
     int of_file = !(flags & MAP_ANONYMOUS);
     /* Files are opened to read only, so that nobody writes by a shared mapping. */
-    int own = of_file ? find_opened(call->arguments[4]) != NULL : (flags & MAP_TYPE) == MAP_PRIVATE;
+    int own = of_file ? files_is_opened(call->arguments[4]) : (flags & MAP_TYPE) == MAP_PRIVATE;
     return pass_if(own, call, result);
 }
 
@@ -221,55 +177,22 @@ static int of_advice(const struct call *call, long *result)
     return pass_if(inherited, call, result);
 }
 
-/* Whether the file is there and the same for each run, or missing. */
-static int is_readable_ahead(long directory, long path)
-{
-    struct stat facts;
-    long refused = defer_call(SYS_newfstatat, directory, path, (long)&facts, 0, 0, 0);
-    if (refused)
-        return refused == -ENOENT || refused == -ENOTDIR;
-    if (strcmp((const char *)path, "/proc/self/maps") == 0)
-        return 1; /* a child has the same mappings */
-    /* What a run may write, a run may have changed. */
-    return is_constant(&facts)
-           && defer_call(SYS_faccessat2, directory, path, W_OK, AT_EACCESS, 0, 0) < 0;
-}
-
 /* Opens a file to read, if no run can change it. */
 static int of_open(const struct call *call, long *result)
 {
-    long directory = directory_of(call), path = call->arguments[call->line->path];
-    long flags = call->arguments[call->line->flags];
-    if (flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH) || (flags & O_TMPFILE) == O_TMPFILE
-        || opened_count == MOST_FILES || !is_readable_ahead(directory, path))
-        return 0;
-    *result = defer_call(SYS_openat, directory, path, flags, 0, 0, 0);
-    if (*result >= 0)
-        opened[opened_count++].fd = (int)*result;
-    return 1;
+    const long *a = call->arguments;
+    return files_open(directory_of(call), a[call->line->path], a[call->line->flags], result);
 }
 
 static int of_close(const struct call *call, long *result)
 {
-    struct opened *found = find_opened(call->arguments[0]);
-    if (!found)
-        return 0;
-    *found = opened[--opened_count];
-    return pass(call, result);
-}
-
-/* An output whose facts are the same in each run: no file, which has a size. */
-static int is_plain_output(long fd)
-{
-    struct stat facts;
-    return (fd == STDOUT_FILENO || fd == STDERR_FILENO)
-           && defer_call(SYS_fstat, fd, (long)&facts, 0, 0, 0, 0) == 0 && !S_ISREG(facts.st_mode);
+    return pass_if(files_forget(call->arguments[0]), call, result);
 }
 
 static int of_facts(const struct call *call, long *result)
 {
     long fd = call->arguments[0];
-    return pass_if(find_opened(fd) || is_plain_output(fd), call, result);
+    return pass_if(files_is_opened(fd) || files_is_plain_output(fd), call, result);
 }
 
 /* A question about what a path names, or about an open file where the path is empty. */
@@ -282,7 +205,7 @@ static int of_path(const struct call *call, long *result)
     if (flags & AT_EMPTY_PATH)
         return of_facts(call, result);
     long path = call->arguments[line->path];
-    return pass_if(is_constant_path(directory_of(call), path, flags), call, result);
+    return pass_if(files_is_constant(directory_of(call), path, flags), call, result);
 }
 
 /* Whether an output is a terminal, and how wide. */
@@ -290,14 +213,14 @@ static int of_ioctl(const struct call *call, long *result)
 {
     long request = call->arguments[1];
     int asks = request == TCGETS || request == TIOCGWINSZ;
-    return pass_if(asks && is_plain_output(call->arguments[0]), call, result);
+    return pass_if(asks && files_is_plain_output(call->arguments[0]), call, result);
 }
 
 static int of_fcntl(const struct call *call, long *result)
 {
     long fd = call->arguments[0], command = call->arguments[1];
     int asks = command == F_GETFD || command == F_GETFL;
-    if (find_opened(fd))
+    if (files_is_opened(fd))
         return pass_if(asks || command == F_SETFD, call, result);
     return pass_if(fd <= STDERR_FILENO && command == F_GETFD, call, result);
 }
@@ -386,10 +309,21 @@ static int is_within(uintptr_t address, uintptr_t begin, uintptr_t length)
     return begin && address - begin < length;
 }
 
+/* Whether runs share the random numbers, the times and the process id that the program reads before
+ * its first use of the input. */
+static int frozen;
+
+static int if_frozen(const struct call *call, long *result)
+{
+    return pass_if(frozen, call, result);
+}
+
 /* The random number by which malloc of the C library recognizes its own marks: no program sees it.
  * malloc and what it calls are one object file; it may ask by getrandom, which has no frame. */
 static int of_random(const struct call *call, long *result)
 {
+    if (frozen)
+        return pass(call, result);
     const uintptr_t *stack = (const uintptr_t *)call->context->uc_mcontext.gregs[REG_RSP];
     uintptr_t from = is_within(call->from, libc_getrandom, 64) ? *stack : call->from;
     int by_malloc = is_within(from, libc_malloc - (16 << 10), 32 << 10);
@@ -447,6 +381,12 @@ static const struct line table[] = {
     /* Wakes nobody: there is one thread. */
     {SYS_futex, of_futex},
     {SYS_getrandom, of_random},
+    /* What differs between runs, and may be shared where the user says so. */
+    {SYS_clock_gettime, if_frozen},
+    {SYS_clock_getres, if_frozen},
+    {SYS_gettimeofday, if_frozen},
+    {SYS_time, if_frozen},
+    {SYS_getpid, if_frozen},
 };
 
 static int handle(struct call *call, long *result)
@@ -459,6 +399,8 @@ static int handle(struct call *call, long *result)
 
 static void protect_time(int protection)
 {
+    if (frozen)
+        return;
     for (int i = 0; i < time_page_count; i++) {
         struct range *page = &time_pages[i];
         defer_call(SYS_mprotect, (long)page->begin, (long)(page->end - page->begin), protection, 0,
@@ -489,20 +431,6 @@ static void stop_watching(void)
         set_action(watched[i], &before[i], NULL);
 }
 
-static void note_opened(struct opened *file)
-{
-    file->offset = lseek(file->fd, 0, SEEK_CUR);
-    file->status = fcntl(file->fd, F_GETFL);
-}
-
-/* Another child may have moved the offset and set flags. */
-static void set_back_opened(const struct opened *file)
-{
-    if (file->offset >= 0)
-        lseek(file->fd, file->offset, SEEK_SET);
-    fcntl(file->fd, F_SETFL, file->status);
-}
-
 /* The program at the fork point, and its errno. */
 static ucontext_t *at_fork_point;
 static int error_there;
@@ -526,11 +454,9 @@ static void fork_here(ucontext_t *context, int point)
     context->uc_stack = stack_before;
     at_fork_point = context;
     error_there = error;
-    for (int i = 0; i < opened_count; i++)
-        note_opened(&opened[i]);
+    files_note();
     serve_there(point);
-    for (int i = 0; i < opened_count; i++)
-        set_back_opened(&opened[i]);
+    files_set_back();
     errno = error;
 }
 
@@ -621,32 +547,6 @@ static int find_time_pages(void)
     return time_page_count > 0;
 }
 
-static void add_changing(dev_t device, ino_t inode)
-{
-    if (changing_count < MOST_INPUTS_NAMED + 1)
-        changing[changing_count++] = (struct identity){device, inode};
-}
-
-/* Reads which files are input, and what else changes; returns 0 if that cannot be found out. */
-static int find_changing(const char *inputs)
-{
-    struct stat facts;
-    for (char *at = (char *)inputs; *at;) {
-        unsigned long long device = strtoull(at, &at, 10);
-        if (*at++ != ':')
-            return 0;
-        add_changing((dev_t)device, (ino_t)strtoull(at, &at, 10));
-        at += *at == ',';
-    }
-    if (stat("/proc", &facts) < 0)
-        return 0;
-    changing_devices[0] = facts.st_dev;
-    changing_devices[1] = stat("/sys", &facts) == 0 ? facts.st_dev : changing_devices[0];
-    if (stat(".", &facts) == 0)
-        add_changing(facts.st_dev, facts.st_ino);
-    return 1;
-}
-
 /* Whether the program has blocked a signal of this file before `main`. */
 static int blocks_watched(void)
 {
@@ -682,12 +582,13 @@ static int start_watching(void)
 
 static int *tid_address;
 
-int defer_fork(const char *inputs, void (*serve)(int point))
+int defer_fork(const char *inputs, int freeze, void (*serve)(int point))
 {
+    frozen = freeze;
     libc_malloc = (uintptr_t)dlsym(RTLD_DEFAULT, "__libc_malloc");
     libc_getrandom = (uintptr_t)dlsym(RTLD_DEFAULT, "getrandom");
     serve_there = serve;
-    return prctl(PR_GET_TID_ADDRESS, &tid_address) == 0 && find_changing(inputs)
+    return prctl(PR_GET_TID_ADDRESS, &tid_address) == 0 && files_begin(inputs, freeze)
            && find_time_pages() && start_watching();
 }
 
@@ -703,9 +604,9 @@ pid_t defer_new_child(void)
 }
 
 #else
-int defer_fork(const char *inputs, void (*serve)(int point))
+int defer_fork(const char *inputs, int freeze, void (*serve)(int point))
 {
-    (void)inputs, (void)serve;
+    (void)inputs, (void)freeze, (void)serve;
     return 0;
 }
 

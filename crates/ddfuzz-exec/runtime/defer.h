@@ -16,8 +16,9 @@ enum {
 /* Begins to watch the calls of this process, which continues into the program's `main`. `inputs`
  * names the input files, as DEVICE:INODE,... in decimal. At the fork point, `serve` is called with
  * the number of the system call there, or a number of the enum above; it returns only in the
- * children that run the program on. Returns 0 if calls cannot be watched here. */
-int defer_fork(const char *inputs, void (*serve)(int point));
+ * children that run the program on. `freeze`: whether runs may share the random numbers, the times
+ * and the process id that the program reads before. Returns 0 if calls cannot be watched here. */
+int defer_fork(const char *inputs, int freeze, void (*serve)(int point));
 
 /* Forks at the fork point, as fork does, but without the program's own fork handlers, and also
  * inside a function that holds locks of the C library. */

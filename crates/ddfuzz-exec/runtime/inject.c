@@ -88,6 +88,7 @@ static void forget_environment(void)
     unsetenv("DDFUZZ_OUTSIDE");
     unsetenv("DDFUZZ_ENTRY");
     unsetenv("DDFUZZ_INPUTS");
+    unsetenv("DDFUZZ_FREEZE");
 }
 
 /* Calls the entry function on stdin. */
@@ -392,6 +393,7 @@ static int serve(int argc, char **argv, char **envp)
     sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
     const char *inputs = getenv("DDFUZZ_INPUTS"); /* stays where it is when it is unset */
+    int freeze = getenv("DDFUZZ_FREEZE") != NULL;
     forget_environment();
     if (pass || (!meant && !once))
         return program_main(argc, argv, envp);
@@ -411,7 +413,8 @@ static int serve(int argc, char **argv, char **envp)
         loop_prepare(&entry);
     wait_wrappers_prepare();
     blocks_arm();
-    if ((defer || restore) && inputs && defer_fork(inputs, restore ? serve_restored : serve_at))
+    if ((defer || restore) && inputs
+        && defer_fork(inputs, freeze, restore ? serve_restored : serve_at))
         return program_main(argc, argv, envp);
     if (restore) {
         serve_hello(TROUBLE_UNFIT, UNFIT_POINT);

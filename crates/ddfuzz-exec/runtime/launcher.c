@@ -49,6 +49,7 @@ struct options {
     int copied;    /* and FD_SNAPSHOT */
     int terminal;  /* and FD_TERMINAL */
     int code;      /* and FD_CODE */
+    int freeze;    /* runs share what the program's start reads of time and randomness */
 };
 
 static void fail(int detail)
@@ -103,7 +104,7 @@ static void parse(int argc, char **argv, struct options *o)
     int option;
     o->mode = argv[1];
     optind = 2;
-    while ((option = getopt(argc, argv, "d:g:p:m:e:i:u:w:f:n:U:AOCTKN:Rs:B:I:L:W:FXV:")) != -1) {
+    while ((option = getopt(argc, argv, "d:g:p:m:e:i:u:w:f:n:U:AOCTKZN:Rs:B:I:L:W:FXV:")) != -1) {
         switch (option) {
         case 'd': c->directory = optarg; break;
         case 'g': /* opened before the sandbox is entered */
@@ -124,6 +125,7 @@ static void parse(int argc, char **argv, struct options *o)
         case 'C': o->copied = 1; break;
         case 'T': o->terminal = 1; break;
         case 'K': o->code = 1; break;
+        case 'Z': o->freeze = 1; break;
         default:
             if (!parse_sandbox(option, o))
                 fail(EINVAL);
@@ -180,6 +182,8 @@ static void set_preload(const struct options *o)
         set_variable("DDFUZZ_ENTRY", o->entry);
     if (o->inputs)
         set_variable("DDFUZZ_INPUTS", o->inputs);
+    if (o->freeze)
+        set_variable("DDFUZZ_FREEZE", "1");
 }
 
 /* Tries to execute the program; returns the errno. A program file that was just written is busy

@@ -79,6 +79,9 @@ pub(crate) struct Launch {
     pub(crate) runner: Option<RunnerFiles>,
     /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
     pub(crate) inputs: Vec<(u64, u64)>,
+    /// Whether runs share the random numbers, the times and the process id that the program reads
+    /// before the fork point.
+    pub(crate) freeze_start: bool,
     /// The file for the target's stdout; `None` for /dev/null.
     pub(crate) stdout: Option<File>,
     /// The file for stdout and stderr where no other is named; `None` for /dev/null.
@@ -382,6 +385,7 @@ impl Launch {
             (&self.terminal, "-T"),
             (&self.code, "-K"),
         ];
+        words.extend(self.freeze_start.then(|| "-Z".into()));
         let passed = files.into_iter().filter(|(file, _)| file.is_some());
         words.extend(passed.map(|(_, flag)| flag.into()));
         words.extend_from_slice(policy);

@@ -238,6 +238,7 @@ impl PreparedTarget {
             runner: None,
             code: None,
             inputs: Vec::new(),
+            freeze_start: false,
             stdout: None,
             output: self.output.clone(),
             program: self.program.clone(),

@@ -72,6 +72,7 @@ impl ServerExecutor {
         inject: Option<Inject>,
     ) -> Result<ServerExecutor, ExecError> {
         let mut launch = prepared.launch(target, role, inject);
+        launch.freeze_start = target.freeze_start && way == Way::Snapshot;
         let may_fork = prepared.may_fork();
         let (mut copies, mut capture) = (None, None);
         let (layout, input_channel) = match inject {

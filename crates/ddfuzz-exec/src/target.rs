@@ -41,6 +41,9 @@ pub struct Target {
     pub crash_exit: Option<i32>,
     /// Whether the target runs in a sandbox.
     pub sandbox: Sandbox,
+    /// Whether runs of the way `snapshot` share the random numbers, the times and the process id
+    /// that the program reads before its first use of the input. Runs in fresh processes never do.
+    pub freeze_start: bool,
 }
 
 impl Target {
@@ -56,6 +59,7 @@ impl Target {
             limits: Limits::default(),
             crash_exit: None,
             sandbox: Sandbox::Off,
+            freeze_start: false,
         }
     }
 
@@ -239,6 +243,10 @@ pub struct TargetRecord {
     /// Sandbox of the target; absent if there is none.
     #[serde(default, skip_serializing_if = "Sandbox::is_off")]
     pub sandbox: Sandbox,
+    /// True if runs of the way `snapshot` share the random numbers, the times and the process id
+    /// that the program reads before its first use of the input; else absent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub freeze_start: bool,
     /// The way of execution.
     pub way: Way,
 }
@@ -264,6 +272,7 @@ impl TargetRecord {
             cwd: target.cwd.as_ref().map(OsText::from),
             crash_exit: target.crash_exit,
             sandbox: target.sandbox,
+            freeze_start: target.freeze_start,
             way,
         }
     }
@@ -286,6 +295,7 @@ impl TargetRecord {
             limits,
             crash_exit: self.crash_exit,
             sandbox: self.sandbox,
+            freeze_start: self.freeze_start,
         })
     }
 

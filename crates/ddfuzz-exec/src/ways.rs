@@ -223,7 +223,11 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
             (Box::new(executor), how)
         }
         Freshness::Fresh => {
-            let forking = start_injecting(target, Way::Snapshot, Inject::Defer)?;
+            let fresh = Target {
+                freeze_start: false,
+                ..target.clone()
+            };
+            let forking = start_injecting(&fresh, Way::Snapshot, Inject::Defer)?;
             let how = format!("forked {}", forking.fork_point());
             (Box::new(forking), how)
         }
