@@ -90,7 +90,7 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// The files whose paths replace `@@` in a target's arguments.
+/// Which files' paths replace `@@` in a target's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
@@ -170,8 +170,10 @@ impl CommandLine {
         self
     }
 
-    /// Creates the input files in the private directory. Returns the empty input, to which runs
-    /// write, and the command line, with the name of the program and the paths of the files.
+    /// Creates the files through which a target reads its inputs, in ddfuzz's private directory.
+    /// Returns the input channel to which each run's input is written, and the arguments of the
+    /// target: the path of `program`, and its arguments with `@@` replaced by the paths of the
+    /// files.
     pub(crate) fn in_place(
         &self,
         program: &Path,

@@ -26,8 +26,7 @@ const RETRY_TIME: Duration = Duration::from_secs(5);
 /// Whether a target's next run is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// The next run and later ones, as many in all as the number says, are traced to learn whether
-    /// they start processes.
+    /// The next runs, as many as the number says, are traced to learn whether they start processes.
     Calibrating(u32),
     /// The next run is not traced. If it starts processes, it is made again and traced.
     Bare,
@@ -78,8 +77,8 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a run whose process tree is traced. `None` if tracing failed in this run, or the
-    /// system refuses to trace; then no later run is traced either.
+    /// Runs the target on `input` and traces all processes of the run. `None` if tracing failed in
+    /// this run, or the system refuses to trace; then no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {

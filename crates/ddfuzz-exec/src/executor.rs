@@ -49,8 +49,8 @@ pub trait Executor: Send {
     /// start in a new process. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
-    /// Returns the number of coverage counters that the report of a run has: those of the target,
-    /// or one for each block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
+    /// Returns how many coverage counters this executor reports for a run: those of the target, or
+    /// one for each basic block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
     /// without either.
     fn places(&self) -> Option<usize> {
         None
@@ -178,7 +178,7 @@ pub enum ExecError {
     /// The program does not exist.
     #[error("there is no program {}", path.display())]
     Missing {
-        /// The path, or the name that was looked for in PATH.
+        /// Path of the program that does not exist, or the name that was looked for in PATH.
         path: PathBuf,
     },
     /// The program exists but cannot be executed.
@@ -192,7 +192,7 @@ pub enum ExecError {
     /// No bundled target has this name.
     #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
     UnknownBundled {
-        /// The name that the user gave.
+        /// The name that the user gave, which no bundled target has.
         name: String,
         /// Names of all bundled targets, for the message.
         known: String,

@@ -26,7 +26,8 @@ use crate::{
 pub(crate) enum Role {
     /// A fork server that executes the program anew for each request.
     Serve,
-    /// A fork server like `Serve`, whose child processes wait to be seized by a tracer.
+    /// A fork server that executes the program anew for each request, in child processes that first
+    /// wait to be seized by a tracer.
     Trace,
     /// The program itself, which serves requests by ddfuzz's preloaded library.
     Program,
@@ -49,13 +50,14 @@ pub(crate) enum Inject {
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) for many inputs in one child
     /// process.
     Loop(EntryFunction),
-    /// Runs many inputs in one child process, from where `Defer` forks, and puts back what each run
-    /// has changed. Forks a child for each run that does what cannot be put back.
+    /// Runs many inputs in one child process (the runner), each from the point where
+    /// [`Inject::Defer`] forks, and undoes what each run has changed. Forks a child for each run
+    /// that does something that cannot be undone.
     Restore,
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) once, on stdin, without a fork
     /// server.
     Once(EntryFunction),
-    /// Continues into the program's `main`, without a fork server.
+    /// Preloads ddfuzz's library without a fork server: the program continues into its `main`.
     Pass,
 }
 
@@ -74,12 +76,12 @@ pub(crate) struct Launch {
     /// The memory file with the program's code and its breakpoints, if runs report which blocks
     /// they reach.
     pub(crate) code: Option<File>,
-    /// Files that only a server of [`Inject::Restore`] inherits: the input, the batch of inputs,
-    /// and the pipes that capture stdout and stderr.
+    /// Files that only a fork server with a runner inherits ([`Inject::Restore`]): the input, the
+    /// batch of inputs, and the pipes that capture stdout and stderr.
     pub(crate) runner: Option<RunnerFiles>,
     /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
     pub(crate) inputs: Vec<(u64, u64)>,
-    /// The file for the target's stdout; `None` for /dev/null.
+    /// The file for the target's stdout; `None` if stdout goes where `output` says.
     pub(crate) stdout: Option<File>,
     /// The file for stdout and stderr where no other is named; `None` for /dev/null.
     pub(crate) output: Option<Arc<File>>,
@@ -103,7 +105,8 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// The files that only a server of [`Inject::Restore`] inherits.
+/// The files that only a fork server with a runner inherits: a process that makes many runs and
+/// undoes what each has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.

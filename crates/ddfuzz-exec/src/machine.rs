@@ -29,7 +29,7 @@ pub struct Check {
     pub name: &'static str,
     /// Whether the check concerns the machine or a target.
     pub about: About,
-    /// Whether the check has passed.
+    /// True if the machine or the target has passed the check.
     pub ok: bool,
     /// Result of the check, in one line.
     pub detail: String,

@@ -52,7 +52,7 @@ struct Drain<S> {
     sink: S,
 }
 
-/// Processes the bytes that are read from a pipe.
+/// A consumer of the bytes that are read from a pipe, such as a hash of a run's output.
 pub(crate) trait Sink: Default + Send + 'static {
     fn push(&mut self, bytes: &[u8]);
 }

@@ -39,7 +39,7 @@ const VERSION: u32 = 7;
 pub(crate) enum Trouble {
     /// The program could not be executed; holds the errno.
     Exec(i32),
-    /// The program had threads before `main`.
+    /// The program had several threads before its `main`, so that it cannot be forked there.
     Threads,
     /// The launcher could not set limits, identity or directory; holds the errno.
     Setup(i32),

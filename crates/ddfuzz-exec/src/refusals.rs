@@ -5,7 +5,7 @@
 pub enum RefusalReason {
     /// A system call that cannot be undone; holds its number.
     Call(i32),
-    /// ddfuzz requested that a new process makes the run.
+    /// The request to the fork server asked for a new process for this run.
     Asked,
     /// The run crashed.
     Crash,

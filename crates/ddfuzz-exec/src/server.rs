@@ -32,7 +32,7 @@ pub(crate) struct Server {
     pub(crate) page: Page,
     /// Number of the last run that was requested.
     seq: u64,
-    /// Number of the first run of the same request.
+    /// Number of the first run of the last request; a request may be for several runs.
     first: u64,
     pid: Pid,
     /// Where the fork server forks its runs.

@@ -32,13 +32,13 @@ pub(crate) struct ServerExecutor {
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// Whether the program may start processes, according to its ELF file.
+    /// Whether the target's program may start processes, according to its ELF file.
     pub(crate) may_fork: bool,
     pub(crate) forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed, if the target has one.
+    /// The terminal at which inputs are typed; `None` if the target reads no keys from one.
     console: Option<Console>,
     observations: RunObservations,
     /// The breakpoints by which runs report the blocks that they reach.
@@ -46,14 +46,16 @@ pub(crate) struct ServerExecutor {
     /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
     /// targets.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Captures what runs write; `None` for servers without a runner, whose outputs cannot be
-    /// redirected between runs.
+    /// Captures the output of runs; `None` for servers without a runner (a process that makes many
+    /// runs), whose outputs cannot be redirected between runs.
     capture: Option<OutputCapture>,
-    /// Whether the next request to a runner captures what its runs write.
+    /// Whether the next request to the runner (the process that makes many runs) captures what its
+    /// runs write to stdout and stderr.
     captures: bool,
     /// Whether the target's stdout and stderr are captured from its start.
     captures_all: bool,
-    /// Why the runner has refused the last run, which a fork of the server has made.
+    /// Why the runner (the process that makes many runs) has refused the last run, which a fork of
+    /// the server then made; `None` if it has not.
     refused: Option<RefusalReason>,
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
@@ -238,7 +240,8 @@ impl ServerExecutor {
     }
 }
 
-/// Returns the files that only the server of a runner inherits; `None` for other servers.
+/// Returns the files that only a fork server with a runner inherits (a process that makes many
+/// runs); `None` for other servers.
 fn runner_files(
     inputs: &InputChannel,
     capture: Option<&OutputCapture>,
@@ -257,8 +260,8 @@ fn runner_files(
     }))
 }
 
-/// Whether an error of fork or execve is temporary: caused by the load of the machine, not by the
-/// program.
+/// Whether `errno`, an error of fork or execve, is temporary: caused by the load of the machine,
+/// not by the program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,
@@ -355,7 +358,8 @@ impl Retriable for ServerExecutor {
     }
 }
 
-/// Coverage of unmodified programs by breakpoints.
+/// The part of the executor that reports, by breakpoints, which blocks of an unmodified program
+/// runs reach.
 impl ServerExecutor {
     /// Whether the server runs a program's `main` and can replace its code.
     fn takes_breakpoints(&self) -> bool {

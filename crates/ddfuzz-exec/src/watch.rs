@@ -12,8 +12,8 @@ use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
 /// Time between two checks of a run's limits. Shorter runs are never checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// For how many slices, at most, a run over its limits is observed further, to get its hang
-/// signature, before it is killed.
+/// How many slices of time (10 ms each), at most, a run over its limits is observed further before
+/// it is killed, to get its hang signature.
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -169,7 +169,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the number of the last run that the fork server has begun.
+    /// Returns the number of the last run that the fork server has begun, according to the shared
+    /// memory.
     fn taken(&self) -> u64 {
         self.page.map_or(self.first, Page::started)
     }

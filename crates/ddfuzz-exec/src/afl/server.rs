@@ -25,7 +25,8 @@ pub(super) struct AflServer {
     pipes: ServerPipes,
     pid: Pid,
     persistent: bool,
-    /// The target's process that waits for the next run; `None` if the next run gets a new process.
+    /// Process id of the target's process that waits for the next run; `None` if the next run gets
+    /// a new process.
     waiting: Option<Pid>,
     /// True if the last run was killed while the fork server may believe that its process waits for
     /// the next input.

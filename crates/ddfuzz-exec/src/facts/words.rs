@@ -171,7 +171,7 @@ impl<'data> Texts<'data> {
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// True if a NUL follows the run of printable characters.
+    /// True if a NUL byte follows the run of printable characters.
     ends: bool,
 }
 

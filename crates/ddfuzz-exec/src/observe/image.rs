@@ -236,7 +236,7 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     all.iter().filter(|hook| !folded(hook)).copied().collect()
 }
 
-/// Maximum number of functions that are read from an unwind table.
+/// Maximum number of functions that are read from a program's unwind table.
 const MOST: u32 = 1 << 20;
 /// Encoding, in an unwind table that a linker writes, of the number of entries: 4 bytes.
 const COUNT: u8 = 0x03;

@@ -106,10 +106,11 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time that is added to twice the limit of an observed run, because breakpoints make runs
-/// slower.
+/// CPU time that is added to twice the limit on CPU time of an observed run, because breakpoints
+/// make runs slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
-/// Wall time that is added to twice the limit of an observed run.
+/// Wall time that is added to twice the limit on wall time of an observed run, because breakpoints
+/// make runs slower.
 const MORE_WALL: Duration = Duration::from_secs(5);
 
 /// A started target whose runs report the comparisons that they make.
@@ -173,8 +174,8 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs a process, which waits before its `execve`, under a tracer with breakpoints; `None` if
-    /// the system refuses to trace.
+    /// Runs `process`, which waits before its `execve`, under a tracer with the breakpoints of
+    /// `plan`; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,

@@ -15,16 +15,18 @@ use crate::{proc_tree, terminal::pty::Pty};
 
 /// The end-of-file key (^D) in line mode.
 const END_OF_FILE: &[u8] = b"\x04";
-/// CPU time that a program may spend on one key before the next one is typed.
+/// CPU time that a program may spend on one key at its terminal before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);
-/// Longest wall time that a program may spend on one key before the next one is typed.
+/// Longest wall time that a program may spend on one key at its terminal before the next one is
+/// typed.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
 /// How long to wait for a program that sleeps and does not read the typed bytes, before the next
 /// key is typed.
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up, before it is killed.
 const GRACE: Duration = Duration::from_millis(20);
-/// Longest stop of a process that may be a tracer's; a longer stop is caused by the target.
+/// Longest time for which a process may be stopped by a tracer; a process that is stopped longer
+/// counts as one that has stopped itself.
 const TRACED: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two looks at the target's processes.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
@@ -32,7 +34,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_
 /// Types an input at a target's terminal during one run, in its own thread.
 pub(super) struct Driver {
     pub(super) pty: Pty,
-    /// Becomes readable when the run has ended.
+    /// An event descriptor that becomes readable when the run at the terminal has ended.
     pub(super) stop: Arc<EventFd>,
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
@@ -53,9 +55,11 @@ pub(super) struct TerminalRun {
 /// How long the driver waits, at most, until the program has processed a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitLimit {
-    /// At most [`WORK`] of CPU time of the program and [`LONGEST_WORK`] of wall time.
+    /// The driver waits at most for [`WORK`] of the program's CPU time and [`LONGEST_WORK`] of wall
+    /// time.
     Bounded,
-    /// Any time within the limits of the run: a program that computes without end hangs.
+    /// The driver waits without a limit of its own, until the run exceeds its limits: a program
+    /// that computes without end hangs.
     Limits,
 }
 
@@ -70,8 +74,8 @@ impl Driver {
         self.run
     }
 
-    /// Types the whole input and then ends the program; returns `None` as soon as the run has ended
-    /// before that.
+    /// Types the whole input and then the keys that end the program; hangs up the terminal of a
+    /// program that has not ended by then. Returns `None` as soon as the run has ended before that.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
         self.settle(&session, WaitLimit::Bounded)?;
@@ -211,7 +215,7 @@ impl Driver {
 struct Wait {
     began: Instant,
     pause: Duration,
-    /// Time since which the program sleeps; `None` while it works.
+    /// Time at which the program at the terminal began to sleep; `None` while it works.
     slept: Option<Instant>,
     /// When a stop that may be a tracer's was first seen; `None` if none is being timed.
     traced: Option<Instant>,
@@ -266,7 +270,8 @@ fn longer(pause: Duration) -> Duration {
 /// The session of a target's terminal: its leader, and all descendants of the server that runs the
 /// target.
 struct Session {
-    /// A pidfd of the leader, which never refers to a later process with the same id.
+    /// A pidfd of the session's leading process; unlike a process id, it never refers to a later
+    /// process.
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
@@ -275,13 +280,13 @@ struct Session {
 /// What the processes of a session do at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// At least one process is running, runnable, waiting for a disk, or exiting.
+    /// At least one process of the session is running, runnable, waiting for a disk, or exiting.
     Work,
-    /// Some processes are stopped, as by ^Z; all others sleep.
+    /// Some processes of the session are stopped, as by ^Z; all others sleep.
     Stopped,
-    /// A tracer has stopped at least one process; all others sleep or are stopped.
+    /// A tracer has stopped at least one process of the session; all others sleep or are stopped.
     Traced,
-    /// All processes sleep.
+    /// All processes of the session sleep.
     Sleep,
 }
 

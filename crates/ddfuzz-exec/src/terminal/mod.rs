@@ -25,7 +25,7 @@ pub(crate) struct Console {
     run: TerminalRun,
 }
 
-/// The thread that types during a run.
+/// The thread that types an input at a terminal during one run.
 struct TypingThread {
     stop: Arc<EventFd>,
     thread: JoinHandle<TerminalRun>,

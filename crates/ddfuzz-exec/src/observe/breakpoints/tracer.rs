@@ -28,12 +28,12 @@ fn most_hits(hits: u32) -> u32 {
 /// without breakpoints and are not traced.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
-    /// Where to set breakpoints, and what each observes.
+    /// The breakpoints to set in the traced program, and what each of them observes.
     plan: &'a BreakpointPlan,
     /// The ring in shared memory by which the preloaded library reports comparisons; `None` if the
     /// library is not used.
     ring: Option<&'a mut ComparisonRing>,
-    /// The comparisons of the run so far.
+    /// History of the comparisons that the traced run has made so far.
     history: &'a mut History,
     /// Load address of the program minus the address in its file; `None` before breakpoints are
     /// set.
