@@ -25,8 +25,8 @@ impl fmt::Debug for ConfigId {
     }
 }
 
-/// A range of kept units (items of the original input), with the number of kept units before the
-/// range.
+/// A range of kept units (items of the original input), with number and id of all kept units before
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
@@ -194,7 +194,8 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Builds a configuration from ascending ranges, and joins ranges that touch.
+/// A builder of a configuration (set of kept units) from ascending ranges; it joins ranges that
+/// touch.
 #[derive(Default)]
 struct Builder {
     spans: Vec<Span>,

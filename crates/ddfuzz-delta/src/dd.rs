@@ -175,8 +175,8 @@ impl Dd {
         }
     }
 
-    /// Replaces the passing or the failing configuration, and begins a new round of tests, which
-    /// splits their difference into `parts` parts.
+    /// Sets the passing configuration to `pass` or the failing one to `fail`, where given, and
+    /// begins a new round of tests, which splits their difference into `parts` parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -266,10 +266,10 @@ impl Search for Dd {
 /// difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference<S> {
-    /// The passing side, a subset of the failing one. It may be empty even if the test of the empty
-    /// input is UNRESOLVED.
+    /// The passing side of the result, a subset of the failing one. It may be empty even if the
+    /// test of the empty input is UNRESOLVED.
     pub pass: S,
-    /// The failing side; it contains all units of the passing side.
+    /// The failing side of the result; it contains all units of the passing side.
     pub fail: S,
     /// The units that the failing side has and the passing side does not.
     pub difference: S,

@@ -5,13 +5,13 @@ use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextI
 /// How a test of a configuration got its outcome: by a run, from the cache, or by a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answered {
-    /// The test was run.
+    /// The outcome comes from a run of the test.
     Run,
-    /// The same configuration was tested before.
+    /// The outcome comes from an earlier test of the same configuration.
     Repeated,
-    /// Another configuration that builds the same input was tested before.
+    /// The outcome comes from an earlier test of another configuration that builds the same input.
     Cached,
-    /// A [`Predictor`] knew the outcome.
+    /// The outcome comes from a [`Predictor`], without a run.
     Predicted,
 }
 

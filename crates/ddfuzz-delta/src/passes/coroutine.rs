@@ -59,13 +59,13 @@ impl Asker {
         AwaitedOutcome(self.clone())
     }
 
-    /// Returns the hints (facts such as compared operands) of the last test run; before the first
-    /// test, those of the run of the whole input.
+    /// Returns the hints of the last test run (facts that a run reports besides its outcome, such
+    /// as compared operands); before the first test, those of the run of the whole input.
     pub fn hints(&self) -> Hints {
         self.exchange().hints.clone()
     }
 
-    /// Returns how many tests passes after the proof may take.
+    /// Returns how many tests passes may take after the proof that the result is 1-minimal.
     pub fn extra_tests(&self) -> ExtraTests {
         self.exchange().extra
     }
@@ -177,8 +177,8 @@ impl Coroutine {
         self.asker.exchange().hints = hints.clone();
     }
 
-    /// Tells the search function how many tests passes after the proof may take. Implements
-    /// [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
+    /// Tells the search function how many tests passes may take after the proof that the result is
+    /// 1-minimal. Implements [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
     pub fn allow_extra_tests(&mut self, extra: ExtraTests) {
         self.past.push(Received::ExtraTests(extra));
         self.asker.exchange().extra = extra;

@@ -41,8 +41,8 @@ pub(super) struct CurrentBest {
     deleted_a_run: bool,
     /// Corrects numbers such as lengths in each tested text; `None` if no binary format was found.
     repair: Option<Repair>,
-    /// The document whose payloads are the text that passes edit at present; `None` if passes edit
-    /// the whole text.
+    /// The document whose payloads the passes edit at present, as if they were the whole text;
+    /// `None` if passes edit the whole text.
     envelope: Option<Envelope>,
     /// Predicts outcomes by syntax errors; `None` if no grammar is used at present.
     predictor: Option<SyntaxPredictor>,
@@ -92,8 +92,8 @@ impl CurrentBest {
         self.asked
     }
 
-    /// Takes `tests` tests out of the number that [`asked`](CurrentBest::asked) returns, so that
-    /// they do not raise the budgets of other passes.
+    /// Subtracts `tests` from the number that [`asked`](CurrentBest::asked) returns, so that these
+    /// tests do not raise the budgets of other passes.
     pub fn discount(&mut self, tests: usize) {
         self.asked -= tests.min(self.asked);
     }
@@ -103,12 +103,13 @@ impl CurrentBest {
         self.deleted_a_run
     }
 
-    /// Returns the hints of the last run: facts such as compared operands.
+    /// Returns the hints of the last test run: facts that it reported besides its outcome, such as
+    /// compared operands.
     pub fn hints(&self) -> Hints {
         self.asker.hints()
     }
 
-    /// Returns how many tests passes after the proof may take.
+    /// Returns how many tests passes may take after the proof that the result is 1-minimal.
     pub fn extra_tests(&self) -> ExtraTests {
         self.asker.extra_tests()
     }

@@ -112,8 +112,8 @@ pub(super) struct Pattern {
     /// The pairs of a deleted and a kept run, in the order of the sweep; the last pair is still
     /// growing.
     pairs: Vec<Pair>,
-    /// Number of wrong guesses of a pattern. Each doubles the number of repetitions that the next
-    /// guess requires.
+    /// Number of wrong guesses of a repeating pattern. Each doubles the number of repetitions that
+    /// the next guess requires.
     refused: u32,
 }
 
@@ -130,8 +130,8 @@ impl Pattern {
         }
     }
 
-    /// Appends a run of `units` units that the sweep kept, because they are needed; if the last
-    /// recorded run was kept, too, extends it instead.
+    /// Appends a run of `units` units that the sweep kept, because the failure needs them, to the
+    /// recorded runs; if the last recorded run was kept, too, extends it instead.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -142,12 +142,14 @@ impl Pattern {
         }
     }
 
-    /// Forgets all recorded runs, after a guess of the pattern was correct.
+    /// Forgets all recorded runs of deleted and kept units, after a guess of their pattern was
+    /// correct.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess of the pattern was wrong.
+    /// Records that a guess of the repeating pattern was wrong, so that the next one requires more
+    /// repetitions.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }

@@ -15,7 +15,7 @@ pub(super) struct Node {
     pub start: usize,
     /// Start of the node's body in the text; for a pair, its opening bracket.
     pub open: usize,
-    /// End of the opening bracket of a pair.
+    /// End of the node's opening bracket in the text, if the node is a pair.
     pub inner: usize,
     /// Start of the node's closing bracket, with the blanks before it that belong to no child; for
     /// a leaf, its end.
@@ -24,7 +24,7 @@ pub(super) struct Node {
     pub end: usize,
     /// End of the separator that follows the node in the text; equals `end` without a separator.
     pub separated: usize,
-    /// Index of the enclosing pair of brackets; `None` outside of all brackets.
+    /// Index of the pair of brackets around the node; `None` outside of all brackets.
     pub parent: Option<usize>,
     /// Index after the last descendant of the node, in the list of all nodes.
     pub last: usize,
@@ -33,7 +33,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Makes a leaf of a range of the text; `last` is the index after it.
+    /// Makes a leaf of the tree for the range `place` of the text; `last` is the index of the node
+    /// after it.
     pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
         Node {
             start: place.start,
@@ -70,8 +71,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Returns the indices of the nodes that `cuts` delete, without nodes inside of other deleted
-    /// ones.
+    /// Returns the indices of the tree nodes that `cuts` delete, without nodes inside of other
+    /// deleted ones.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -286,7 +287,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Makes a leaf of the text from the end of the last node up to `end`.
+    /// Adds a leaf for the text from the end of the last node up to `end`.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]
