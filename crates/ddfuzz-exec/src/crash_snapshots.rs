@@ -100,12 +100,12 @@ impl CrashSnapshots {
 /// How a fork server starts a run that is traced or takes a snapshot when it crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// The server executes the program anew for each run.
+    /// The fork server executes the program anew for each run.
     Executing,
-    /// The server forks the program at its `main` for each run.
+    /// The fork server loads the program once and forks it at its `main` for each run.
     Forking,
-    /// The server executes the program for each run, with the preloaded library that takes
-    /// snapshots.
+    /// The fork server executes the program for each run, with the preloaded library that takes
+    /// crash snapshots.
     Copying,
 }
 

@@ -35,7 +35,8 @@ const ASLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What hang detection observed of a run that took too long.
+/// What hang detection observed of a run that took too long: its signatures, and the known hang
+/// that it shares, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     /// Signatures of the run's windows of CPU time, each once, without those that occur in the
@@ -68,7 +69,7 @@ pub(crate) trait ObservedProcess {
 /// Observes long runs of a target and recognises those that hang like a known hang.
 #[derive(Default)]
 pub(crate) struct HangDetector {
-    /// Length of a window of CPU time; zero disables observation.
+    /// Length of the windows of CPU time in which a run is observed; zero disables hang detection.
     window: Duration,
     known: HashSet<Signature>,
     /// Number of the run that the process was making when it was last observed. A run counts as
@@ -77,7 +78,8 @@ pub(crate) struct HangDetector {
     /// Number of successive observations that each found the process in another run than the one
     /// before.
     passing: u32,
-    /// The current window of CPU time of the run that is observed.
+    /// The current window, an interval of CPU time, in which the run is observed; `None` before the
+    /// first one.
     open: Option<Window>,
     /// Number of windows of CPU time that the observed run has completed.
     windows: usize,
@@ -113,7 +115,7 @@ impl HangDetector {
         self.known.clone_from(known);
     }
 
-    /// Returns the observations of the last run and clears them.
+    /// Returns what hang detection has observed of the last run, and clears it.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -128,7 +130,8 @@ impl HangDetector {
         stuck
     }
 
-    /// Clears all observations, before ddfuzz sends the next request to the target's fork server.
+    /// Clears what hang detection has observed of earlier runs, before ddfuzz sends the next
+    /// request to the target's fork server.
     pub(crate) fn begin(&mut self) {
         (self.met, self.passing) = (None, 0);
         self.forget();
@@ -235,7 +238,7 @@ impl HangDetector {
     }
 }
 
-/// Whether an observed run computes or sleeps.
+/// What an observed run did in a window of time: whether it computed or slept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Activity {
     Running,

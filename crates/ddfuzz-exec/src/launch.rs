@@ -29,9 +29,10 @@ pub(crate) enum Role {
     /// A fork server that executes the program anew for each request, in child processes that first
     /// wait to be seized by a tracer.
     Trace,
-    /// The program itself, which serves requests by ddfuzz's preloaded library.
+    /// The target program itself, which answers requests by ddfuzz's preloaded library.
     Program,
-    /// The program itself, which serves requests by AFL++'s fork server.
+    /// The target program itself, which answers requests by the fork server that AFL++ compiled
+    /// into it.
     Afl,
 }
 
@@ -61,7 +62,7 @@ pub(crate) enum Inject {
     Pass,
 }
 
-/// Everything needed to start a target with its fork server, as often as needed.
+/// Everything needed to start a target with its fork server, any number of times.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
@@ -79,7 +80,8 @@ pub(crate) struct Launch {
     /// Files that only a fork server with a runner inherits ([`Inject::Restore`]): the input, the
     /// batch of inputs, and the pipes that capture stdout and stderr.
     pub(crate) runner: Option<RunnerFiles>,
-    /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
+    /// Device and inode of each input file, by which [`Inject::Defer`] and [`Inject::Restore`]
+    /// recognise the first use of the input.
     pub(crate) inputs: Vec<(u64, u64)>,
     /// The file for the target's stdout; `None` if stdout goes where `output` says.
     pub(crate) stdout: Option<File>,
@@ -95,7 +97,7 @@ pub(crate) struct Launch {
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
     pub(crate) open: Vec<PathBuf>,
-    /// The program's arguments; the first one is its name.
+    /// The command line of the program; its first item is the program's name.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) env_only: bool,
@@ -111,9 +113,9 @@ pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.
     pub(crate) writer: Option<File>,
-    /// The memory file with the inputs of a request.
+    /// The memory file with the inputs of one request to the runner.
     pub(crate) batch: File,
-    /// The write ends of the pipes that capture stdout and stderr.
+    /// Write ends of the two pipes that capture what runs write to stdout and stderr.
     pub(crate) captures: [File; 2],
 }
 
@@ -151,7 +153,7 @@ impl Launch {
         ExecError::System { what, source }
     }
 
-    /// Creates the memory that ddfuzz shares with a target's fork server.
+    /// Creates the memory, of the layout `shape`, that ddfuzz shares with a target's fork server.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.sharing_error(source))
     }

@@ -33,7 +33,7 @@ pub(crate) struct PreparedTarget {
     identity: Option<Identity>,
     argv: Vec<OsString>,
     sandbox: Sandbox,
-    /// Directories outside the scratch directory in which the target may write.
+    /// Directories other than the scratch directory in which the target may write.
     open: Vec<PathBuf>,
     /// The file for stdout and stderr; `None` for /dev/null.
     output: Option<Arc<File>>,

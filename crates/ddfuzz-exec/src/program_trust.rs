@@ -50,7 +50,8 @@ pub(crate) enum EndReason {
     /// The process that runs many inputs refused too many runs: more than half, or so many that
     /// they wasted more CPU time than the other runs saved.
     Refusals,
-    /// Most runs take so long that a fork costs nothing in comparison.
+    /// Most runs take so long that the time of a fork does not matter, so that nothing is gained by
+    /// running many inputs in one process.
     Slow,
     /// Two new processes ran the same input differently too often, so the runs of one process
     /// cannot be compared with them.
@@ -58,7 +59,7 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the reason in a few words for users.
+    /// Returns, in a few words for users, why no process runs many inputs of the program.
     pub(crate) fn text(self) -> &'static str {
         match self {
             EndReason::Difference => "a run in one process differed from that of a new process",
@@ -74,7 +75,8 @@ impl EndReason {
 struct Record {
     /// Number of runs that were compared with those of new processes and were like them.
     compared: u32,
-    /// Number of the compared runs that took more CPU time than [`SLOW`].
+    /// Number of runs, among those compared with new processes, that took more CPU time than
+    /// [`SLOW`].
     slow: u32,
     /// Number of inputs on which two new processes differed.
     unstable: u32,
@@ -86,7 +88,7 @@ struct Record {
     saved: Duration,
     /// CPU time that the process that runs many inputs has wasted on runs that it then refused.
     lost: Duration,
-    /// Why the process that runs many inputs is not used any more; `None` while it is.
+    /// Why the process that runs many inputs is no longer used; `None` while it is.
     end: Option<EndReason>,
 }
 
@@ -144,7 +146,7 @@ impl ProgramTrust {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the process that runs many inputs is not used for this program; `None` if it is.
+    /// Returns why the process that runs many inputs is not used for this program; `None` if it is.
     pub(crate) fn end(&self) -> Option<EndReason> {
         self.record().end
     }

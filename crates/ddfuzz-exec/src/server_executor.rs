@@ -24,7 +24,7 @@ use crate::{
     terminal::Console,
 };
 
-/// Runs a target behind a fork server that speaks ddfuzz's own protocol.
+/// An executor of a target behind a fork server that speaks ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
     // The first field: the server ends before its directory and control group are removed.
     server: Option<Server>,
@@ -52,7 +52,8 @@ pub(crate) struct ServerExecutor {
     /// Whether the next request to the runner (the process that makes many runs) captures what its
     /// runs write to stdout and stderr.
     captures: bool,
-    /// Whether the target's stdout and stderr are captured from its start.
+    /// Whether the target's stdout and stderr are captured already while it starts, not only during
+    /// runs.
     captures_all: bool,
     /// Why the runner (the process that makes many runs) has refused the last run, which a fork of
     /// the server then made; `None` if it has not.
@@ -127,7 +128,7 @@ impl ServerExecutor {
         self
     }
 
-    /// Returns where the fork server forks its runs.
+    /// Returns the point in the program at which the fork server forks its runs.
     pub(crate) fn fork_point(&self) -> ForkPoint {
         let server = self.server.as_ref();
         server.map_or(ForkPoint::Main, |server| server.fork_point)
@@ -147,7 +148,8 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the target's process ends after the runs of the current call.
+    /// Whether the target's process is to end after the runs of the current call, so that later
+    /// runs get a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -361,7 +363,8 @@ impl Retriable for ServerExecutor {
 /// The part of the executor that reports, by breakpoints, which blocks of an unmodified program
 /// runs reach.
 impl ServerExecutor {
-    /// Whether the server runs a program's `main` and can replace its code.
+    /// Whether the fork server runs a program's `main` and can map code with breakpoints in place
+    /// of the program's.
     fn takes_breakpoints(&self) -> bool {
         let by_main = [Inject::Fork, Inject::Defer, Inject::Restore];
         let inject = self.launch.inject;

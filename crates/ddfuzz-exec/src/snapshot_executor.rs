@@ -56,14 +56,15 @@ pub(crate) struct SnapshotExecutor {
     /// Inputs of the runs since one was last compared with that of a new process, and how these
     /// runs ended, oldest first.
     recent: VecDeque<(Vec<u8>, Ended)>,
-    /// Total size in bytes of the inputs in `recent`.
+    /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
     corrected: Vec<(Vec<u8>, Run)>,
-    /// Whether breakpoints are set at the blocks of the program.
+    /// Whether breakpoints at the basic blocks of the program report coverage.
     covers_blocks: bool,
-    /// Which runs report the blocks that they reach.
+    /// Which runs report the basic blocks that they reach: all, none, or those that reach something
+    /// new.
     reporting: CoverageReporting,
     /// Whether the last call made its runs by `forking`, not by `runner`, so that `forking` has
     /// their coverage.

@@ -42,7 +42,8 @@ pub(crate) struct TraceServer {
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     pub(crate) stderr: DrainedPipe<Excerpt>,
-    /// Captures stdout and stderr of runs; `None` if the output is not needed.
+    /// Computes length and hash of what runs write to stdout and stderr; `None` if that is not
+    /// needed.
     pub(crate) capture: Option<OutputCapture>,
     /// The terminal at which inputs are typed; `None` where the target has none.
     pub(crate) console: Option<Console>,

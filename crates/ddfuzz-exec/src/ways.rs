@@ -235,7 +235,8 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
     })
 }
 
-/// Returns what runs have shown about the target's program; of a script, about the script.
+/// Returns the record of what runs have shown about running many inputs of the target's program in
+/// one process; for a script, of the script.
 pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     match &target.program {
         Program::Path(name) => find_program(name)
@@ -254,7 +255,7 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// The part of a target that is run.
+/// Which part of a target's program is run: its entry function or its `main`.
 enum RunPart {
     /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
     Entry(String),
@@ -263,7 +264,7 @@ enum RunPart {
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main` function of the program.
+    /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
     Main,
 }
 

@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 20;
 /// Size of the length field before an input in shared memory, in bytes.
 const LENGTH: usize = 4;
 
-/// A target with a fork server that AFL++ compiled into it.
+/// An executor of a target with a fork server that AFL++ compiled into it.
 pub(crate) struct Forkserver {
     // The first field: the server ends before its directory and control group are removed.
     server: Option<AflServer>,

@@ -23,14 +23,15 @@ use crate::shared_page::keep_length;
 use crate::{Ended, Run};
 use code::CodeModule;
 
-/// Size of a page of memory in bytes.
+/// Size of a page of memory in bytes, to which code segments are aligned.
 const PAGE: u64 = 4096;
 /// Offset, in bytes, of the number of breakpoint hits in `struct block_table` of
 /// `runtime/blocks.h`.
 const HIT_COUNT: u64 = 8;
-/// Offset of the first segment in `struct block_table`, in bytes.
+/// Offset, in bytes, of the first code segment's entry in `struct block_table`
+/// (`runtime/blocks.h`).
 const SEGMENTS: usize = 40;
-/// Size of a segment's entry in `struct block_table`, in bytes.
+/// Size, in bytes, of a code segment's entry in `struct block_table` (`runtime/blocks.h`).
 const SEGMENT: usize = 88;
 /// Offset in a segment's entry of `struct block_table`, in bytes, of the word that says whether the
 /// server runs the shared code of the segment.
@@ -38,9 +39,11 @@ const PLACED: usize = 24;
 /// Size in bytes of an entry in the table of breakpoint hits (number of the run, and address of the
 /// block).
 const HIT: usize = 16;
-/// Size of `struct block_table` in bytes.
+/// Size, in bytes, of `struct block_table` at the beginning of the shared memory file
+/// (`runtime/blocks.h`).
 const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
-/// Maximum number of code segments (`MOST_CODE_SEGMENTS` of `runtime/blocks.h`).
+/// Maximum number of code segments whose blocks are covered (`MOST_CODE_SEGMENTS` of
+/// `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
 /// Number of runs that ended differently with and without breakpoints, with none between them that
 /// ended alike, after which no more breakpoints are set.
@@ -49,9 +52,9 @@ const MOST_CONFLICTS: u32 = 16;
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
 /// its bytes with and without breakpoints.
 struct CodeSegment {
-    /// Index of the program's or library's file among the covered files.
+    /// Index, among the covered files, of the program or library to which the segment belongs.
     module: usize,
-    /// Device and inode of a library's file; zeros for the program.
+    /// Device and inode of the library to which the segment belongs; zeros for the program.
     file: (u64, u64),
     /// Address of the code segment before loading, a multiple of the page size.
     address: u64,
@@ -60,9 +63,10 @@ struct CodeSegment {
     /// Range of the segment's bytes that the file of the program or library contains; the other
     /// bytes are zeros.
     filled: Range<u64>,
-    /// Offset in the shared memory file of the code with breakpoints.
+    /// Offset, in the shared memory file, of the copy of the segment's code that has breakpoints.
     code: u64,
-    /// Offset in the shared memory file of the code without breakpoints.
+    /// Offset, in the shared memory file, of the copy of the segment's code that has no
+    /// breakpoints.
     original: u64,
     /// Offset in the shared memory file of a bitmap: one bit for each byte of the code, whether the
     /// byte may have a breakpoint.
@@ -97,7 +101,7 @@ pub(crate) struct BlockCoverage {
     /// identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
-    /// For each block, whether a server passes it before its fork point.
+    /// For each basic block, whether a server passes it before the point where its runs begin.
     at_start: Vec<bool>,
     armed: Armed,
     /// Indices of the blocks whose breakpoints runs have hit, and so removed, since all breakpoints
@@ -110,7 +114,7 @@ pub(crate) struct BlockCoverage {
     /// Index, within the present call of the executor, of the first run of the next request to the
     /// server.
     pub(crate) first_run: usize,
-    /// Whether the next runs are made without breakpoints.
+    /// Whether breakpoints are left out of the next runs, for comparison.
     pub(crate) is_paused: bool,
     conflicts: u32,
     /// Index, within the present call of the executor, of the last run that was made again because
@@ -213,7 +217,8 @@ impl BlockCoverage {
         Ok(Ok(true))
     }
 
-    /// Returns the covered files, and which blocks the program passes before its runs begin.
+    /// Returns the covered files with their blocks, and which blocks the program passes before its
+    /// runs begin.
     pub(crate) fn code(&self) -> CoveredCode {
         CoveredCode {
             modules: self.modules.clone(),

@@ -20,7 +20,7 @@ use crate::observe::image::{Image, Segment};
 /// The one-byte instruction `int3`: a breakpoint of ddfuzz, or the program's own.
 pub(super) const BREAKPOINT: u8 = 0xcc;
 
-/// A function of the program, by addresses before loading.
+/// A function of the program: its address range before loading, and the basic blocks found in it.
 struct Function {
     start: u64,
     end: u64,

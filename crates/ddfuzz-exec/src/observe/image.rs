@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, path::Path};
 /// are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
-/// A loadable segment of a program, with its content.
+/// A loadable segment of a program: its address and its content.
 pub(crate) struct Segment {
     pub(crate) address: u64,
     /// Content of the segment in the program's file.
@@ -138,7 +138,7 @@ fn segments(file: &object::File) -> Vec<Segment> {
 pub(crate) enum HookKind {
     /// A callback with two operands of `width` bytes; `constant`: the first one is a constant.
     Compare { width: usize, constant: bool },
-    /// A callback with a value and a list of `switch` cases.
+    /// A callback for a `switch` statement: it gets the value and the list of cases.
     Switch,
     /// A hook, of this name, by which a sanitizer reports a call of a comparing function to
     /// libFuzzer. It can be observed only by a jump, not by a breakpoint.
@@ -178,7 +178,8 @@ const fn compare(width: usize, constant: bool) -> HookKind {
 /// Length of the jump that replaces the start of a function, in bytes (`JUMP` of `runtime/jump.h`).
 const JUMP: u64 = 5;
 
-/// A comparison callback that a program defines.
+/// A comparison callback (of `-fsanitize-coverage=trace-cmp` or a sanitizer) that a program
+/// defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hook {
     pub(crate) address: u64,

@@ -13,7 +13,8 @@ use crate::output_capture::{Excerpt, Sink};
 use crate::terminal::{Stroke, strokes};
 use crate::{proc_tree, terminal::pty::Pty};
 
-/// The end-of-file key (^D) in line mode.
+/// The byte that the end-of-file key (^D) sends; a terminal in line mode ends the program's input
+/// by it.
 const END_OF_FILE: &[u8] = b"\x04";
 /// CPU time that a program may spend on one key at its terminal before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);
@@ -43,7 +44,7 @@ pub(super) struct Driver {
     pub(super) unread: usize,
 }
 
-/// The result of a run at a terminal.
+/// The result of a run at a terminal: its output, and whether the terminal was hung up.
 #[derive(Default)]
 pub(super) struct TerminalRun {
     /// Beginning and end of the output that the target wrote to its terminal.
@@ -219,7 +220,7 @@ struct Wait {
     slept: Option<Instant>,
     /// When a stop that may be a tracer's was first seen; `None` if none is being timed.
     traced: Option<Instant>,
-    /// CPU time of the program when it was first looked at.
+    /// CPU time of the program when the wait for a key first measured it; `None` before.
     cpu: Option<Duration>,
 }
 
@@ -277,7 +278,7 @@ struct Session {
     server: Pid,
 }
 
-/// What the processes of a session do at one moment.
+/// What the processes of a terminal's session do at one moment: work, sleep, or be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     /// At least one process of the session is running, runnable, waiting for a disk, or exiting.

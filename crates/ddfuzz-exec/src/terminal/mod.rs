@@ -173,7 +173,7 @@ fn sentence(text: &mut String, line: usize) {
 pub(super) enum Stroke<'a> {
     /// Types the bytes of one key.
     Key(&'a [u8]),
-    /// Changes the size of the terminal's window.
+    /// Changes the size of the terminal's window to these rows and columns.
     Resize {
         /// Height of the window in lines.
         rows: u16,

@@ -38,11 +38,11 @@ pub(crate) struct Tracer<'a> {
     /// Load address of the program minus the address in its file; `None` before breakpoints are
     /// set.
     bias: Option<u64>,
-    /// True once the process has executed the target's program.
+    /// True once the traced process has executed (`execve`) the target's program.
     executed: bool,
     /// Number of hits of each breakpoint, by its address before loading.
     hits: HashMap<u64, u32>,
-    /// Number of hits of all breakpoints.
+    /// Total number of breakpoint hits in the run so far.
     all_hits: u32,
     /// Addresses, before loading, of the breakpoints that were removed.
     removed: HashSet<u64>,
