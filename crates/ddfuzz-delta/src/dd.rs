@@ -69,7 +69,7 @@ pub struct Dd {
     /// The difference `c_fail \ c_pass` between the failing and the passing configuration.
     delta: Config,
     parts: usize,
-    /// Index of the part of the difference with which a round of tests begins.
+    /// Index of the part of the difference that the present round of tests began with.
     offset: usize,
     /// Number of parts of the difference that the present round has tested.
     tried: usize,
@@ -150,12 +150,12 @@ impl Dd {
         };
     }
 
-    /// Returns the index of the part of the difference that is being tested.
+    /// Returns the index of the part of the difference whose test is asked for now.
     fn index(&self) -> usize {
         (self.tried + self.offset) % self.parts
     }
 
-    /// Returns the configuration that is being tested.
+    /// Returns the configuration whose test is asked for now.
     fn config(&self) -> Config {
         let part = self.delta.part(self.parts, self.index());
         match self.probe {

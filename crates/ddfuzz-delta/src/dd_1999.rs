@@ -27,7 +27,7 @@ pub struct Dd1999 {
     call: Option<Dd2Call>,
     /// Index, 0 or 1, of the half of the searched units whose test is asked for now.
     half: usize,
-    /// Recursive calls that have not begun; the last of the list begins next.
+    /// Recursive calls of `dd` that have not begun; the last of the list begins next.
     waiting: Vec<Dd2Call>,
     findings: Findings,
 }
@@ -76,7 +76,8 @@ impl Dd2Call {
         self.half(half).union(&self.rest)
     }
 
-    /// Returns the recursive call that searches one half of the units, with the other half applied.
+    /// Returns the recursive call that searches the half with index `half` of the units, while the
+    /// other half stays applied.
     fn beside(&self, half: usize) -> Dd2Call {
         Dd2Call {
             units: self.half(half),
@@ -158,7 +159,7 @@ struct Dd3Call {
 #[derive(Clone, Debug)]
 pub struct DdPlus {
     call: Option<Dd3Call>,
-    /// Recursive calls that have not begun; the last of the list begins next.
+    /// Recursive calls of `dd+` that have not begun; the last of the list begins next.
     waiting: Vec<Dd3Call>,
     findings: Findings,
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is known of the structure of an input before the search [`Full`](crate::Full) begins.
+/// What the caller of the search [`Full`](crate::Full) knows of the structure of the input:
+/// nothing, that it is text or binary, its file format or its grammar.
 #[derive(Clone, Default)]
 pub enum Structure {
     /// Nothing is known of the input: the search looks for brackets, quotes, separators, lines,
@@ -53,7 +54,7 @@ impl fmt::Debug for Structure {
 ///
 /// All methods are pure functions: a search that is resumed or replayed must see the same documents.
 pub trait Format: Send + Sync {
-    /// Returns the name of the format on command lines and in logs.
+    /// Returns the name of this file format on command lines and in logs.
     fn name(&self) -> &str;
 
     /// Parses a text of this format into a document of deletable parts and payloads; `None` if the
@@ -110,13 +111,14 @@ pub trait Document: Send + Sync {
 ///
 /// All methods are pure functions, as those of a [`Format`].
 pub trait Grammar: Send + Sync {
-    /// Returns the name of the grammar on command lines and in logs.
+    /// Returns the name of this grammar on command lines and in logs.
     fn name(&self) -> &str;
 
-    /// Parses a text; `None` if it is too large.
+    /// Parses a text into a syntax tree, in which errors are marked and counted; `None` if the text
+    /// is too large.
     fn parse(&self, text: &[u8]) -> Option<SyntaxTree>;
 
-    /// Returns the number of errors in the syntax tree of a text; `None` if the text is too large.
+    /// Returns the number of syntax errors in a text; `None` if the text is too large.
     fn errors(&self, text: &[u8]) -> Option<usize> {
         self.parse(text).map(|tree| tree.errors)
     }
@@ -132,7 +134,7 @@ pub struct SyntaxTree {
     pub errors: usize,
 }
 
-/// A node of a syntax tree.
+/// A node of a syntax tree: its range of the text, kind, class and relatives in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxNode {
     /// The bytes of the syntax node, as a range of the text.

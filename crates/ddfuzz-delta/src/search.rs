@@ -87,14 +87,14 @@ pub enum Rule {
     IncreaseToSubset,
     /// Increase to complement: one part is added to the passing configuration.
     IncreaseToComplement,
-    /// The final result of a search, which is tested last.
+    /// The candidate is the final result of a search, which is tested last.
     Result,
-    /// A named pass of a search that consists of several passes.
+    /// The candidate was made by the pass with this name, one of several in a search.
     Pass(&'static str),
 }
 
 impl Rule {
-    /// Returns the name of the rule in logs.
+    /// Returns the name of this rule in logs.
     pub fn name(self) -> &'static str {
         match self {
             Rule::Subset => "subset",
@@ -118,7 +118,7 @@ impl fmt::Display for Rule {
 pub struct Replacement {
     /// The replaced bytes, as a range of the current best text.
     pub at: Range<usize>,
-    /// The bytes that are inserted in place of the range `at`.
+    /// The bytes that take the place of the range `at`.
     pub with: Vec<u8>,
 }
 

@@ -20,9 +20,10 @@ use crate::{Edit, Outcome, Replacement};
 const PARTS: &str = "parts";
 /// Name, in logs, of the pass that reduces payloads of a file of a known format.
 const PAYLOAD: &str = "payload";
-/// Name, in logs, of the test that compresses payloads anew.
+/// Name, in logs, of the test in which compressed payloads of a file are compressed anew.
 const REPACK: &str = "repack";
-/// Name, in logs, of the pass that lowers values in small payloads.
+/// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
+/// picture in a header.
 const LOWER: &str = "lower";
 /// Number of parts of a file in a row that cannot be deleted, because the failure needs them, after
 /// which the deletion of parts ends.
@@ -33,7 +34,7 @@ const FRUITLESS_BYTES: usize = 128;
 /// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
 /// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
-/// Maximum size, in bytes, of small payloads, such as headers.
+/// Maximum size, in bytes, of payloads that count as small, such as headers.
 const FEW_BYTES: usize = 32;
 /// Number of bytes or records in a row that the failure needs, after which the reduction of a small
 /// payload, or the deletion of records from a larger one, ends.
@@ -48,16 +49,19 @@ const EACH: usize = 32;
 const TEXT: usize = 32;
 /// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Name, in logs, of the pass that lets references to different regions share bytes.
+/// Name, in logs, of the pass that lets references of a file to different regions share bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region that is tried with shared bytes in place of its own.
+/// Minimum size, in bytes, of a region of a file for which it is tested to let references to it
+/// lead to other bytes.
 const WORTH_SHARING: usize = 8;
-/// Maximum number of regions that are tried with shared bytes; the largest ones are tried.
+/// Maximum number of regions of a file, the largest ones, for which it is tested to let references
+/// to them lead to other bytes.
 const MOST_SHARED: usize = 16;
 /// Minimum size, in bytes, that the largest payload must still have for values in payloads to be
 /// lowered: it may be needed only because of them.
 const RESISTING: usize = 32;
-/// Maximum number of tests in which values of headers are lowered, in one round over the payloads.
+/// Maximum number of tests in which values in headers of a file are lowered, in one round over the
+/// payloads.
 const MOST_LOWERED: usize = 64;
 /// Minimum value of a number in a payload that is taken for a number of rows and lowered together
 /// with the rows.
@@ -275,12 +279,12 @@ async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> A
 
 /// A number in one payload of a file that may be the number of rows in another payload.
 struct Rows {
-    /// Index of the payload with the number.
+    /// Index of the payload that contains the number of rows.
     number: usize,
     form: Form,
     /// Offset, in bytes, of the number of rows in its payload.
     at: usize,
-    /// Index of the payload with the rows.
+    /// Index of the payload that contains the rows.
     data: usize,
 }
 

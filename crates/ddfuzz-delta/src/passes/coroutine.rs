@@ -76,7 +76,8 @@ impl Asker {
     }
 }
 
-/// A future that is ready when the outcome of the candidate that was asked for has arrived.
+/// A future for the outcome of the test that was asked for; it is ready when the step machine has
+/// received the outcome.
 pub(super) struct AwaitedOutcome(Asker);
 
 impl Future for AwaitedOutcome {
@@ -135,7 +136,7 @@ impl Coroutine {
         }
     }
 
-    /// Runs the search function until it asks for its next test, or to its end.
+    /// Continues the `async` search function until it asks for its next test, or to its end.
     fn go_on(&mut self) {
         let Some(script) = &mut self.script else {
             return;
@@ -214,7 +215,7 @@ impl Clone for Coroutine {
     }
 }
 
-/// Implements [`Search`](crate::Search) for a newtype around [`Coroutine`].
+/// Implements the trait [`Search`](crate::Search) for a type that wraps a [`Coroutine`].
 macro_rules! is_search {
     ($search:ty) => {
         impl $crate::Search for $search {

@@ -13,8 +13,8 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Maximum length, in bytes, of a run of equal bytes that is followed backwards, to bound the time
-/// of a step.
+/// Maximum number of equal bytes in a row that are followed backwards to find the first of them, to
+/// bound the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
 /// Minimum number of neighboring bytes, deleted by one test, that count as a run.
@@ -35,16 +35,18 @@ pub(super) struct CurrentBest {
     rewritten: bool,
     /// Number of tests so far that gave FAIL, so that their text became the current best.
     reductions: usize,
-    /// Number of tests that were asked for so far.
+    /// Number of tests that the search has asked for so far.
     asked: usize,
     /// True once one test has deleted at least [`RUN`] neighboring bytes.
     deleted_a_run: bool,
-    /// Corrects numbers such as lengths in each tested text; `None` if no binary format was found.
+    /// The repair, which corrects numbers such as lengths in each tested text; `None` if no such
+    /// number is known.
     repair: Option<Repair>,
     /// The document whose payloads the passes edit at present, as if they were the whole text;
     /// `None` if passes edit the whole text.
     envelope: Option<Envelope>,
-    /// Predicts outcomes by syntax errors; `None` if no grammar is used at present.
+    /// The predictor that answers tests by counting syntax errors; `None` if no grammar is used at
+    /// present.
     predictor: Option<SyntaxPredictor>,
 }
 
@@ -87,7 +89,7 @@ impl CurrentBest {
         self.reductions
     }
 
-    /// Returns the number of tests that were asked for so far.
+    /// Returns the number of tests that the search has asked for so far.
     pub fn asked(&self) -> usize {
         self.asked
     }
@@ -215,7 +217,8 @@ impl CurrentBest {
         self.predictor = predictor;
     }
 
-    /// Checks whether the predictor refuses the text that an edit makes of the current best.
+    /// Returns true if the predictor expects that the text which `edit` makes of the current best
+    /// does not fail, so that it is not run.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;

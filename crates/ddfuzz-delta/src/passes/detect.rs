@@ -12,8 +12,8 @@ const HEADER: usize = 16;
 const FRONT: usize = 64;
 /// Largest distance, in bytes, between a length field and the bytes that it counts.
 const SLACK: usize = 16;
-/// Smallest number of bytes that a checksum of one or two bytes must cover; fewer bytes may agree
-/// by chance.
+/// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
+/// recognized; over fewer bytes, it may agree by chance.
 pub(super) const SCOPE: usize = 17;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;

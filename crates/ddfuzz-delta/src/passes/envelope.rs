@@ -11,12 +11,12 @@ use crate::{Config, Edit, Replacement};
 /// an edit of the whole text, with corrected numbers, and holds the whole current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// All payloads of the document.
+    /// Contents of all payloads of the document, edited or not.
     payloads: Vec<Arc<[u8]>>,
     /// Indices of the payloads of the document that passes edit at present; joined, these payloads
     /// are the text that passes see.
     edited: Range<usize>,
-    /// The current best as a whole: its text, and what it keeps of the original input.
+    /// State of the whole current best, of which passes edit only payloads at present.
     pub whole: Whole,
 }
 
@@ -49,7 +49,8 @@ impl Envelope {
         }
     }
 
-    /// Returns the text that passes edit: the edited payloads, one after the other.
+    /// Returns the text that passes see and edit at present: the edited payloads, one after the
+    /// other.
     pub fn inside(&self) -> Vec<u8> {
         self.payloads[self.edited.clone()].concat()
     }

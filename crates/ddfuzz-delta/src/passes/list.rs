@@ -25,10 +25,10 @@ const MANY: usize = 4096;
 pub(super) struct ListSearch<'a> {
     work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// True if units were deleted by a guessed pattern, so that some remaining units were not
-    /// tested.
+    /// True if units were deleted because a repeating pattern predicted it, so that some remaining
+    /// units were not tested.
     guessed: bool,
-    /// Number of tests of the list search so far that were UNRESOLVED.
+    /// Number of UNRESOLVED tests of the list search so far.
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,

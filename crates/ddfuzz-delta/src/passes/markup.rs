@@ -11,7 +11,7 @@ use crate::passes::units::Positions;
 
 /// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
-/// Maximum size, in bytes, of an opening tag.
+/// Maximum size, in bytes, of a tag; a longer one is not read as a tag.
 const LONGEST_TAG: usize = 1 << 10;
 /// Maximum depth of tags inside of tags; deeper tags belong to no pair.
 const DEEPEST: usize = 1 << 10;
@@ -50,7 +50,7 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
 }
 
-/// Kind of a tag, which is what stands between `<` and `>`.
+/// A tag of a markup text, which is what stands between `<` and `>`: opening, closing or neither.
 enum Tag {
     /// An opening tag, such as `<p>`; holds the range of its name in the text.
     Open(Range<usize>),
@@ -149,7 +149,7 @@ impl Scanner {
     }
 }
 
-/// Checks whether a byte can be part of the name of an element.
+/// Returns true if a byte can be part of the name of a tag.
 fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
@@ -181,12 +181,12 @@ pub(super) struct PairParser<'a> {
     /// The openings (tags or keywords) that have no closing so far: index of the node, and range of
     /// the name.
     pub open: Vec<(usize, Range<usize>)>,
-    /// Start of the text that belongs to no node of the tree yet.
+    /// Offset in the text up to which all that was read belongs to nodes of the tree.
     pub from: usize,
 }
 
 impl<'a> PairParser<'a> {
-    /// Makes a parser at the beginning of a text.
+    /// Creates a parser that begins at the start of `text`, with an empty tree.
     pub fn new(text: &'a [u8]) -> PairParser<'a> {
         PairParser {
             text,

@@ -57,7 +57,7 @@ impl Random {
 /// tests.
 pub(super) struct Mutations {
     random: Random,
-    /// Remaining numbers of tests of the pass; `None` before its first test.
+    /// Numbers of tests that the pass may still take; `None` before its first test.
     left: Option<Left>,
 }
 

@@ -31,7 +31,7 @@ pub(super) type KeptNames = BTreeSet<Vec<u8>>;
 pub(super) struct Rewritten<'a> {
     rule: &'static str,
     find: &'a Find<'a>,
-    /// Each remaining word with the word to write over it, which is not longer.
+    /// Each remaining word of the list with the word to write over it, which is not longer.
     words: Vec<(Vec<u8>, Vec<u8>)>,
 }
 

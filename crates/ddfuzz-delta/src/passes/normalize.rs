@@ -7,8 +7,8 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The byte `0`, which replaces others: the least one in the order by which results of equal size
-/// are compared.
+/// The digit `0`, which is written over bytes whose values do not matter: the first in the order of
+/// bytes by which results of equal size are compared.
 pub(super) const LEAST: u8 = b'0';
 
 /// Minimum size, in bytes, of texts in which `0` is written over one half if writing it over all
@@ -104,7 +104,7 @@ async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
     work.test("normalize", zeros).await == Outcome::Fail
 }
 
-/// Name, in logs, of the pass that writes `0` over single bytes.
+/// Name, in logs, of the pass that writes `0` over single bytes ([`shortlex`]).
 const RULE: &str = "shortlex";
 
 /// Name, in logs, of the pass that writes `0` over blocks of bytes at the end of a search

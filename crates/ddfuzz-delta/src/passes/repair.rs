@@ -22,11 +22,12 @@ const NEAR: usize = 64;
 struct KnownField {
     at: usize,
     form: Form,
-    /// True if the field is a length: each deleted byte lowers it by one.
+    /// True if the number is a length, which each deleted byte lowers by one.
     length: bool,
 }
 
-/// A correction in the text: the number `old` at offset `at` becomes `new`.
+/// A correction of the text: the number `old` at offset `at`, with the encoding `form`, becomes
+/// `new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rewrite {
     at: usize,

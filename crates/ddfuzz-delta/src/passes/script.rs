@@ -77,7 +77,8 @@ impl Full {
     /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
     pub const LEAST: u8 = LEAST;
 
-    /// Creates a search over the bytes of `text`, which must have given FAIL.
+    /// Creates a search over the bytes of `text`, which must have given FAIL and of whose structure
+    /// nothing is known.
     pub fn new(text: &[u8]) -> Full {
         Full::structured(text, Structure::Unknown)
     }
@@ -97,7 +98,7 @@ is_search!(Full);
 
 /// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Number of lines above which a text is reduced by lines first.
+/// Number of lines that a text must exceed for whole lines to be deleted from it.
 const MANY_LINES: usize = 8;
 /// Fraction of a text's lines, as a divisor, that is deleted at its end to see whether its brackets
 /// must match.
@@ -122,7 +123,7 @@ const SHORT: usize = 16;
 /// Number of pairs of bytes of a result up to which all pairs are deleted in turn, however few
 /// tests the search took.
 const CHEAP_PAIRS: usize = 6;
-/// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
+/// Maximum size, in bytes, of results in which the deletion of pairs of single bytes is tried.
 const FEW: usize = 32;
 
 /// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of
@@ -347,7 +348,7 @@ async fn reduce_groups(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes unneeded lines, if the text has many lines.
+/// Deletes unneeded lines of the current best text, if the text has many lines.
 pub(super) async fn reduce_lines(work: &mut CurrentBest) {
     // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {

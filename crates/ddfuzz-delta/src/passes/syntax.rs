@@ -21,12 +21,12 @@ const MANY_ERRORS: usize = 64;
 /// be reduced by its syntax.
 const NODES_PER_ERROR: usize = 8;
 
-/// Name, in logs, of the pass that replaces nodes by nodes inside of them.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by nodes inside of them.
 const RAISE: &str = "raise";
-/// Name, in logs, of the pass that replaces nodes by the shortest text that may stand for their
-/// kind.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
+/// stand for their kind.
 const LEAST: &str = "least";
-/// Name, in logs, of the pass that deletes white space.
+/// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
@@ -103,7 +103,8 @@ impl SyntaxPredictor {
         errors.is_none_or(|errors| errors > self.errors)
     }
 
-    /// Records that a text failed and is the current best from now on.
+    /// Records that `text` failed and is the current best from now on, and counts its syntax
+    /// errors.
     pub fn learn(&mut self, text: &[u8]) {
         let errors = match text.len() {
             0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),

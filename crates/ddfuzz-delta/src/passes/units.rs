@@ -125,14 +125,14 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best text as units, each with its newline.
+/// The lines of the current best text as units of a list search, each with its newline.
 pub(super) struct Lines {
     /// Start offset, in bytes, of each line of the text, followed by the offset of the text's end.
     starts: Vec<usize>,
 }
 
 impl Lines {
-    /// Splits the current best text into lines.
+    /// Splits the current best text into lines, as units of a list search.
     pub fn of(work: &mut CurrentBest) -> Lines {
         let text = work.text();
         let behind = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -193,8 +193,8 @@ impl Positions {
         Positions { rule, spots }
     }
 
-    /// Lists the brackets of all pairs of a tree, with their names, as units to delete; their
-    /// contents stay.
+    /// Lists the brackets of all pairs of a tree, with the names before them, as units to delete;
+    /// what is inside the brackets stays.
     pub fn brackets(tree: &Tree) -> Positions {
         let pairs = tree.nodes.iter().filter(|node| node.pair);
         Positions {
@@ -205,7 +205,8 @@ impl Positions {
         }
     }
 
-    /// Lists the contents of all strings that are not empty, as units to delete.
+    /// Lists the contents of `strings` (ranges of quoted strings) that are not empty, as units to
+    /// delete.
     pub fn strings(strings: Vec<Range<usize>>) -> Positions {
         let inside = strings.into_iter().filter(|inside| !inside.is_empty());
         Positions {

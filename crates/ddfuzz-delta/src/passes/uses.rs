@@ -19,7 +19,8 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// Maximum number of times that one edit is extended by names of which only one use would remain.
+/// Maximum number of times that one deletion is extended by names of which only one use would
+/// remain.
 const ROUNDS: usize = 8;
 
 /// Deletes names of a program with all of their uses, the edits that delete most bytes first;

@@ -237,7 +237,7 @@ struct Levels {
     /// For each token, the number of brackets around it; one more entry holds the number of
     /// brackets that are open at the end of the text.
     depths: Vec<usize>,
-    /// True if all brackets of the text match.
+    /// True if each bracket of the text has its counterpart.
     match_all: bool,
 }
 

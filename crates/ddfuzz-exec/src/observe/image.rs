@@ -136,7 +136,8 @@ fn segments(file: &object::File) -> Vec<Segment> {
 /// The kind of a comparison callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
-    /// A callback with two operands of `width` bytes; `constant`: the first one is a constant.
+    /// A callback that compares two operands of `width` bytes; `constant`: the first operand is a
+    /// constant.
     Compare { width: usize, constant: bool },
     /// A callback for a `switch` statement: it gets the value and the list of cases.
     Switch,
@@ -184,12 +185,14 @@ const JUMP: u64 = 5;
 pub(crate) struct Hook {
     pub(crate) address: u64,
     pub(crate) kind: HookKind,
-    /// Number of bytes from the start of the callback to the next function.
+    /// Number of bytes from the start of the callback's code to the next function, in which a jump
+    /// must fit.
     room: u64,
 }
 
 impl Hook {
-    /// Returns the number of the callback's kind in `enum hook_kind` of `runtime/observe.h`.
+    /// Returns the number of the comparison callback's kind in `enum hook_kind` of
+    /// `runtime/observe.h`.
     pub(crate) fn number(&self) -> u64 {
         let place = NAMES.iter().position(|(_, kind)| *kind == self.kind);
         place.unwrap_or_default() as u64

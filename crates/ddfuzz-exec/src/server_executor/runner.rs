@@ -122,7 +122,8 @@ impl ServerExecutor {
         }
     }
 
-    /// Why the runner has refused the last run; `None` if the runner has made it.
+    /// Returns why the runner (the process that makes many runs) has refused the last run; `None`
+    /// if it has made the run.
     pub(crate) fn refused(&self) -> Option<RefusalReason> {
         self.refused
     }

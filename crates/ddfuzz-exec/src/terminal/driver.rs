@@ -29,10 +29,10 @@ const GRACE: Duration = Duration::from_millis(20);
 /// Longest time for which a process may be stopped by a tracer; a process that is stopped longer
 /// counts as one that has stopped itself.
 const TRACED: Duration = Duration::from_millis(50);
-/// The shortest and the longest pause between two looks at the target's processes.
+/// The shortest and the longest pause between two checks of what the processes at a terminal do.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Types an input at a target's terminal during one run, in its own thread.
+/// The state of the thread that types an input at a target's terminal during one run.
 pub(super) struct Driver {
     pub(super) pty: Pty,
     /// An event descriptor that becomes readable when the run at the terminal has ended.
@@ -53,7 +53,7 @@ pub(super) struct TerminalRun {
     pub(super) hung_up: bool,
 }
 
-/// How long the driver waits, at most, until the program has processed a key.
+/// The limit on how long the driver waits until the program has processed a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitLimit {
     /// The driver waits at most for [`WORK`] of the program's CPU time and [`LONGEST_WORK`] of wall
@@ -194,7 +194,8 @@ impl Driver {
         self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for `pause` or for output on the terminal; `None` when the run has ended.
+    /// Waits for `pause` or for output on the terminal; returns `None` if the run has ended by
+    /// then.
     fn await_output(&self, session: &Session, pause: Duration) -> Option<()> {
         let mut fds = [&*self.stop as &dyn AsFd, &session.leader, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -218,7 +219,8 @@ struct Wait {
     pause: Duration,
     /// Time at which the program at the terminal began to sleep; `None` while it works.
     slept: Option<Instant>,
-    /// When a stop that may be a tracer's was first seen; `None` if none is being timed.
+    /// Time at which a process was first seen stopped, possibly by a tracer; `None` if no such stop
+    /// is being timed.
     traced: Option<Instant>,
     /// CPU time of the program when the wait for a key first measured it; `None` before.
     cpu: Option<Duration>,
@@ -252,7 +254,8 @@ impl Wait {
         over
     }
 
-    /// Returns true if the program has worked longer than it may on one key.
+    /// Returns true if the program has worked on the last key for longer than it may before the
+    /// next one is typed.
     fn too_long(&mut self, session: &Session) -> bool {
         let elapsed = self.began.elapsed();
         if elapsed < PAUSES.1 {

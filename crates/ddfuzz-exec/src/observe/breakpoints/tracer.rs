@@ -48,10 +48,11 @@ pub(crate) struct Tracer<'a> {
     removed: HashSet<u64>,
     /// Ids of the threads that are traced.
     followed: HashSet<Pid>,
-    /// New processes with separate memory, whose first stop is still to come.
+    /// Ids of new processes with separate memory that have not yet made the first stop under the
+    /// tracer.
     forked: HashSet<Pid>,
-    /// New processes and threads that stopped before the event by which their parent announces
-    /// them.
+    /// Ids of new processes and threads that stopped before the tracer received the event by which
+    /// their parent announces them.
     stopped: HashSet<Pid>,
 }
 
