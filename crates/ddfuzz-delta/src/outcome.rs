@@ -114,9 +114,10 @@ pub struct Hints {
 /// A comparison that the program made, in which the two operands differed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {
-    /// One operand. An integer of 1, 2, 4 or 8 bytes is in little-endian order; a comparison of
-    /// memory or strings has the compared bytes.
+    /// The first operand of the comparison. An integer of 1, 2, 4 or 8 bytes is in little-endian
+    /// order; a comparison of memory or strings has the compared bytes.
     pub left: Vec<u8>,
-    /// The other operand: an integer in little-endian order, or the compared bytes, like `left`.
+    /// The second operand of the comparison, in the same form as `left`: an integer in
+    /// little-endian order, or the compared bytes.
     pub right: Vec<u8>,
 }

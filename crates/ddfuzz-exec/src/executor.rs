@@ -129,9 +129,9 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Compares a run since the last check with that of a new process now, rather than later, so that
-    /// [`corrected`](Executor::corrected) returns what was wrong until here. Does nothing where no
-    /// checks are made. Fails as [`run`](Executor::run) does.
+    /// Makes at once the check that would otherwise follow later: compares a recent run with that
+    /// of a new process, so that [`corrected`](Executor::corrected) returns all wrong results up to
+    /// now. Does nothing where no checks are made. Fails as [`run`](Executor::run) does.
     fn check_now(&mut self) -> Result<(), ExecError> {
         Ok(())
     }

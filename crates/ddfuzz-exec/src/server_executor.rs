@@ -381,7 +381,8 @@ impl ServerExecutor {
 
     /// Ends a call, begun by `begin_call`, that has made `runs` on the first of `inputs`: if
     /// breakpoints may have caused a crash of the last run, makes that run again without them.
-    /// Keeps the blocks that the runs covered for `covered`, and returns the runs that count.
+    /// Stores which blocks the runs covered, so that `covered` can return them, and returns the
+    /// runs that count.
     pub(crate) fn end_call(
         &mut self,
         inputs: &[&[u8]],

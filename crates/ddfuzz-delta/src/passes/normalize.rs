@@ -73,7 +73,7 @@ impl Units for NonZeroBytes {
 
 /// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If the
 /// text still fails with one half overwritten, writes `0` over as many blocks of the other half as
-/// possible. Equal bytes can then be deleted in few tests, and one test proves a whole run of them.
+/// possible. Runs of equal bytes can then be deleted in few tests.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of results.
 pub(super) async fn normalize(work: &mut CurrentBest) {
