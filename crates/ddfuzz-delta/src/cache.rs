@@ -21,7 +21,7 @@ pub enum Caching {
     /// Answers only tests of a configuration (set of kept units) that was tested before.
     /// Publications on delta debugging count tests by this rule.
     Configuration,
-    /// Answers no test: every candidate that the search asks for is run.
+    /// The cache answers no test: every candidate that the search asks for is run.
     Off,
 }
 
@@ -75,7 +75,7 @@ impl Cache {
         }
     }
 
-    /// Returns the rule that decides which tests the cache answers without a run.
+    /// Returns the rule by which this cache decides which tests it answers without a run.
     pub fn caching(&self) -> Caching {
         self.caching
     }

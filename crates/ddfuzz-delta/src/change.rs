@@ -24,7 +24,7 @@ impl Change {
         self.at.len() + self.with.len()
     }
 
-    /// Splits the change into changes of one byte each: first the removals, then the insertions.
+    /// Splits this change into changes of one byte each, first the removals, then the insertions.
     pub fn bytes(&self) -> impl Iterator<Item = Change> + '_ {
         let removed = self.at.clone().map(|at| Change {
             at: at..at + 1,
@@ -179,7 +179,8 @@ fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     })
 }
 
-/// For each item of two sequences, whether their longest common subsequence keeps it (true) or not.
+/// The result of a longest common subsequence: for each item of two sequences, whether the
+/// subsequence contains it (true) or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub first: Vec<bool>,
@@ -203,7 +204,7 @@ pub(super) fn longest(first: &[u32], second: &[u32], symbols: usize) -> Kept {
     search.kept
 }
 
-/// A part of a sequence with its start position `at` in the whole sequence.
+/// A contiguous part of a sequence, with its start position `at` in the whole sequence.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     at: usize,

@@ -25,15 +25,15 @@ impl fmt::Debug for ConfigId {
     }
 }
 
-/// A range of kept units (items of the original input), with the number of kept units before the
-/// range.
+/// A range of kept units (items of the original input), with number and id of all kept units before
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
     end: usize,
-    /// Number of kept units of the configuration that precede the range.
+    /// Number of units that the configuration keeps before this range.
     before: usize,
-    /// Id of the set of all kept units that precede the range.
+    /// Id of the set of units that the configuration keeps before this range.
     id_before: u128,
 }
 
@@ -155,8 +155,8 @@ impl Config {
         }
     }
 
-    /// Returns the index of the range that holds `position` among the kept units, or the number of
-    /// ranges if none does.
+    /// Returns the index of the range of kept units that contains the kept unit at `position`; the
+    /// number of ranges if fewer units are kept.
     fn span_at(&self, position: usize) -> usize {
         self.spans
             .partition_point(|span| span.before + (span.end - span.start) <= position)
@@ -194,7 +194,8 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Builds a configuration from ascending ranges, and joins ranges that touch.
+/// A builder of a configuration (set of kept units) from ascending ranges; it joins ranges that
+/// touch.
 #[derive(Default)]
 struct Builder {
     spans: Vec<Span>,
@@ -234,8 +235,8 @@ fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }
 
-/// Returns a pseudo-random 128-bit value for a position, by two splitmix64 finalizers with
-/// different seeds.
+/// Returns a pseudo-random 128-bit value for a position, always the same, of which ids of sets are
+/// made (two splitmix64 finalizers with different seeds).
 fn mix(position: usize) -> u128 {
     let half = |seed: u64| {
         let mut z = (position as u64)

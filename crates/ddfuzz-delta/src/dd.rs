@@ -69,7 +69,7 @@ pub struct Dd {
     /// The difference `c_fail \ c_pass` between the failing and the passing configuration.
     delta: Config,
     parts: usize,
-    /// Index of the part of the difference with which a round of tests begins.
+    /// Index of the part of the difference that the present round of tests began with.
     offset: usize,
     /// Number of parts of the difference that the present round has tested.
     tried: usize,
@@ -150,12 +150,12 @@ impl Dd {
         };
     }
 
-    /// Returns the index of the part of the difference that is being tested.
+    /// Returns the index of the part of the difference whose test is asked for now.
     fn index(&self) -> usize {
         (self.tried + self.offset) % self.parts
     }
 
-    /// Returns the configuration that is being tested.
+    /// Returns the configuration whose test is asked for now.
     fn config(&self) -> Config {
         let part = self.delta.part(self.parts, self.index());
         match self.probe {
@@ -175,8 +175,8 @@ impl Dd {
         }
     }
 
-    /// Replaces the passing or the failing configuration, and begins a new round of tests, which
-    /// splits their difference into `parts` parts.
+    /// Sets the passing configuration to `pass` or the failing one to `fail`, where given, and
+    /// begins a new round of tests, which splits their difference into `parts` parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -266,10 +266,10 @@ impl Search for Dd {
 /// difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference<S> {
-    /// The passing side, a subset of the failing one. It may be empty even if the test of the empty
-    /// input is UNRESOLVED.
+    /// The passing side of the result, a subset of the failing one. It may be empty even if the
+    /// test of the empty input is UNRESOLVED.
     pub pass: S,
-    /// The failing side; it contains all units of the passing side.
+    /// The failing side of the result; it contains all units of the passing side.
     pub fail: S,
     /// The units that the failing side has and the passing side does not.
     pub difference: S,

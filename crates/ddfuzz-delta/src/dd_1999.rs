@@ -25,9 +25,9 @@ struct Dd2Call {
 #[derive(Clone, Debug)]
 pub struct Dd1999 {
     call: Option<Dd2Call>,
-    /// Index of the half of the searched units that is being tested: 0 or 1.
+    /// Index, 0 or 1, of the half of the searched units whose test is asked for now.
     half: usize,
-    /// Recursive calls that have not begun; the last of the list begins next.
+    /// Recursive calls of `dd` that have not begun; the last of the list begins next.
     waiting: Vec<Dd2Call>,
     findings: Findings,
 }
@@ -76,7 +76,8 @@ impl Dd2Call {
         self.half(half).union(&self.rest)
     }
 
-    /// Returns the recursive call that searches one half of the units, with the other half applied.
+    /// Returns the recursive call that searches the half with index `half` of the units, while the
+    /// other half stays applied.
     fn beside(&self, half: usize) -> Dd2Call {
         Dd2Call {
             units: self.half(half),
@@ -158,7 +159,7 @@ struct Dd3Call {
 #[derive(Clone, Debug)]
 pub struct DdPlus {
     call: Option<Dd3Call>,
-    /// Recursive calls that have not begun; the last of the list begins next.
+    /// Recursive calls of `dd+` that have not begun; the last of the list begins next.
     waiting: Vec<Dd3Call>,
     findings: Findings,
 }
@@ -339,8 +340,8 @@ impl Search for DdPlus {
     }
 }
 
-/// The results of finished recursive calls of `dd` or `dd+`, the smallest failing configuration
-/// that was tested, and the union of all results.
+/// What `dd` or `dd+` has found so far: the results of finished recursive calls, the smallest
+/// failing configuration that was tested, and the union of all results.
 ///
 /// The union is tested last, because it may not fail if changes are ambiguous.
 #[derive(Clone, Debug)]
@@ -371,7 +372,7 @@ impl Findings {
         }
     }
 
-    /// Adds the units that one recursive call found.
+    /// Adds `units`, which one recursive call found to cause the failure, to the results.
     pub fn add(&mut self, units: Config) {
         self.found.push(units);
     }

@@ -13,7 +13,7 @@ enum Step {
     /// The test of the complement with this index, counted from 0: one part of the failing
     /// configuration is removed.
     Complement { index: usize },
-    /// No test: the search has ended.
+    /// No test is needed: the search has ended.
     Done,
 }
 

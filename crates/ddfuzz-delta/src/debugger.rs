@@ -283,10 +283,10 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
 /// How a call of the function under test failed, to tell one failure from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The function returned FAIL or `Err`.
+    /// The function under test returned FAIL or `Err`.
     Said,
-    /// The function panicked with this message, from which numbers and quoted text were removed,
-    /// because both vary with the arguments.
+    /// The function under test panicked with this message, from which numbers and quoted text were
+    /// removed, because both vary with the arguments.
     Panicked(String),
 }
 
@@ -307,8 +307,8 @@ fn message(payload: &(dyn Any + Send)) -> &str {
     text.unwrap_or_default()
 }
 
-/// Returns a panic message with each number replaced by `#` and without quoted text, because both
-/// vary with the arguments.
+/// Returns the part of a panic message that does not vary with the arguments: each number is
+/// replaced by `#`, and quoted text is removed.
 fn lasting(message: &str) -> String {
     let mut letters = message.chars().peekable();
     let mut lasting = String::new();

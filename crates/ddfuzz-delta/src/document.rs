@@ -5,17 +5,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is known of the structure of an input before the search [`Full`](crate::Full) begins.
+/// What the caller of the search [`Full`](crate::Full) knows of the structure of the input:
+/// nothing, that it is text or binary, its file format or its grammar.
 #[derive(Clone, Default)]
 pub enum Structure {
-    /// Nothing is known: the search looks for brackets, quotes, separators, lines, lengths, counts
-    /// and checksums itself.
+    /// Nothing is known of the input: the search looks for brackets, quotes, separators, lines,
+    /// lengths, counts and checksums itself.
     #[default]
     Unknown,
-    /// The input is a text: `<tags>` and the indentation of lines are used, too.
+    /// The input is a text: in addition to brackets, quotes and lines, the search uses `<tags>` and
+    /// the indentation of lines.
     Text,
-    /// The input is binary, of no known format: what [`Unknown`](Structure::Unknown) says, and
-    /// shorter inputs with other bytes are tried.
+    /// The input is binary, of no known format: the search proceeds as for
+    /// [`Unknown`](Structure::Unknown), and also tries shorter inputs with other bytes.
     Binary,
     /// The input is a file of a known format.
     Format(Arc<dyn Format>),
@@ -52,55 +54,56 @@ impl fmt::Debug for Structure {
 ///
 /// All methods are pure functions: a search that is resumed or replayed must see the same documents.
 pub trait Format: Send + Sync {
-    /// Returns the name of the format on command lines and in logs.
+    /// Returns the name of this file format on command lines and in logs.
     fn name(&self) -> &str;
 
-    /// Takes a text apart; `None` if the text is not of this format. The [text](Document::text) of
-    /// the document equals `text`.
+    /// Parses a text of this format into a document of deletable parts and payloads; `None` if the
+    /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
 }
 
-/// A text that was taken apart into parts, which can be deleted, and payloads, whose bytes can be
-/// changed. The numbers of the format (lengths, counts, offsets, checksums) that agreed with the
-/// text agree with every text that is made of the document.
+/// A file that was parsed by its format into parts, which can be deleted, and payloads, whose bytes
+/// can be changed. The numbers of the format (lengths, counts, offsets, checksums) that were
+/// correct in the file are correct in every text that is made of the document.
 pub trait Document: Send + Sync {
     /// Returns the tree of the deletable parts in pre-order: for each part, the index after its last
     /// descendant.
     fn parts(&self) -> Vec<usize>;
 
-    /// Returns the payloads in the order of the text. A compressed payload is decompressed.
+    /// Returns the contents of the payloads (data whose bytes can be changed) in the order of the
+    /// text. A compressed payload is decompressed.
     fn payloads(&self) -> Vec<Arc<[u8]>>;
 
-    /// Returns the document without the parts with these indices, which ascend; parts inside of them
-    /// go, too.
+    /// Returns a copy of the document without the parts with these indices, which ascend, and
+    /// without the parts inside of them.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
-    /// Returns the document with other payloads; there are as many as
+    /// Returns a copy of the document whose payloads have these contents; there must be as many as
     /// [`payloads`](Document::payloads) returns.
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
-    /// Returns the document with each compressed payload compressed anew, and with the parts of a
-    /// divided payload joined; `None` if nothing is compressed or divided.
+    /// Returns a copy of the document in which each compressed payload is compressed anew, and the
+    /// parts of a divided payload are joined; `None` if nothing is compressed or divided.
     fn repacked(&self) -> Option<Arc<dyn Document>>;
 
-    /// Returns the document with its compressed payloads as they are, so that only their compressed
-    /// bytes can be changed.
+    /// Returns a copy of the document that treats compressed payloads as bytes: they are not
+    /// decompressed, and only their compressed bytes can be changed.
     fn opaque(&self) -> Arc<dyn Document>;
 
-    /// Returns the sizes, in bytes, of the regions that the document refers to by offsets and that have
-    /// no parts inside.
+    /// Returns the sizes, in bytes, of the regions of the file to which other parts refer by
+    /// offsets and which contain no deletable parts.
     fn regions(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Returns the document without the bytes of a region, given by its index; what refers to the region
-    /// refers to the beginning of another one instead (`with`), or to that of the file. `None` if that
-    /// is impossible.
+    /// Returns a copy of the document without the bytes of the region with the index `_region`.
+    /// References to this region then lead to the beginning of another region, with the index
+    /// `_with`, or to that of the file if `_with` is `None`. Returns `None` if that is impossible.
     fn sharing(&self, _region: usize, _with: Option<usize>) -> Option<Arc<dyn Document>> {
         None
     }
 
-    /// Puts the text of the document together.
+    /// Returns the text of the document, put together from its parts and payloads.
     fn text(&self) -> Vec<u8>;
 }
 
@@ -108,59 +111,62 @@ pub trait Document: Send + Sync {
 ///
 /// All methods are pure functions, as those of a [`Format`].
 pub trait Grammar: Send + Sync {
-    /// Returns the name of the grammar on command lines and in logs.
+    /// Returns the name of this grammar on command lines and in logs.
     fn name(&self) -> &str;
 
-    /// Parses a text; `None` if it is too large.
+    /// Parses a text into a syntax tree, in which errors are marked and counted; `None` if the text
+    /// is too large.
     fn parse(&self, text: &[u8]) -> Option<SyntaxTree>;
 
-    /// Returns the number of errors in the syntax tree of a text; `None` if the text is too large.
+    /// Returns the number of syntax errors in a text; `None` if the text is too large.
     fn errors(&self, text: &[u8]) -> Option<usize> {
         self.parse(text).map(|tree| tree.errors)
     }
 }
 
-/// The syntax tree of a text.
+/// A syntax tree: the nodes of a parsed text, and how many errors it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SyntaxTree {
-    /// The nodes in pre-order.
+    /// The nodes of the syntax tree, in pre-order.
     pub nodes: Vec<SyntaxNode>,
-    /// Number of errors: places that do not fit the grammar, and tokens that are missing.
+    /// Number of syntax errors: places of the text that do not fit the grammar, and tokens that are
+    /// missing.
     pub errors: usize,
 }
 
-/// A node of a syntax tree.
+/// A node of a syntax tree: its range of the text, kind, class and relatives in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxNode {
-    /// The bytes of the node, as a range of the text.
+    /// The bytes of the syntax node, as a range of the text.
     pub place: Range<usize>,
-    /// Kind of the node, such as "call of a function", as a number of the grammar.
+    /// Kind of the syntax node, such as "call of a function", as a number that the grammar defines.
     pub kind: u16,
-    /// What the node is, as far as passes treat it in a way of its own.
+    /// Class of the syntax node, the same for all grammars, by which passes choose how to reduce
+    /// the node.
     pub class: SyntaxClass,
-    /// Index of the parent; `None` for the root.
+    /// Index of the syntax node's parent in the tree; `None` for the root.
     pub parent: Option<usize>,
-    /// Index after the last descendant.
+    /// Index, in the pre-order of the tree, after the last descendant of the syntax node.
     pub last: usize,
 }
 
-/// Classes of nodes of syntax trees.
+/// The class of a node of a syntax tree, the same for all grammars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyntaxClass {
-    /// A token that belongs to its parent, such as a keyword, a bracket or a comma.
+    /// A token that belongs to the node around it, such as a keyword, a bracket or a comma.
     Punctuation,
-    /// A name.
+    /// A name of something in a program, such as a variable.
     Identifier,
-    /// A literal number.
+    /// A number that is written in the text (a literal), such as `42`.
     Number,
-    /// A literal text.
+    /// A text that is written in the program (a string literal).
     Text,
-    /// Something with a value, such as a call.
+    /// An expression: something with a value, such as a call.
     Expression,
-    /// Something that is executed.
+    /// A statement: something that is executed.
     Statement,
-    /// Something that introduces names, such as a function.
+    /// A declaration: something that introduces names, such as a function.
     Declaration,
-    /// Any other node.
+    /// A syntax node of no other class.
     Other,
 }

@@ -8,11 +8,12 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "UPPERCASE"))]
 pub enum Outcome {
-    /// ✓ The failure does not occur.
+    /// ✓ PASS: the failure that is searched for does not occur.
     Pass,
-    /// ✗ The failure that is searched for occurs.
+    /// ✗ FAIL: the failure that is searched for occurs.
     Fail,
-    /// ? Neither can be said: another failure, a time-out, or a target that could not be started.
+    /// ? UNRESOLVED, neither PASS nor FAIL: another failure, a time-out, or a target that could not
+    /// be started.
     Unresolved,
 }
 
@@ -37,7 +38,7 @@ impl std::fmt::Display for Outcome {
 /// UNRESOLVED counts as not failing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFailing {
-    /// Outcome of the whole input: PASS or UNRESOLVED.
+    /// Outcome of testing the whole input: PASS or UNRESOLVED.
     pub outcome: Outcome,
 }
 
@@ -70,9 +71,9 @@ impl std::error::Error for NotPassing {}
 /// input passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxiomError {
-    /// The whole input does not fail.
+    /// Error: the test of the whole input does not give FAIL.
     NotFailing(NotFailing),
-    /// The empty input fails.
+    /// Error: the test of the empty input gives FAIL.
     NotPassing(NotPassing),
 }
 
@@ -105,17 +106,18 @@ impl From<NotPassing> for AxiomError {
 pub struct Hints {
     /// Number of bytes of the input that the program read; `None` if unknown.
     pub read: Option<usize>,
-    /// The last comparisons that the program made in the run and whose operands differed, oldest
-    /// first.
+    /// The last comparisons that the program made in the run, oldest first, without those whose
+    /// operands were equal.
     pub comparisons: Vec<Comparison>,
 }
 
 /// A comparison that the program made, in which the two operands differed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Comparison {
-    /// One operand. An integer of 1, 2, 4 or 8 bytes is in little-endian order; a comparison of
-    /// memory or strings has the compared bytes.
+    /// The first operand of the comparison. An integer of 1, 2, 4 or 8 bytes is in little-endian
+    /// order; a comparison of memory or strings has the compared bytes.
     pub left: Vec<u8>,
-    /// The other operand: an integer in little-endian order, or the compared bytes, like `left`.
+    /// The second operand of the comparison, in the same form as `left`: an integer in
+    /// little-endian order, or the compared bytes.
     pub right: Vec<u8>,
 }

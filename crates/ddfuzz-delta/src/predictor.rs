@@ -59,7 +59,8 @@ impl Predictor for Requires {
 /// configuration fails. Otherwise it hides failures, and the result may not be minimal.
 #[derive(Clone, Debug, Default)]
 pub struct Monotony {
-    /// Configurations that passed; none is a subset of another.
+    /// Configurations that passed, whose subsets are predicted to pass; none is a subset of
+    /// another.
     passed: Vec<Config>,
 }
 

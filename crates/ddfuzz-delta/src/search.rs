@@ -30,8 +30,9 @@ pub trait Search: Send {
     /// hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
-    /// Says how many tests passes after the proof may take. Call it before the first step, or never.
-    /// By default it is ignored.
+    /// Says how many tests may be spent after the proof, which is the last round of tests that
+    /// shows a result to be 1-minimal. Call it before the first step, or never. By default it is
+    /// ignored.
     fn allow_extra_tests(&mut self, _: ExtraTests) {}
 
     /// Returns the outcome that the search predicts for the candidate that [`next`](Search::next)
@@ -43,8 +44,8 @@ pub trait Search: Send {
 
     /// Returns the smallest failing configuration so far: its test gave FAIL.
     ///
-    /// A search that replaces bytes keeps the positions of the original that remain in its best
-    /// text, even if other bytes stand there.
+    /// A search that replaces bytes returns the positions of the original input from which its best
+    /// text comes, even if other bytes stand there.
     ///
     /// A search that only [cuts](super::Edit::Cut) its best makes each failing candidate the new
     /// best. Other searches also see larger configurations fail; among failing configurations of
@@ -55,15 +56,16 @@ pub trait Search: Send {
     fn boxed(&self) -> Box<dyn Search>;
 }
 
-/// How many tests the passes of a search after its proof may take.
+/// How many tests the passes of a search may take after its proof, the round of tests that shows
+/// its result to be 1-minimal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExtraTests {
-    /// As many as the search took before, but at least 2,000.
+    /// Extra tests: as many as the search took before, but at least 2,000.
     #[default]
     Many,
-    /// Half as many as the search took before, because tests take long.
+    /// Extra tests: half as many as the search took before, because tests take long.
     Few,
-    /// No tests.
+    /// No extra tests after the proof of 1-minimality.
     None,
 }
 
@@ -77,22 +79,22 @@ impl Clone for Box<dyn Search> {
 /// passing configuration, the step is named by this rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Reduce to subset: only one part is kept.
+    /// Reduce to subset: only one part of the failing configuration is kept.
     Subset,
-    /// Reduce to complement: one part is removed.
+    /// Reduce to complement: one part of the failing configuration is removed.
     Complement,
     /// Increase to subset: the failing configuration without one part becomes the passing one.
     IncreaseToSubset,
     /// Increase to complement: one part is added to the passing configuration.
     IncreaseToComplement,
-    /// The final result of a search, which is tested last.
+    /// The candidate is the final result of a search, which is tested last.
     Result,
-    /// A named pass of a search that consists of several passes.
+    /// The candidate was made by the pass with this name, one of several in a search.
     Pass(&'static str),
 }
 
 impl Rule {
-    /// Returns the name of the rule in logs.
+    /// Returns the name of this rule in logs.
     pub fn name(self) -> &'static str {
         match self {
             Rule::Subset => "subset",
@@ -116,7 +118,7 @@ impl fmt::Display for Rule {
 pub struct Replacement {
     /// The replaced bytes, as a range of the current best text.
     pub at: Range<usize>,
-    /// The bytes that are inserted in place of the range `at`.
+    /// The bytes that take the place of the range `at`.
     pub with: Vec<u8>,
 }
 

@@ -5,13 +5,13 @@ use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextI
 /// How a test of a configuration got its outcome: by a run, from the cache, or by a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answered {
-    /// The test was run.
+    /// The outcome comes from a run of the test.
     Run,
-    /// The same configuration was tested before.
+    /// The outcome comes from an earlier test of the same configuration.
     Repeated,
-    /// Another configuration that builds the same input was tested before.
+    /// The outcome comes from an earlier test of another configuration that builds the same input.
     Cached,
-    /// A [`Predictor`] knew the outcome.
+    /// The outcome comes from a [`Predictor`], without a run.
     Predicted,
 }
 
@@ -24,10 +24,11 @@ impl From<Hit> for Answered {
     }
 }
 
-/// Number of tests that searches asked for, by how they got their outcomes.
+/// Counts of the tests that searches asked for, by how they got their outcomes: by runs, from the
+/// cache, by predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// Number of tests that were run.
+    /// Number of tests that were run, not answered otherwise.
     pub executed: u64,
     /// Number of tests answered because another configuration that builds the same input was tested
     /// before.
@@ -92,7 +93,8 @@ impl<'a> Tester<'a> {
         self.predictors.push(Box::new(predictor));
     }
 
-    /// Returns the number of tests so far, by how they got their outcomes.
+    /// Returns how many tests have been answered so far by runs, from the cache, and by
+    /// predictions.
     pub fn tally(&self) -> Tally {
         self.tally
     }

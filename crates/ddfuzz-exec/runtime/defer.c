@@ -208,12 +208,23 @@ static int of_path(const struct call *call, long *result)
     return pass_if(files_is_constant(directory_of(call), path, flags), call, result);
 }
 
-/* Whether an output is a terminal, and how wide. */
+/* The program's own file is that of each run. */
+static int of_link(const struct call *call, long *result)
+{
+    const char *path = (const char *)call->arguments[call->line->path];
+    return strcmp(path, "/proc/self/exe") == 0 ? pass(call, result) : of_path(call, result);
+}
+
+/* Whether a file is a terminal, and how wide. What is none is none in each run. */
 static int of_ioctl(const struct call *call, long *result)
 {
-    long request = call->arguments[1];
-    int asks = request == TCGETS || request == TIOCGWINSZ;
-    return pass_if(asks && files_is_plain_output(call->arguments[0]), call, result);
+    long fd = call->arguments[0], request = call->arguments[1];
+    if (request != TCGETS && request != TIOCGWINSZ)
+        return 0;
+    if (files_is_plain_output(fd))
+        return pass(call, result);
+    *result = perform(call);
+    return *result == -ENOTTY && (fd <= STDERR_FILENO || files_is_opened(fd));
 }
 
 static int of_fcntl(const struct call *call, long *result)
@@ -346,6 +357,7 @@ static const struct line table[] = {
     {SYS_read, of_opened},
     {SYS_pread64, of_opened},
     {SYS_lseek, of_opened},
+    {SYS_getdents64, of_opened},
     {SYS_close, of_close},
     {SYS_stat, of_path, 0, FOLLOWED},
     {SYS_lstat, of_path, 0, NOT_FOLLOWED},
@@ -355,8 +367,8 @@ static const struct line table[] = {
     {SYS_access, of_path, 0, FOLLOWED},
     {SYS_faccessat, of_path, 1, FOLLOWED},
     {SYS_faccessat2, of_path, 1, 3},
-    {SYS_readlink, of_path, 0, NOT_FOLLOWED},
-    {SYS_readlinkat, of_path, 1, NOT_FOLLOWED},
+    {SYS_readlink, of_link, 0, NOT_FOLLOWED},
+    {SYS_readlinkat, of_link, 1, NOT_FOLLOWED},
     {SYS_fcntl, of_fcntl},
     {SYS_ioctl, of_ioctl},
     /* Attributes of this process that a fork copies. */
@@ -387,6 +399,8 @@ static const struct line table[] = {
     {SYS_gettimeofday, if_frozen},
     {SYS_time, if_frozen},
     {SYS_getpid, if_frozen},
+    {SYS_gettid, if_frozen},
+    {SYS_sysinfo, if_frozen},
 };
 
 static int handle(struct call *call, long *result)

@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 
 /// A bundled target in its variants, with its dictionary and seeds, compressed.
 struct Archive {
-    /// Name of the target.
+    /// Name of the bundled target.
     name: &'static str,
-    /// Name of the variant without the bug.
+    /// Name of the bundled target's variant without the bug.
     fixed: &'static str,
     /// Size in bytes of each file in the archive: the variants in the order of `SUFFIXES`, the
     /// dictionary, the seeds.
     sizes: &'static [usize],
-    /// The files one after the other, in the format `.lzma`.
+    /// All files of the archive, one after the other, compressed in the format `.lzma`.
     packed: &'static [u8],
 }
 
@@ -101,7 +101,8 @@ fn find(name: &str) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the files of an archive. The first call decompresses it.
+/// Returns the contents of the files in the archive with this index; its first call for an archive
+/// decompresses it.
 fn files(archive: usize) -> &'static [&'static [u8]] {
     static FILES: [OnceLock<Vec<&[u8]>>; ARCHIVES.len()] =
         [const { OnceLock::new() }; ARCHIVES.len()];

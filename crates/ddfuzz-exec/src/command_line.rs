@@ -90,23 +90,25 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// The files whose paths replace `@@` in a target's arguments.
+/// Which files' paths replace `@@` in a target's arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
-    /// One file with the input: of the given name, or of any name if `None`.
+    /// One input file with the name that is given, or with any name if that is `None`.
     Input(Option<OsString>),
-    /// Two files, each with a part of the input.
+    /// Two files, into which the input is split.
     Parts,
-    /// For an input that is typed at a terminal: a file with the sample text that the target edits.
+    /// A file with the sample text that the target edits; the input itself is typed at a terminal.
     Sample {
-        /// Whether the arguments contain `@@` for the sample text; without it there is no file.
+        /// Whether the arguments contain `@@`, which stands for the sample text; if not, no file is
+        /// created.
         named: bool,
     },
 }
 
 impl CommandLine {
-    /// Builds the command line of `target` with the arguments as the user gave them.
+    /// Builds the command line of `target` with the arguments that the user gave, without
+    /// libFuzzer's flags.
     pub(crate) fn of(target: &Target) -> CommandLine {
         let files = match &target.channel {
             Channel::Terminal(_) => InputFiles::Sample {
@@ -170,8 +172,10 @@ impl CommandLine {
         self
     }
 
-    /// Creates the input files in the private directory. Returns the empty input, to which runs
-    /// write, and the command line, with the name of the program and the paths of the files.
+    /// Creates the files through which a target reads its inputs, in ddfuzz's private directory.
+    /// Returns the input channel to which each run's input is written, and the arguments of the
+    /// target: the path of `program`, and its arguments with `@@` replaced by the paths of the
+    /// files.
     pub(crate) fn in_place(
         &self,
         program: &Path,

@@ -8,13 +8,14 @@ use crate::{
     shared_page::keep_length, ways,
 };
 
-/// First word of the memory for snapshots (`SNAPSHOT_MAGIC` of `runtime/snapshot.h`).
+/// The number with which the shared memory for crash snapshots begins (`SNAPSHOT_MAGIC` of
+/// `runtime/snapshot.h`).
 const MAGIC: u32 = 0x4444_6370;
-/// Size of the header before the slots, in bytes.
+/// Size in bytes of the header of the shared memory for crash snapshots; the snapshots follow it.
 const HEAD: u64 = 4096;
-/// Number of slots, each for one snapshot.
+/// Number of crash snapshots that the shared memory can hold, each in a slot.
 const SLOTS: u64 = 4;
-/// Size of a slot in bytes.
+/// Size in bytes of a slot of the shared memory, which holds one crash snapshot.
 const SLOT: u64 = 2 << 20;
 
 /// Shared memory to which a crashing target process writes snapshots of itself, those of one run at
@@ -99,12 +100,12 @@ impl CrashSnapshots {
 /// How a fork server starts a run that is traced or takes a snapshot when it crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// The server executes the program anew for each run.
+    /// The fork server executes the program anew for each run.
     Executing,
-    /// The server forks the program at its `main` for each run.
+    /// The fork server loads the program once and forks it at its `main` for each run.
     Forking,
-    /// The server executes the program for each run, with the preloaded library that takes
-    /// snapshots.
+    /// The fork server executes the program for each run, with the preloaded library that takes
+    /// crash snapshots.
     Copying,
 }
 

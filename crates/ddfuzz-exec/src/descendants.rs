@@ -20,14 +20,13 @@ use crate::{
 const CALIBRATION: u32 = 3;
 /// Number of tries of a traced run if its fork server or its tracer fails.
 const MOST_TRIES: u32 = 10;
-/// Time since the first try after which a failed traced run is not tried again.
+/// How long after the first try a traced run that failed is still tried again.
 const RETRY_TIME: Duration = Duration::from_secs(5);
 
-/// Whether a target's next run is traced.
+/// Whether the next run of a target is traced, to find crashes of processes that the target starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceMode {
-    /// The next run and later ones, as many in all as the number says, are traced to learn whether
-    /// they start processes.
+    /// The next runs, as many as the number says, are traced to learn whether they start processes.
     Calibrating(u32),
     /// The next run is not traced. If it starts processes, it is made again and traced.
     Bare,
@@ -39,7 +38,7 @@ enum TraceMode {
 
 /// An executor whose runs are not traced, and which notices that a run started processes.
 pub(crate) trait Untraced: Executor {
-    /// Whether the last run started processes.
+    /// Whether the last run of the target started other processes.
     fn forked(&self) -> bool;
     /// Whether the program may start processes, according to its ELF file.
     fn may_fork(&self) -> bool;
@@ -51,9 +50,9 @@ pub(crate) struct TreeExecutor {
     target: Target,
     traced: Option<Traceable>,
     mode: TraceMode,
-    /// Whether runs report what they write; they are not traced then.
+    /// Whether runs report length and hash of their output; they are not traced then.
     reports: bool,
-    /// Which runs report their coverage (counters or blocks).
+    /// Which runs report their coverage: all, none, or those that reach something new.
     reporting: CoverageReporting,
     /// Whether the last call has made a traced run, which reports no coverage.
     was_traced: bool,
@@ -78,8 +77,8 @@ impl TreeExecutor {
         }
     }
 
-    /// Makes a run whose process tree is traced. `None` if tracing failed in this run, or the
-    /// system refuses to trace; then no later run is traced either.
+    /// Runs the target on `input` and traces all processes of the run. `None` if tracing failed in
+    /// this run, or the system refuses to trace; then no later run is traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -97,7 +96,7 @@ impl TreeExecutor {
         Ok(None)
     }
 
-    /// Whether runs report their coverage.
+    /// Whether the executor was asked for the coverage of runs and the target can report it.
     fn covers(&self) -> bool {
         self.reporting != CoverageReporting::Nothing && self.bare.places().is_some()
     }
@@ -243,10 +242,11 @@ impl Executor for TreeExecutor {
 /// reaped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The result of a run whose process tree was traced.
+/// The result of a run in which a tracer followed all processes that the target started.
 #[derive(Clone, Copy, Debug)]
 struct TracedRun {
-    /// How the run ended; the crash of a process that it started counts as its own.
+    /// Result of the traced run; the crash of a process that the target started counts as the
+    /// target's own.
     run: Run,
     forked: bool,
 }

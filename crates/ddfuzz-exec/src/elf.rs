@@ -190,7 +190,7 @@ pub fn facts(path: &Path) -> Option<ElfFacts> {
     facts
 }
 
-/// Whether the `main` of the target's program is libFuzzer's.
+/// Returns true if the `main` of the target's program is libFuzzer's.
 pub fn is_libfuzzer(target: &Target) -> bool {
     let Program::Path(path) = &target.program else {
         return false;
@@ -236,7 +236,8 @@ impl ElfFacts {
         self.entry = functions.entry(file);
     }
 
-    /// Reads facts from the program's constant strings, which stripped programs have, too.
+    /// Completes the facts by those that the program's constant strings show, which stripped
+    /// programs have, too.
     fn read_texts(&mut self, file: &Elf<'_>) {
         let texts = file.section_by_name(".rodata");
         let says = |text: &[u8]| {

@@ -178,7 +178,7 @@ pub enum Sanitizer {
 }
 
 impl Sanitizer {
-    /// All sanitizers that ddfuzz knows.
+    /// The list of all sanitizers that ddfuzz knows.
     pub const ALL: [Sanitizer; 6] = [
         Sanitizer::Asan,
         Sanitizer::Hwasan,

@@ -49,8 +49,8 @@ pub trait Executor: Send {
     /// start in a new process. Does nothing where each run has its own process.
     fn end_process(&mut self) {}
 
-    /// Returns the number of coverage counters that the report of a run has: those of the target,
-    /// or one for each block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
+    /// Returns how many coverage counters this executor reports for a run: those of the target, or
+    /// one for each basic block after [`cover_blocks`](Executor::cover_blocks). `None` for a target
     /// without either.
     fn places(&self) -> Option<usize> {
         None
@@ -129,9 +129,9 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Compares a run since the last check with that of a new process now, rather than later, so that
-    /// [`corrected`](Executor::corrected) returns what was wrong until here. Does nothing where no
-    /// checks are made. Fails as [`run`](Executor::run) does.
+    /// Makes at once the check that would otherwise follow later: compares a recent run with that
+    /// of a new process, so that [`corrected`](Executor::corrected) returns all wrong results up to
+    /// now. Does nothing where no checks are made. Fails as [`run`](Executor::run) does.
     fn check_now(&mut self) -> Result<(), ExecError> {
         Ok(())
     }
@@ -175,13 +175,13 @@ pub type NotCovered = &'static str;
 /// Why a target could not be started or served.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// The program does not exist.
+    /// The target's program does not exist.
     #[error("there is no program {}", path.display())]
     Missing {
-        /// The path, or the name that was looked for in PATH.
+        /// Path of the program that does not exist, or the name that was looked for in PATH.
         path: PathBuf,
     },
-    /// The program exists but cannot be executed.
+    /// The target's program exists but cannot be executed.
     #[error("{} cannot be executed: {why}", path.display())]
     NotExecutable {
         /// Path of the program that cannot be executed.
@@ -189,12 +189,12 @@ pub enum ExecError {
         /// Why the program cannot be executed.
         why: String,
     },
-    /// No bundled target has this name.
+    /// The user named a bundled target that does not exist.
     #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]
     UnknownBundled {
-        /// The name that the user gave.
+        /// The name that the user gave, which no bundled target has.
         name: String,
-        /// Names of all bundled targets, for the message.
+        /// Names of all bundled targets, which the error message lists.
         known: String,
     },
     /// ddfuzz runs as root, and the user nobody, as whom it runs targets, cannot access the program
@@ -209,7 +209,7 @@ pub enum ExecError {
     WayUnfit {
         /// Name of the method of execution, as `--exec` takes it.
         way: &'static str,
-        /// Path of the program.
+        /// Path of the program for which the method of execution does not work.
         path: PathBuf,
         /// Why the method of execution does not work for the target.
         why: String,
@@ -217,17 +217,17 @@ pub enum ExecError {
     /// A fork server stopped answering, or broke its protocol.
     #[error("the fork server of {} failed: {why}", path.display())]
     Server {
-        /// Path of the program behind the server.
+        /// Path of the program that the fork server runs.
         path: PathBuf,
-        /// Why the server failed.
+        /// How the fork server failed, in words for the error message.
         why: String,
     },
     /// The operating system refused something that running targets needs.
     #[error("{what}: {source}")]
     System {
-        /// The operation that failed, for the message.
+        /// The operation that the operating system refused, in words for the error message.
         what: String,
-        /// The operating system's error.
+        /// The operating system's error, by which the operation failed.
         source: io::Error,
     },
 }
@@ -250,7 +250,7 @@ impl ExecError {
     }
 }
 
-/// Limits on the time of one run.
+/// The limits on CPU time and wall time of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimit {
     /// Limit on the CPU time of all processes of a run together.
@@ -270,7 +270,7 @@ impl TimeLimit {
         Limits::with_cpu(cpu.saturating_mul(10).max(TimeLimit::MIN_LEARNED)).into()
     }
 
-    /// Returns these limits, each reduced to that of `most` if it is larger.
+    /// Returns the smaller limits of `self` and `most`: on CPU time, and on wall time.
     pub fn at_most(self, most: TimeLimit) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu.min(most.cpu),
@@ -286,7 +286,8 @@ impl TimeLimit {
         }
     }
 
-    /// Returns `limits` with the limits on CPU time and wall time replaced by these.
+    /// Returns a copy of `limits` in which the limits on CPU time and wall time are those of
+    /// `self`.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

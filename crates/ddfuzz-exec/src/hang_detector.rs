@@ -12,17 +12,18 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Time from a run's start to the first look at it, in lengths of a window; most runs have ended by
-/// then. Each look costs one or two context switches.
+/// Time from a run's start to its first observation for hang detection, in lengths of a window;
+/// most runs have ended by then. Each observation costs one or two context switches.
 const FIRST: u32 = 8;
-/// Time between two looks at a process, in lengths of a window, as long as each look meets another
-/// run than the look before. It doubles with each such look, at most `DOUBLINGS` times.
+/// Time between two observations of a process, in lengths of a window, while each finds that the
+/// process has begun another run. The time doubles each time that it has, at most `DOUBLINGS`
+/// times.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
-/// Looks per window of CPU time: a counter that wraps around to its old value at one look differs
-/// at another.
+/// How often the coverage counters of a long run are read in each window of CPU time: a counter
+/// that has wrapped around to its old value at one reading differs at another.
 const LOOKS: u32 = 4;
-/// Maximum number of signatures of one run.
+/// Maximum number of different hang signatures that are collected from one run.
 const MOST: usize = 64;
 /// Maximum number of windows of CPU time in which one run is observed.
 const LONGEST: usize = 512;
@@ -34,7 +35,8 @@ const ASLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What hang detection observed of a run that took too long.
+/// What hang detection observed of a run that took too long: its signatures, and the known hang
+/// that it shares, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     /// Signatures of the run's windows of CPU time, each once, without those that occur in the
@@ -67,15 +69,17 @@ pub(crate) trait ObservedProcess {
 /// Observes long runs of a target and recognises those that hang like a known hang.
 #[derive(Default)]
 pub(crate) struct HangDetector {
-    /// Length of a window of CPU time; zero disables observation.
+    /// Length of the windows of CPU time in which a run is observed; zero disables hang detection.
     window: Duration,
     known: HashSet<Signature>,
-    /// Number of the run that was found at the last look. A run counts as long if two looks in a
-    /// row find it.
+    /// Number of the run that the process was making when it was last observed. A run counts as
+    /// long if two observations in a row find it.
     met: Option<u64>,
-    /// Number of successive looks at the process that each found another run than the look before.
+    /// Number of successive observations that each found the process in another run than the one
+    /// before.
     passing: u32,
-    /// The current window of CPU time of the run that is observed.
+    /// The current window, an interval of CPU time, in which the run is observed; `None` before the
+    /// first one.
     open: Option<Window>,
     /// Number of windows of CPU time that the observed run has completed.
     windows: usize,
@@ -90,15 +94,16 @@ pub(crate) struct HangDetector {
 /// The window in which a run is observed: an interval of its CPU time. At the end of the window,
 /// its signature is taken from the coverage counters that have changed.
 struct Window {
-    /// CPU time of the process when the window began.
+    /// CPU time that the observed process had used when the window began.
     began: Duration,
-    /// CPU time of the process when its counters were last read.
+    /// CPU time that the observed process had used when its coverage counters were last read.
     looked: Duration,
-    /// When the process last used CPU time.
+    /// Time of the observation that last found that the process had used CPU time.
     moved: Instant,
-    /// Number of looks since its counters were last read.
+    /// Number of observations of the process since its coverage counters were last read, because it
+    /// had used too little CPU time to read them again.
     idle: u32,
-    /// For each coverage counter, whether it has changed since the window's first look.
+    /// For each coverage counter, whether it has changed since the window began.
     changed: Vec<bool>,
 }
 
@@ -110,7 +115,7 @@ impl HangDetector {
         self.known.clone_from(known);
     }
 
-    /// Returns the observations of the last run and clears them.
+    /// Returns what hang detection has observed of the last run, and clears it.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -125,7 +130,8 @@ impl HangDetector {
         stuck
     }
 
-    /// Clears all observations, before ddfuzz sends the next request to the target's fork server.
+    /// Clears what hang detection has observed of earlier runs, before ddfuzz sends the next
+    /// request to the target's fork server.
     pub(crate) fn begin(&mut self) {
         (self.met, self.passing) = (None, 0);
         self.forget();
@@ -162,8 +168,8 @@ impl HangDetector {
         begins && (self.met != Some(run) || self.open.is_some())
     }
 
-    /// Observes the run numbered `run` once; returns true if it hangs like a known hang and must be
-    /// stopped.
+    /// Observes the run numbered `run` of `process` once, for hang detection; returns true if the
+    /// run hangs like a known hang and must be stopped.
     pub(crate) fn look(&mut self, run: u64, process: &dyn ObservedProcess) -> bool {
         if self.met.replace(run) != Some(run) {
             self.passing += 1;
@@ -232,7 +238,7 @@ impl HangDetector {
     }
 }
 
-/// Whether an observed run computes or sleeps.
+/// What an observed run did in a window of time: whether it computed or slept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Activity {
     Running,

@@ -25,7 +25,8 @@ pub(crate) struct Input {
     /// The memory file on stdin, opened for writing; `None` if the input is in named files only and
     /// stdin is empty.
     writer: Option<File>,
-    /// The memory file on stdin, opened read-only: writing to stdin fails in the target.
+    /// The memory file that the target has as stdin, opened read-only, so that the target cannot
+    /// write to it.
     stdin: File,
     length: u64,
     files: NamedFiles,
@@ -34,11 +35,12 @@ pub(crate) struct Input {
 enum NamedFiles {
     None,
     One(NamedFile),
-    /// The input, which is also on stdin, for an interestingness test.
+    /// A file with the input, for an interestingness test, which gets the input on stdin as well.
     InAddition(NamedFile),
-    /// The input split into two files ([`two_files`]).
+    /// Two files, into which the input is split by [`two_files`].
     Two([NamedFile; 2]),
-    /// The input is typed at a terminal; a file, if any, holds the sample text.
+    /// The file with the sample text that the target edits, if there is one; the input itself is
+    /// typed at a terminal.
     AtTerminal(Option<NamedFile>),
 }
 
@@ -212,7 +214,7 @@ impl NamedFile {
         })
     }
 
-    /// Deletes the file and creates a new one at the same path.
+    /// Deletes this input file, and creates a new one at the same path.
     fn recreate(&mut self) -> io::Result<NamedFile> {
         scratch::remove(&self.path);
         NamedFile::create(&std::mem::take(&mut self.path))
@@ -278,10 +280,10 @@ const MAPPED: usize = 4 << 20;
 /// stored in one memory file.
 pub(crate) struct InputBatch {
     writer: File,
-    /// The memory file, opened read-only for the fork server.
+    /// The memory file with a batch of inputs, opened read-only for the fork server.
     reader: File,
     mapping: Mapping,
-    /// Offset and length of each input in the file, in bytes.
+    /// Offset and length, in bytes, of each input of the batch in the memory file.
     pub(crate) places: Vec<(u64, u64)>,
 }
 
@@ -300,7 +302,7 @@ impl InputBatch {
         })
     }
 
-    /// Returns the memory file, opened read-only for the fork server.
+    /// Returns the memory file with the batch of inputs, opened read-only for the fork server.
     pub(crate) fn reader(&self) -> &File {
         &self.reader
     }
@@ -327,7 +329,8 @@ impl InputBatch {
     }
 }
 
-/// Length in bytes of the largest input that a runner writes itself.
+/// Length, in bytes, of the largest input that the runner (a process that makes many runs) copies
+/// itself into the target's input file.
 const MOST_WRITTEN: usize = 1 << 20;
 
 /// Passes inputs to a runner, a process that runs many inputs one after the other: the inputs of a
@@ -339,7 +342,7 @@ pub(crate) struct RunnerInput {
     /// Whether the next request has a single input that a fork of the server runs, not the runner:
     /// ddfuzz then writes the input into the target's file itself.
     pub(crate) writes_itself: bool,
-    /// Number of inputs in the last request.
+    /// Number of inputs in the last request to the runner.
     count: usize,
     /// Whether ddfuzz has written the only input of the last request into the target's file, so
     /// that the runner need not copy it.
@@ -459,7 +462,7 @@ impl InputChannel {
         }
     }
 
-    /// Returns the number of bytes that the last run read from stdin; `None` where unknown.
+    /// Returns how many bytes the target has read from stdin in the last run; `None` where unknown.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         match self {
             InputChannel::Single(input) => input.read_so_far(),

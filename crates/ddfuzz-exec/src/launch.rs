@@ -26,11 +26,13 @@ use crate::{
 pub(crate) enum Role {
     /// A fork server that executes the program anew for each request.
     Serve,
-    /// A fork server like `Serve`, whose child processes wait to be seized by a tracer.
+    /// A fork server that executes the program anew for each request, in child processes that first
+    /// wait to be seized by a tracer.
     Trace,
-    /// The program itself, which serves requests by ddfuzz's preloaded library.
+    /// The target program itself, which answers requests by ddfuzz's preloaded library.
     Program,
-    /// The program itself, which serves requests by AFL++'s fork server.
+    /// The target program itself, which answers requests by the fork server that AFL++ compiled
+    /// into it.
     Afl,
 }
 
@@ -49,17 +51,18 @@ pub(crate) enum Inject {
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) for many inputs in one child
     /// process.
     Loop(EntryFunction),
-    /// Runs many inputs in one child process, from where `Defer` forks, and puts back what each run
-    /// has changed. Forks a child for each run that does what cannot be put back.
+    /// Runs many inputs in one child process (the runner), each from the point where
+    /// [`Inject::Defer`] forks, and undoes what each run has changed. Forks a child for each run
+    /// that does something that cannot be undone.
     Restore,
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) once, on stdin, without a fork
     /// server.
     Once(EntryFunction),
-    /// Continues into the program's `main`, without a fork server.
+    /// Preloads ddfuzz's library without a fork server: the program continues into its `main`.
     Pass,
 }
 
-/// Everything needed to start a target with its fork server, as often as needed.
+/// Everything needed to start a target with its fork server, any number of times.
 pub(crate) struct Launch {
     pub(crate) private: Arc<PrivateDir>,
     pub(crate) role: Role,
@@ -74,15 +77,16 @@ pub(crate) struct Launch {
     /// The memory file with the program's code and its breakpoints, if runs report which blocks
     /// they reach.
     pub(crate) code: Option<File>,
-    /// Files that only a server of [`Inject::Restore`] inherits: the input, the batch of inputs,
-    /// and the pipes that capture stdout and stderr.
+    /// Files that only a fork server with a runner inherits ([`Inject::Restore`]): the input, the
+    /// batch of inputs, and the pipes that capture stdout and stderr.
     pub(crate) runner: Option<RunnerFiles>,
-    /// Device and inode of each input file, for [`Inject::Defer`] and [`Inject::Restore`].
+    /// Device and inode of each input file, by which [`Inject::Defer`] and [`Inject::Restore`]
+    /// recognise the first use of the input.
     pub(crate) inputs: Vec<(u64, u64)>,
     /// Whether runs share the random numbers, the times and the process id that the program reads
     /// before the fork point.
     pub(crate) freeze_start: bool,
-    /// The file for the target's stdout; `None` for /dev/null.
+    /// The file for the target's stdout; `None` if stdout goes where `output` says.
     pub(crate) stdout: Option<File>,
     /// The file for stdout and stderr where no other is named; `None` for /dev/null.
     pub(crate) output: Option<Arc<File>>,
@@ -96,7 +100,7 @@ pub(crate) struct Launch {
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
     pub(crate) open: Vec<PathBuf>,
-    /// The program's arguments; the first one is its name.
+    /// The command line of the program; its first item is the program's name.
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) env_only: bool,
@@ -106,14 +110,15 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// The files that only a server of [`Inject::Restore`] inherits.
+/// The files that only a fork server with a runner inherits: a process that makes many runs and
+/// undoes what each has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.
     pub(crate) writer: Option<File>,
-    /// The memory file with the inputs of a request.
+    /// The memory file with the inputs of one request to the runner.
     pub(crate) batch: File,
-    /// The write ends of the pipes that capture stdout and stderr.
+    /// Write ends of the two pipes that capture what runs write to stdout and stderr.
     pub(crate) captures: [File; 2],
 }
 
@@ -151,7 +156,7 @@ impl Launch {
         ExecError::System { what, source }
     }
 
-    /// Creates the memory that ddfuzz shares with a target's fork server.
+    /// Creates the memory, of the layout `shape`, that ddfuzz shares with a target's fork server.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.sharing_error(source))
     }

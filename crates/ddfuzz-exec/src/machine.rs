@@ -15,9 +15,9 @@ use crate::{sandbox, supervisor::Cgroup};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum About {
-    /// The check concerns the machine, and what it allows its users.
+    /// The check of `ddfuzz doctor` concerns the machine, and what it allows its users.
     Machine,
-    /// The check concerns a target.
+    /// The check of `ddfuzz doctor` concerns a target.
     Target,
 }
 
@@ -29,11 +29,12 @@ pub struct Check {
     pub name: &'static str,
     /// Whether the check concerns the machine or a target.
     pub about: About,
-    /// Whether the check has passed.
+    /// True if the machine or the target has passed the check.
     pub ok: bool,
-    /// Result of the check, in one line.
+    /// Result of the check in one line for users, such as the value that was found.
     pub detail: String,
-    /// How to solve the problem: a command or a sentence; `None` if the check has passed.
+    /// How the user can solve the problem that the check found: a command or a sentence; `None` if
+    /// the check has passed.
     pub fix: Option<String>,
 }
 
@@ -252,7 +253,7 @@ fn not_tried(name: &'static str, errno: nix::Error) -> Check {
     )
 }
 
-/// The limit on processes of the control group that the check of control groups creates.
+/// Limit on processes that is set for the control group which the check of control groups creates.
 const TRIED_PROCESSES: u32 = 64;
 
 /// Checks whether a control group can limit the processes of a target.
@@ -407,7 +408,8 @@ unsafe fn list_written() -> bool {
     }
 }
 
-/// Checks whether a program's system calls can be watched up to its fork point.
+/// Checks whether the kernel lets ddfuzz watch a program's system calls up to the point where runs
+/// are forked.
 #[cfg(target_arch = "x86_64")]
 fn watched_calls() -> Check {
     let name = "call-watch";

@@ -13,9 +13,10 @@ use crate::{observe::LoopObserver, protocol::flag};
 pub(crate) struct RunObservations {
     pub(crate) reporting: CoverageReporting,
     comparing: Option<LoopObserver>,
-    /// Whether each run has its own process.
+    /// Whether each run of the target gets its own process.
     pub(crate) fresh: bool,
-    /// Whether the target's process ends after the runs of the next call.
+    /// Whether the target's process is to end after the runs of the next call, so that later runs
+    /// get a new one.
     pub(crate) last: bool,
     covered: Vec<RunCoverage>,
     reached: ReachedRanges,
@@ -72,7 +73,7 @@ impl RunObservations {
         }
     }
 
-    /// Clears the coverage of the runs of the last call.
+    /// Forgets the coverage of the runs that the last call of the executor made.
     pub(crate) fn forget(&mut self) {
         self.covered.clear();
     }
@@ -87,12 +88,12 @@ impl RunObservations {
         }
     }
 
-    /// Returns the coverage of the runs that the last call made.
+    /// Returns the coverage of the runs that the last call of the executor made.
     pub(crate) fn covered(&self) -> &[RunCoverage] {
         &self.covered
     }
 
-    /// Sets the coverage of the runs that the last call made.
+    /// Replaces the coverage of the runs that the last call of the executor made.
     pub(crate) fn set_covered(&mut self, covered: Vec<RunCoverage>) {
         self.covered = covered;
     }
@@ -117,7 +118,7 @@ pub enum CoverageReporting {
     Novel,
 }
 
-/// The coverage of one run.
+/// The coverage of one run: its coverage counters, and which run it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
     /// Index of the run among the runs of the last call, from 0.
@@ -129,12 +130,13 @@ pub struct RunCoverage {
 /// The hit-count ranges of each coverage counter that the runs of an executor have reached.
 #[derive(Default)]
 pub(crate) struct ReachedRanges {
-    /// For each coverage counter, one bit per hit-count range.
+    /// For each coverage counter, the hit-count ranges that runs have reached: one bit for each
+    /// range.
     ranges: Vec<u8>,
 }
 
 impl ReachedRanges {
-    /// Adds the hit-count ranges of a run's coverage counters.
+    /// Adds the hit-count ranges that a run's coverage counters are in to those that were reached.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -181,27 +183,29 @@ fn range_of(count: u8) -> u8 {
     }
 }
 
-/// Maximum number of recent inputs of a process that are kept.
+/// Maximum number of inputs that are remembered of one process of the target, which may have led to
+/// its crash.
 const MOST: usize = 32;
-/// Maximum size of a kept input in bytes. A longer input is dropped together with all inputs that
-/// the process ran before it.
+/// Maximum size, in bytes, of an input that is remembered. A longer input is dropped together with
+/// all inputs that the process ran before it.
 const LONGEST: usize = 64 << 10;
 
 /// The last inputs that a target's process has run, oldest first. A crash may depend on them.
 #[derive(Default)]
 pub(crate) struct RecentInputs {
     inputs: VecDeque<Vec<u8>>,
-    /// Whether the process has died of its last input, which is not in the list.
+    /// Whether the target's process has died of its last input, which is not in `inputs`.
     died: bool,
-    /// Whether the process has exited by itself; its last input is in the list.
+    /// Whether the target's process has exited by itself after its last input, which is in
+    /// `inputs`.
     ended: bool,
-    /// Whether the process has run an input and has not ended since.
+    /// Whether the target's process has run an input and still lives.
     lives: bool,
 }
 
 impl RecentInputs {
-    /// Adds inputs that the process has run. `lives`: the process survived all of them; otherwise
-    /// it died of the last one.
+    /// Records that the target's process has run `inputs`. `lives`: the process survived all of
+    /// them; otherwise it died of the last one.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();
@@ -235,18 +239,19 @@ impl RecentInputs {
         self.lives = false;
     }
 
-    /// Whether the process has run an input and has not ended since.
+    /// Returns true if the target's process has run an input and still lives.
     pub(crate) fn lives(&self) -> bool {
         self.lives
     }
 
-    /// Clears all kept inputs: a new process has run none.
+    /// Forgets the remembered inputs, because a new process of the target has run none.
     pub(crate) fn clear(&mut self) {
         self.inputs.clear();
         (self.died, self.ended, self.lives) = (false, false, false);
     }
 
-    /// Returns the kept inputs that the process ran before its last one, oldest first.
+    /// Returns the remembered inputs that the target's process ran before its last one, oldest
+    /// first.
     pub(crate) fn before_the_last(&self) -> Vec<Vec<u8>> {
         let count = self.inputs.len().saturating_sub(usize::from(!self.died));
         self.inputs.iter().take(count).cloned().collect()

@@ -52,13 +52,13 @@ struct Drain<S> {
     sink: S,
 }
 
-/// Processes the bytes that are read from a pipe.
+/// A consumer of the bytes that are read from a pipe, such as a hash of a run's output.
 pub(crate) trait Sink: Default + Send + 'static {
     fn push(&mut self, bytes: &[u8]);
 }
 
 impl<S: Sink> DrainedPipe<S> {
-    /// Creates the pipe and starts the thread, named `thread`, that reads it.
+    /// Creates a pipe for output of a target, and starts a thread, named `thread`, that reads it.
     pub(crate) fn open(thread: &str) -> io::Result<DrainedPipe<S>> {
         let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -81,12 +81,13 @@ impl<S: Sink> DrainedPipe<S> {
         &self.writer
     }
 
-    /// Forgets what was written so far, also what is still in the pipe.
+    /// Forgets the output that was captured so far, also what is still in the pipe.
     pub(crate) fn clear(&self) {
         self.drained().sink = S::default();
     }
 
-    /// Reads all bytes that are still in the pipe and returns the sink, locked.
+    /// Reads the output that is still in the pipe, and returns the locked sink, which has received
+    /// all output.
     fn drained(&self) -> MutexGuard<'_, Drain<S>> {
         let mut drain = lock(&self.drain);
         drain.take();
@@ -143,11 +144,12 @@ impl Sink for Digest {
     }
 }
 
-/// Number of bytes kept of the beginning of a run's output.
+/// Number of bytes that an excerpt keeps of the beginning of a run's output.
 const BEGINNING: usize = 4096;
-/// Number of bytes kept of the end of a run's output: a backtrace follows the message of a panic.
+/// Number of bytes that an excerpt keeps of the end of a run's output: a backtrace follows the
+/// message of a panic.
 const END: usize = 1 << 16;
-/// Length of a [`tail`] in bytes.
+/// Maximum length, in bytes, of what [`tail`] returns.
 const TAIL: usize = 4096;
 /// Text between beginning and end of an excerpt where bytes of the output are missing.
 const GAP: &[u8] = b"\n[...]\n";
@@ -156,9 +158,9 @@ const GAP: &[u8] = b"\n[...]\n";
 #[derive(Default)]
 pub(crate) struct Excerpt {
     beginning: Vec<u8>,
-    /// The output after `beginning`, or the last bytes of it.
+    /// The output after `beginning`; of long output, its last bytes.
     end: Vec<u8>,
-    /// Whether bytes of the output between beginning and end were dropped.
+    /// Whether bytes of the output between `beginning` and `end` were dropped.
     has_gap: bool,
 }
 

@@ -22,9 +22,10 @@ pub(crate) struct PreparedTarget {
     pub(crate) program: PathBuf,
     /// Facts read from the program's ELF file; `None` if it is no ELF file for this machine.
     pub(crate) facts: Option<elf::ElfFacts>,
-    /// `sanitized`: the program has a sanitizer, or may start a program that has one. `shadowed`:
-    /// the sanitizer needs terabytes of address space.
+    /// Whether the program has a sanitizer, or may start a program that has one.
     sanitized: bool,
+    /// Whether the program may contain a sanitizer whose shadow memory needs terabytes of address
+    /// space.
     shadowed: bool,
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
@@ -32,7 +33,7 @@ pub(crate) struct PreparedTarget {
     identity: Option<Identity>,
     argv: Vec<OsString>,
     sandbox: Sandbox,
-    /// Directories outside the scratch directory in which the target may write.
+    /// Directories other than the scratch directory in which the target may write.
     open: Vec<PathBuf>,
     /// The file for stdout and stderr; `None` for /dev/null.
     output: Option<Arc<File>>,

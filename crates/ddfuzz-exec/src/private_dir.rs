@@ -170,7 +170,8 @@ fn root(places: &[PathBuf]) -> Option<&Path> {
     })
 }
 
-/// Removes the private directories in `root` that dead ddfuzz processes have left.
+/// Removes, from the directory `root`, private directories that ddfuzz processes left when they
+/// died.
 fn remove_stale(root: &Path) {
     let us = nix::unistd::geteuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {

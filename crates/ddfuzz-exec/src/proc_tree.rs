@@ -13,7 +13,7 @@ pub(crate) struct Usage {
     pub(crate) memory: u64,
 }
 
-/// Maximum number of processes of a process tree that are read.
+/// Maximum number of processes that are read of one process tree.
 const MOST: usize = 4096;
 
 /// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.

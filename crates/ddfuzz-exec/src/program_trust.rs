@@ -8,23 +8,29 @@ use std::{path::Path, time::Duration};
 
 use crate::{Ended, Run};
 
-/// Number of compared runs, by all executors of the program together, before the process that runs
-/// many inputs is trusted.
+/// Number of runs that all executors of a program together must compare with runs of new processes
+/// before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
-/// Number of runs that each executor compares before it trusts its process that runs many inputs.
+/// Number of runs that each executor compares with runs of new processes before it trusts its
+/// process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
-/// Number of runs after which the share of refused runs is looked at.
+/// Number of runs after which it is checked how many of them the process that runs many inputs has
+/// refused, because it could not undo their changes.
 const WINDOW: u64 = 128;
-/// CPU time above which a run is slow: compared with it, a fork costs nothing.
+/// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
+/// running many inputs in one process is not worth it.
 const SLOW: Duration = Duration::from_millis(5);
-/// Number of compared runs after which the share of slow ones is looked at.
+/// Number of runs, each compared with that of a new process, after which it is checked how many of
+/// them were slow.
 const SLOW_WINDOW: u32 = 8;
-/// Number of runs, during probation, that cannot be compared because two new processes already
-/// differ, after which the program runs each input in a new process.
+/// Number of inputs on which two new processes already behave differently, so that runs cannot be
+/// compared. If so many are found during probation, the program runs each input in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// Minimum CPU time that a run without a fork saves.
+/// CPU time that a run in the process that runs many inputs saves at least, because it needs no
+/// fork.
 const SAVED: Duration = Duration::from_micros(150);
-/// CPU time that refused runs may cost beyond what runs without a fork have saved.
+/// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
+/// before the process that runs many inputs is given up.
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
@@ -38,11 +44,14 @@ pub(crate) const RUNNER_WALL: Duration = Duration::from_secs(1);
 /// Why the process that runs many inputs is not used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
-    /// A run differed from that of a new process.
+    /// A run of the process that runs many inputs differed from that of a new process on the same
+    /// input.
     Difference,
-    /// More runs were refused, or ran into limits, than the others make up for.
+    /// The process that runs many inputs refused too many runs: more than half, or so many that
+    /// they wasted more CPU time than the other runs saved.
     Refusals,
-    /// Most runs take so long that a fork costs nothing in comparison.
+    /// Most runs take so long that the time of a fork does not matter, so that nothing is gained by
+    /// running many inputs in one process.
     Slow,
     /// Two new processes ran the same input differently too often, so the runs of one process
     /// cannot be compared with them.
@@ -50,7 +59,7 @@ pub(crate) enum EndReason {
 }
 
 impl EndReason {
-    /// Returns the reason in a few words for users.
+    /// Returns, in a few words for users, why no process runs many inputs of the program.
     pub(crate) fn text(self) -> &'static str {
         match self {
             EndReason::Difference => "a run in one process differed from that of a new process",
@@ -64,20 +73,22 @@ impl EndReason {
 /// What the runs of one program have shown so far about running many inputs in one process.
 #[derive(Debug, Default)]
 struct Record {
-    /// Number of runs that were compared and alike.
+    /// Number of runs that were compared with those of new processes and were like them.
     compared: u32,
-    /// Number of the compared runs that took more CPU time than [`SLOW`].
+    /// Number of runs, among those compared with new processes, that took more CPU time than
+    /// [`SLOW`].
     slow: u32,
     /// Number of inputs on which two new processes differed.
     unstable: u32,
-    /// Number of runs since the share of refused runs was last looked at, and how many of them were
-    /// refused.
+    /// Number of runs since the share of refused runs was last checked, and how many of them the
+    /// process that runs many inputs has refused.
     window: (u64, u64),
-    /// CPU time that runs without a fork have saved.
+    /// CPU time that the runs of the process that runs many inputs have saved, because they need no
+    /// fork.
     saved: Duration,
-    /// CPU time that refused runs have cost in vain.
+    /// CPU time that the process that runs many inputs has wasted on runs that it then refused.
     lost: Duration,
-    /// Why the process that runs many inputs is not used any more; `None` while it is.
+    /// Why the process that runs many inputs is no longer used; `None` while it is.
     end: Option<EndReason>,
 }
 
@@ -135,13 +146,13 @@ impl ProgramTrust {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the process that runs many inputs is not used for this program; `None` if it is.
+    /// Returns why the process that runs many inputs is not used for this program; `None` if it is.
     pub(crate) fn end(&self) -> Option<EndReason> {
         self.record().end
     }
 
-    /// Records that a run differed from that of a new process. From then on, all executors run each
-    /// input of the program in a new process.
+    /// Records that a run of the process that runs many inputs differed from that of a new process.
+    /// From then on, all executors run each input of the program in a new process.
     pub(crate) fn differs(&self) {
         self.record().end = Some(EndReason::Difference);
     }
@@ -152,8 +163,8 @@ impl ProgramTrust {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }
 
-    /// Records that a run was like `forked`, the run of a new process on the same input. Ends the
-    /// use of the process that runs many inputs if most compared runs are slow.
+    /// Records that a run of the process that runs many inputs was like `forked`, the run of a new
+    /// process on the same input. Ends the use of that process if most compared runs are slow.
     pub(crate) fn alike(&self, forked: &Run) {
         let mut record = self.record();
         record.compared += 1;
@@ -185,7 +196,8 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the maximum CPU time that was spent in vain on a run before it was refused.
+/// Returns the maximum CPU time that the process that runs many inputs has wasted on a run which it
+/// refused, and which ended as `run` in a new process.
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

@@ -2,29 +2,35 @@
 
 /// Numbers of the file descriptors that a fork server inherits.
 pub(crate) mod fd {
-    /// Memory file with the program's code and its breakpoints (`runtime/blocks.h`).
+    /// Descriptor number of the memory file with the program's code and its breakpoints
+    /// (`runtime/blocks.h`).
     pub(crate) const CODE: i32 = 181;
-    /// Input file, opened for writing, of a runner (`runtime/restore.h`).
+    /// Descriptor number of the input file, opened for writing by a runner (a process that makes
+    /// many runs, `runtime/restore.h`).
     pub(crate) const WRITER: i32 = 182;
-    /// Memory file with the inputs of one request to a runner.
+    /// Descriptor number of the memory file with the inputs of one request to a runner (a process
+    /// that makes many runs).
     pub(crate) const BATCH: i32 = 183;
-    /// Pipes that capture what a runner's runs write to stdout and stderr.
+    /// Descriptor numbers of the pipes that capture what the runs of a runner write to stdout and
+    /// stderr.
     pub(crate) const CAPTURES: [i32; 2] = [184, 185];
-    /// System call filters (seccomp) of a sandboxed target.
+    /// Descriptor number of the file with the system call filters (seccomp) of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
-    /// Landlock ruleset of a sandboxed target.
+    /// Descriptor number of the Landlock ruleset of a sandboxed target.
     pub(crate) const RULES: i32 = 187;
     pub(crate) const REQUEST: i32 = 190;
     pub(crate) const REPLY: i32 = 191;
     pub(crate) const INPUT: i32 = 192;
     pub(crate) const PAGE: i32 = 193;
     pub(crate) const SUPERVISOR_PIPE: i32 = 194;
-    /// Memory file to which a run writes its comparisons (`runtime/observe.h`).
+    /// Descriptor number of the memory file to which a run writes its comparisons
+    /// (`runtime/observe.h`).
     pub(crate) const OBSERVED: i32 = 195;
     // 196 and 197 belong to a spare child (`runtime/spare.h`).
-    /// Memory file to which a crashing process writes snapshots of itself (`runtime/snapshot.h`).
+    /// Descriptor number of the memory file to which a crashing process writes snapshots of itself
+    /// (`runtime/snapshot.h`).
     pub(crate) const COPY: i32 = 189;
-    /// Terminal of the target (`runtime/terminal.h`).
+    /// Descriptor number of the target's terminal (`runtime/terminal.h`).
     pub(crate) const TERMINAL: i32 = 188;
     /// Lowest number to which ddfuzz moves its own descriptors first, so that none has a number
     /// that the fork server uses.
@@ -37,15 +43,15 @@ const VERSION: u32 = 7;
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// The program could not be executed; holds the errno.
+    /// The fork server could not execute the program; holds the errno.
     Exec(i32),
-    /// The program had threads before `main`.
+    /// The program had several threads before its `main`, so that it cannot be forked there.
     Threads,
     /// The launcher could not set limits, identity or directory; holds the errno.
     Setup(i32),
-    /// The program had child processes before `main`.
+    /// The program had child processes before its `main`, so that it cannot be forked there.
     Children,
-    /// The program closed descriptors of the protocol before `main`.
+    /// Before its `main`, the program closed file descriptors that the fork server needs.
     Descriptors,
     /// The program cannot be run by a runner; holds the reason (`enum unfit` of
     /// `runtime/restore.h`).
@@ -56,23 +62,26 @@ pub(crate) enum Trouble {
 
 pub(crate) const HELLO_SIZE: usize = 24;
 
-/// Where an injected fork server forks its runs.
+/// The point in a program at which an injected fork server forks each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForkPoint {
-    /// Before the program's `main`; also what servers say that run no `main` themselves.
+    /// Runs are forked before the program's `main`. Fork servers that run no `main` report this,
+    /// too.
     Main,
-    /// Before a system call of the program, given by its number.
+    /// Runs are forked before the program makes the system call with this number.
     Call(i32),
-    /// Before an instruction that reads the time without a system call.
+    /// Runs are forked before the program first reads the time by an instruction, without a system
+    /// call.
     Clock,
-    /// Before an instruction that faults.
+    /// Runs are forked before an instruction that faults whatever the input is.
     Fault,
-    /// Where the program was after half a second of CPU time.
+    /// Runs are forked where the program was after half a second of CPU time.
     Timer,
 }
 
 impl ForkPoint {
-    /// Decodes a hello's `detail`; the numbers are those of `runtime/defer.h`.
+    /// Decodes the fork point in a fork server's first message (hello); the numbers are those of
+    /// `runtime/defer.h`.
     fn from_detail(detail: i32) -> ForkPoint {
         match detail {
             0xffff => ForkPoint::Clock,
@@ -85,7 +94,7 @@ impl ForkPoint {
 }
 
 impl std::fmt::Display for ForkPoint {
-    /// Formats the place for users: "at main", "before its first read".
+    /// Writes the fork point in words for users: "at main", "before its first read".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match *self {
             ForkPoint::Main => return f.write_str("at main"),
@@ -143,11 +152,12 @@ pub(crate) struct Request {
     /// Length of the input in bytes; for a fork server that runs many inputs in one process, the
     /// number of inputs, whose offsets and lengths are in the shared memory.
     pub(crate) count: u64,
-    /// Flags of the request: bits of [`flag`].
+    /// Flags of the request, which say what is observed and how the run is made: bits of [`flag`].
     pub(crate) flags: u64,
 }
 
-/// Flags of a request for runs: `enum request_flags` of `runtime/protocol.h`.
+/// The flags of a request for runs, which say what is observed and how runs are made (`enum
+/// request_flags` of `runtime/protocol.h`).
 pub(crate) mod flag {
     pub(crate) const RANDOM_ADDRESSES: u64 = 1;
     pub(crate) const COUNTERS: u64 = 2;
@@ -173,14 +183,14 @@ impl Request {
 
 pub(crate) const REPLY_SIZE: usize = 24;
 
-/// A fork server's reply to one request.
+/// A fork server's reply to one request: how the run ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// Number of the last run that the reply is about.
+    /// Number of the last run that this reply of the fork server is about.
     pub(crate) seq: u64,
     /// Status of the run as `wait(2)` gives it; the process id of the child if `ready` is true.
     pub(crate) status: i32,
-    /// The errno if the program could not be executed, else 0.
+    /// The errno with which the program could not be executed; 0 if it was executed.
     pub(crate) exec_errno: i32,
     pub(crate) cpu_us: u64,
 }

@@ -3,22 +3,24 @@
 /// Why a run was not made in the process that runs many inputs, but by a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RefusalReason {
-    /// A system call that cannot be undone; holds its number.
+    /// The run made a system call that cannot be undone; holds the number of the call.
     Call(i32),
-    /// ddfuzz requested that a new process makes the run.
+    /// The request to the fork server asked for a new process for this run.
     Asked,
-    /// The run crashed.
+    /// The run crashed in the process that runs many inputs, so that a new process makes it again.
     Crash,
-    /// A system call of another ABI, such as that of 32-bit programs.
+    /// The run made a system call of another ABI, such as that of 32-bit programs.
     OtherAbi,
-    /// The process that runs many inputs did not survive the run.
+    /// The process that runs many inputs died in the run.
     Died,
-    /// The run differed from that of a new process, so each later run is made by a new process.
+    /// A run of the process that runs many inputs differed from that of a new process, so that each
+    /// later run is made by a new process.
     Differs,
 }
 
 impl RefusalReason {
-    /// Decodes a reason; the numbers are those of `runtime/restore.h`.
+    /// Decodes the number by which the fork server says why a run was refused
+    /// (`runtime/restore.h`).
     pub(crate) fn from_number(number: i32) -> RefusalReason {
         match number {
             0x10000 => RefusalReason::Asked,
@@ -97,7 +99,8 @@ const CALLS: &[(i64, &str)] = &[
 ];
 
 impl std::fmt::Display for RefusalReason {
-    /// Formats the reason for users: "write to a file", "system call 435".
+    /// Writes the reason why a run was refused in words for users: "write to a file", "system call
+    /// 435".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             RefusalReason::Call(number) => {

@@ -10,7 +10,8 @@ use crate::{Ended, ExecError, launch::Launch};
 
 /// Number of runs after which a fork server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
-/// How many fork servers are tried, if they do not answer, before the run counts as failed.
+/// How many fork servers are tried, one after the other, if they do not answer, before the run
+/// counts as failed.
 const MOST_RUNS: u32 = 3;
 /// How many fork servers are tried, if they do not start, before the run counts as failed.
 const MOST_STARTS: u32 = 10;

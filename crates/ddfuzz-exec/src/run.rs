@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The result of one run of a target on one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How the run ended.
+    /// How the run ended: by an exit, a signal, or at a limit.
     pub ended: Ended,
     /// CPU time (user and system) of the run's process and its reaped children; of all its
     /// processes where the run was killed at a limit.

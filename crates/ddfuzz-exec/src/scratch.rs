@@ -16,7 +16,7 @@ const MODE: u32 = 0o755;
 /// deleted.
 const MOVED: &str = ".ddfuzz-moved-";
 
-/// The working directory of a target, which is emptied after runs.
+/// A target's scratch directory: its working directory, which is emptied after runs.
 pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
@@ -90,7 +90,7 @@ impl Scratch {
         Ok(Cleaned::Same)
     }
 
-    /// Replaces the working directory by an empty one at the same path. Processes still running in
+    /// Replaces the scratch directory by an empty one at the same path. Processes still running in
     /// the old one do not see the new one. Fails when no other directory can be created.
     pub(crate) fn renew(&mut self) -> io::Result<()> {
         let old = self.path.with_extension("old");
@@ -101,7 +101,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Creates the working directory again after a target has removed it.
+    /// Creates the scratch directory again after a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put a file in its place.
         remove(&self.path);
@@ -198,7 +198,7 @@ impl Drop for Scratch {
 const READ: u64 = 1 << 16;
 /// Name of the sanitizer's report files, before the process id.
 const NAME: &str = "report";
-/// Maximum number of files in the directory of reports that are looked at.
+/// Maximum number of files that are looked at in the directory of sanitizer reports.
 const MOST: usize = 256;
 
 /// A directory for sanitizer reports, emptied after each run. A fork server reads the path when it

@@ -30,12 +30,12 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) struct Server {
     pipes: ServerPipes,
     pub(crate) page: Page,
-    /// Number of the last run that was requested.
+    /// Number of the last run that was requested from the fork server; runs are numbered from 1.
     seq: u64,
-    /// Number of the first run of the same request.
+    /// Number of the first run of the last request; a request may be for several runs.
     first: u64,
     pid: Pid,
-    /// Where the fork server forks its runs.
+    /// The point in the program at which the fork server forks its runs.
     pub(crate) fork_point: ForkPoint,
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
@@ -58,10 +58,10 @@ pub(crate) enum RequestError {
     /// The fork server did not reply after its run was killed at a limit; holds how the run ended.
     #[error("it does not answer")]
     Silent(Ended),
-    /// The fork server broke the protocol; the text says how.
+    /// The fork server broke the protocol; the text says in which way.
     #[error("{0}")]
     ProtocolBroken(String),
-    /// The program could not be executed.
+    /// The fork server could not execute the program; holds the error.
     #[error("executing the program failed: {0}")]
     Exec(nix::Error),
 }
@@ -340,7 +340,7 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Id of the process that runs the inputs, looked up once per request.
+    /// Id of the process that runs many inputs one after the other, looked up once per request.
     process: OnceCell<Option<Pid>>,
 }
 

@@ -24,7 +24,7 @@ use crate::{
     terminal::Console,
 };
 
-/// Runs a target behind a fork server that speaks ddfuzz's own protocol.
+/// An executor of a target behind a fork server that speaks ddfuzz's own protocol.
 pub(crate) struct ServerExecutor {
     // The first field: the server ends before its directory and control group are removed.
     server: Option<Server>,
@@ -32,13 +32,13 @@ pub(crate) struct ServerExecutor {
     runs: u64,
     way: Way,
     layout: PageLayout,
-    /// Whether the program may start processes, according to its ELF file.
+    /// Whether the target's program may start processes, according to its ELF file.
     pub(crate) may_fork: bool,
     pub(crate) forked: bool,
     limits: Limits,
     launch: Launch,
     input_channel: InputChannel,
-    /// The terminal at which inputs are typed, if the target has one.
+    /// The terminal at which inputs are typed; `None` if the target reads no keys from one.
     console: Option<Console>,
     observations: RunObservations,
     /// The breakpoints by which runs report the blocks that they reach.
@@ -46,14 +46,17 @@ pub(crate) struct ServerExecutor {
     /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
     /// targets.
     copies: Option<Arc<CrashSnapshots>>,
-    /// Captures what runs write; `None` for servers without a runner, whose outputs cannot be
-    /// redirected between runs.
+    /// Captures the output of runs; `None` for servers without a runner (a process that makes many
+    /// runs), whose outputs cannot be redirected between runs.
     capture: Option<OutputCapture>,
-    /// Whether the next request to a runner captures what its runs write.
+    /// Whether the next request to the runner (the process that makes many runs) captures what its
+    /// runs write to stdout and stderr.
     captures: bool,
-    /// Whether the target's stdout and stderr are captured from its start.
+    /// Whether the target's stdout and stderr are captured already while it starts, not only during
+    /// runs.
     captures_all: bool,
-    /// Why the runner has refused the last run, which a fork of the server has made.
+    /// Why the runner (the process that makes many runs) has refused the last run, which a fork of
+    /// the server then made; `None` if it has not.
     refused: Option<RefusalReason>,
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
@@ -126,7 +129,7 @@ impl ServerExecutor {
         self
     }
 
-    /// Returns where the fork server forks its runs.
+    /// Returns the point in the program at which the fork server forks its runs.
     pub(crate) fn fork_point(&self) -> ForkPoint {
         let server = self.server.as_ref();
         server.map_or(ForkPoint::Main, |server| server.fork_point)
@@ -146,7 +149,8 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the target's process ends after the runs of the current call.
+    /// Whether the target's process is to end after the runs of the current call, so that later
+    /// runs get a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
@@ -239,7 +243,8 @@ impl ServerExecutor {
     }
 }
 
-/// Returns the files that only the server of a runner inherits; `None` for other servers.
+/// Returns the files that only a fork server with a runner inherits (a process that makes many
+/// runs); `None` for other servers.
 fn runner_files(
     inputs: &InputChannel,
     capture: Option<&OutputCapture>,
@@ -258,8 +263,8 @@ fn runner_files(
     }))
 }
 
-/// Whether an error of fork or execve is temporary: caused by the load of the machine, not by the
-/// program.
+/// Whether `errno`, an error of fork or execve, is temporary: caused by the load of the machine,
+/// not by the program.
 fn passes(errno: Errno) -> bool {
     matches!(
         errno,
@@ -356,9 +361,11 @@ impl Retriable for ServerExecutor {
     }
 }
 
-/// Coverage of unmodified programs by breakpoints.
+/// The part of the executor that reports, by breakpoints, which blocks of an unmodified program
+/// runs reach.
 impl ServerExecutor {
-    /// Whether the server runs a program's `main` and can replace its code.
+    /// Whether the fork server runs a program's `main` and can map code with breakpoints in place
+    /// of the program's.
     fn takes_breakpoints(&self) -> bool {
         let by_main = [Inject::Fork, Inject::Defer, Inject::Restore];
         let inject = self.launch.inject;
@@ -375,7 +382,8 @@ impl ServerExecutor {
 
     /// Ends a call, begun by `begin_call`, that has made `runs` on the first of `inputs`: if
     /// breakpoints may have caused a crash of the last run, makes that run again without them.
-    /// Keeps the blocks that the runs covered for `covered`, and returns the runs that count.
+    /// Stores which blocks the runs covered, so that `covered` can return them, and returns the
+    /// runs that count.
     pub(crate) fn end_call(
         &mut self,
         inputs: &[&[u8]],

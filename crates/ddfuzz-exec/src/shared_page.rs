@@ -10,9 +10,10 @@ use std::{
     time::Duration,
 };
 
-/// Offset of the table of inputs in the shared memory, in bytes, as in `runtime/protocol.h`.
+/// Offset, in bytes, of the table of inputs in the memory shared with a fork server
+/// (`runtime/protocol.h`).
 const ENTRIES: usize = 4096;
-/// Size of an entry in the table of inputs, in bytes.
+/// Size, in bytes, of an entry in the table of inputs of the memory shared with a fork server.
 const ENTRY: usize = 32;
 /// Offset of the hit-count ranges that earlier runs have reached, in bytes; the slots for coverage
 /// counters follow.
@@ -27,11 +28,12 @@ const SLOTS: usize = 128;
 /// inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PageLayout {
-    /// For fork servers that make one run per request.
+    /// One page of shared memory, for fork servers that make one run per request.
     Single,
-    /// For fork servers that make many runs per request, in one process.
+    /// A page and tables in shared memory, for fork servers that make many runs per request in one
+    /// process.
     Loop {
-        /// Number of coverage counters of the target.
+        /// Number of coverage counters of the target, for which the tables have room.
         counters: usize,
     },
 }
@@ -174,9 +176,9 @@ impl Page {
 /// How one of many runs in a process ended, as the fork server writes it to the shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// Status of the run as `wait(2)` gives it.
+    /// How the run ended, as a status of `wait(2)`.
     pub(crate) status: i32,
-    /// The slot of the shared memory that holds the run's coverage counters.
+    /// The slot of the shared memory that holds the coverage counters of the run.
     pub(crate) slot: CounterSlot,
     /// CPU time of the run; zero if it was not measured.
     pub(crate) cpu: Duration,

@@ -17,22 +17,25 @@ use crate::{
     start,
 };
 
-/// The runs of a search that the server of a tracer makes.
+/// The state of a search (such as minimization) whose runs are made by the fork server that also
+/// makes a tracer's runs.
 pub(crate) struct SearchLoop {
-    /// The inputs, also of the traced runs.
+    /// The channel by which the runs of the search get their inputs, and the traced runs, too.
     pub(crate) inputs: InputBatch,
     limits: Limits,
-    /// Flags of each request.
+    /// Flags of each request for a run of the search ([`flag`]).
     flags: u64,
-    /// Whether the process of the loop has made runs and waits for more.
+    /// Whether the process that makes the runs of the search has made one and waits for more.
     lives: bool,
-    /// Number of processes that the server has forked for the search.
+    /// Number of processes in which the fork server has made runs of the search, and that have
+    /// ended.
     forked: u64,
     detector: HangDetector,
 }
 
 impl SearchLoop {
-    /// Creates the memory file for the inputs; `limits` are those of each run of the search.
+    /// Prepares a search on a tracer's fork server: creates the memory file for its inputs.
+    /// `limits` are those of each run. Fails when the file cannot be created.
     pub(crate) fn new(limits: Limits) -> Result<SearchLoop, ExecError> {
         Ok(SearchLoop {
             inputs: new_inputs()?,
@@ -44,7 +47,7 @@ impl SearchLoop {
         })
     }
 
-    /// Prepares for a new server, which has made no run.
+    /// Resets the state of the search for a new fork server, which has made no run yet.
     pub(crate) fn begin_server(&mut self) {
         (self.lives, self.forked) = (false, 0);
     }
@@ -55,8 +58,8 @@ fn new_inputs() -> Result<InputBatch, ExecError> {
 }
 
 impl TraceServer {
-    /// Ends the process that has made runs of the search, if there is one, so that the next run
-    /// begins in a new one; empties the scratch directory.
+    /// Ends the process that makes the runs of the search, if there is one, so that the next run
+    /// begins in a new process; empties the scratch directory.
     fn end_search_process(&mut self) -> Result<(), ExecError> {
         match &mut self.search {
             Some(search) if search.lives => search.lives = false,
@@ -66,8 +69,8 @@ impl TraceServer {
         SearchRuns(self).clean()
     }
 
-    /// Makes the input that was written last the input of the next traced run, which begins in a
-    /// process that has run nothing; returns the number of inputs.
+    /// Prepares a traced run on the input that was written last, in a process that has run nothing
+    /// before. Returns the number of inputs in the request.
     pub(crate) fn put_first(&mut self) -> Result<usize, RequestError> {
         self.end_search_process().map_err(|_| gone())?;
         let server = self.server.as_ref().ok_or_else(gone)?;
@@ -78,12 +81,13 @@ impl TraceServer {
     }
 }
 
-/// A tracer's server that makes runs of a search.
+/// The fork server of a tracer while it makes runs of a search (such as minimization) in one
+/// process.
 struct SearchRuns<'a>(&'a mut TraceServer);
 
 impl SearchRuns<'_> {
-    /// Returns the run that the server's answer describes, after removing what its process has left
-    /// behind.
+    /// Converts the fork server's answer to the result of a run, after it has removed the files
+    /// that an ended process has left.
     fn finish(&mut self, answer: Answer) -> Result<Run, ExecError> {
         if self.0.search.as_ref().is_none_or(|search| !search.lives) {
             self.clean()?;
@@ -149,13 +153,15 @@ impl Retriable for SearchRuns<'_> {
     }
 }
 
-/// Runs the inputs of a search, many in one process, on the server that a [`Traceable`] also uses.
+/// An executor that runs the inputs of a search, many in one process, on the fork server that a
+/// [`Traceable`] also uses for traced runs.
 pub(crate) struct SharedServerExecutor {
     of: Traceable,
     target: Target,
     limits: Limits,
-    /// An executor with a server of its own, once the tracer's server does not fork runs: where the
-    /// system refuses to trace, it executes the program anew for each run.
+    /// An executor with a fork server of its own, used once the tracer's server does not fork runs
+    /// any more: where the system refuses to trace, that server executes the program anew for each
+    /// run.
     own: Option<Box<dyn Executor>>,
 }
 
@@ -169,8 +175,8 @@ impl SharedServerExecutor {
         }
     }
 
-    /// Runs `input` on the tracer's server, with `flags` in the request; `None` if that server does
-    /// not fork runs.
+    /// Runs `input` on the tracer's fork server, with `flags` in the request; `None` if that server
+    /// does not fork runs, or an own executor has replaced it.
     fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {

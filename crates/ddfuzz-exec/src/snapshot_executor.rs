@@ -19,49 +19,57 @@ use crate::{
     RunCoverage, TimeLimit, Way,
 };
 
-/// Number of runs from one check to the next.
+/// Number of runs after which the next one is checked: it is made also in a new process, and both
+/// are compared.
 const CHECK_EVERY: u64 = 1000;
-/// Total size in bytes of the inputs that are kept to be run again. When it is exceeded, the next
-/// run is checked.
+/// Total size in bytes of the inputs kept since the last check, to be run again if a check finds a
+/// difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
 /// Starts a server of one program that makes runs as the argument says: by forks
 /// ([`Inject::Defer`]), or by a runner ([`Inject::Restore`]).
 pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecError> + Send>;
 
-/// Runs a target in a process that puts back what each run has changed.
+/// An executor that runs many inputs in one process, which undoes what each run has changed, and
+/// that compares some runs with those of new processes.
 pub(crate) struct SnapshotExecutor {
-    /// Server whose process (the runner) makes many runs and puts back what each has changed.
+    /// Server whose process (the runner) makes many runs and undoes what each has changed.
     runner: ServerExecutor,
     /// Server that forks for each run, once the runner is no longer used; `None` until it is
     /// started.
     forking: Option<ServerExecutor>,
     start_server: StartServer,
-    /// What all executors of the program have learned about its runs in one process.
+    /// What all executors of the program have learned about running many of its inputs in one
+    /// process.
     trust: ProgramTrust,
-    /// Whether this executor no longer uses the runner.
+    /// Whether this executor has stopped using the runner (the process that makes many runs).
     is_ended: bool,
-    /// Number of checks of this executor in which both runs were alike.
+    /// Number of inputs that this executor has run both in the runner and in a new process, with
+    /// the same result.
     compared: u32,
     time: Option<TimeLimit>,
-    /// Number of runs since the last check.
+    /// Number of runs since a run was last compared with that of a new process.
     unchecked: u64,
-    /// Number of runs that the runner refused and a fork made instead, by the reason.
+    /// Number of runs that the runner (the process that makes many runs) refused and a new process
+    /// made instead, by the reason.
     refusals: BTreeMap<RefusalReason, u64>,
-    /// Inputs of the runs since the last check and how these ended, oldest first.
+    /// Inputs of the runs since one was last compared with that of a new process, and how these
+    /// runs ended, oldest first.
     recent: VecDeque<(Vec<u8>, Ended)>,
-    /// Size of the inputs in `recent`, in bytes.
+    /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
-    /// Runs whose result by the runner was wrong: each input, with its run by a fork, which ended
-    /// in another way.
+    /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
+    /// input, with its run in a new process, which ended in another way.
     corrected: Vec<(Vec<u8>, Run)>,
-    /// Whether breakpoints are set at the blocks of the program.
+    /// Whether breakpoints at the basic blocks of the program report coverage.
     covers_blocks: bool,
-    /// Which runs report the blocks that they reach.
+    /// Which runs report the basic blocks that they reach: all, none, or those that reach something
+    /// new.
     reporting: CoverageReporting,
-    /// Whether the last call was made by `forking`, which then has its coverage.
+    /// Whether the last call made its runs by `forking`, not by `runner`, so that `forking` has
+    /// their coverage.
     covered_by_fork: bool,
-    /// Whether each run reports what it writes to stdout and stderr.
+    /// Whether each run reports length and hash of what it writes to stdout and stderr.
     reports: bool,
     /// Length and hash of what the last run has written to stdout and to stderr; `None` if it did
     /// not report that.
@@ -172,7 +180,8 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records a check in which both runs were alike. `forked`: the run of the fork.
+    /// Records that a run of the runner was like `forked`, the run of a new process on the same
+    /// input, and forgets the inputs kept since the comparison before.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);

@@ -8,7 +8,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::{Sandbox, Way};
 
-/// Which program a target is.
+/// The program of a target: an installed one, or one that comes with ddfuzz.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     /// An installed program: a path, or a name without `/` that is looked for in PATH.
@@ -202,7 +202,7 @@ impl Limits {
     }
 }
 
-/// Serializes durations as whole milliseconds.
+/// Serializes durations as whole milliseconds, and deserializes them.
 mod millis {
     use std::time::Duration;
 

@@ -41,7 +41,8 @@ fn start_command(target: &Target, prepared: PreparedTarget) -> Result<ServerExec
     ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)
 }
 
-/// Starts a test into which ddfuzz's library is preloaded.
+/// Starts an interestingness test into which ddfuzz's library is preloaded: by the method of
+/// execution `way`, with runs that begin as `inject` says.
 fn start_injecting(
     target: &Target,
     name: &OsStr,
@@ -52,18 +53,21 @@ fn start_injecting(
     ServerExecutor::start(target, prepared, way, Role::Program, Some(inject))
 }
 
-/// Runs a test in processes that are forked, or that make many runs, until a run starts another
-/// process. That run is made again, and it and all later ones execute the test anew.
+/// An executor of an interestingness test that makes many runs in one process or forks them. When a
+/// run has started another process, the executor makes that run again, and it and all later runs
+/// execute the test anew.
 struct TestExecutor {
     bare: Box<dyn Untraced>,
-    /// Executes the test anew for each run, once a run has started processes.
+    /// Executes the interestingness test anew for each run; `None` until a run has started
+    /// processes.
     command: Option<ServerExecutor>,
     target: Target,
     name: OsString,
 }
 
 impl TestExecutor {
-    /// Starts the test by `snapshot`, or else by `inject`; `None` if neither works.
+    /// Starts the interestingness test by the method of execution `snapshot`, or else by `inject`;
+    /// `None` if neither works for it.
     fn start(target: &Target, name: &OsStr) -> Result<Option<TestExecutor>, ExecError> {
         let (owned, own_name) = (target.clone(), name.to_owned());
         let start = move |inject| start_injecting(&owned, &own_name, Way::Snapshot, inject);

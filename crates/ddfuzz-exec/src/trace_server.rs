@@ -33,8 +33,8 @@ pub(crate) struct TraceServer {
     /// How to launch a fork server that forks runs at `main`, which saves the `execve`; all its
     /// runs have the same memory addresses. `None` where forking does not work.
     pub(crate) forking: Option<Launch>,
-    /// The runs of a search that the forking server also makes, many in one process; `None` where a
-    /// search has a server of its own.
+    /// The state of a search (such as minimization) whose runs the forking server also makes, many
+    /// in one process; `None` where a search has a server of its own.
     pub(crate) search: Option<SearchLoop>,
     /// How to launch a fork server whose runs write snapshots of themselves when they crash, and
     /// the memory for the snapshots; `None` where no library can be preloaded.
@@ -42,7 +42,8 @@ pub(crate) struct TraceServer {
     pub(crate) input: Input,
     pub(crate) scratch: Scratch,
     pub(crate) stderr: DrainedPipe<Excerpt>,
-    /// Captures stdout and stderr of runs; `None` if the output is not needed.
+    /// Computes length and hash of what runs write to stdout and stderr; `None` if that is not
+    /// needed.
     pub(crate) capture: Option<OutputCapture>,
     /// The terminal at which inputs are typed; `None` where the target has none.
     pub(crate) console: Option<Console>,

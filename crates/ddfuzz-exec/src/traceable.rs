@@ -57,9 +57,10 @@ impl Traceable {
         Ok(traceable)
     }
 
-    /// Prepares a target that is run by its entry function, and starts its fork server; also returns
-    /// an executor for a search, whose runs that same server makes, many in one process. Fails as
-    /// [`forking`](Traceable::forking) does, and if the fork server cannot be started.
+    /// Prepares a target that is run by its entry function, and starts its fork server. Also
+    /// returns an executor for a search (such as minimization), whose runs that same server makes,
+    /// many in one process. Fails as [`forking`](Traceable::forking) does, and if the fork server
+    /// cannot be started.
     pub fn with_search(target: &Target) -> Result<(Traceable, Box<dyn Executor>), ExecError> {
         let traceable = Traceable::forking(target, Way::Harness)?;
         let mut inner = traceable.lock();
@@ -484,7 +485,7 @@ impl Drop for Traced {
     }
 }
 
-/// Runs inputs of one target again with other settings, with one fork server for each reason. A
+/// Fork servers that run inputs of one target again with other settings, one for each reason. A
 /// server starts when it is first needed and reads its settings from its environment.
 pub(crate) struct Reruns {
     target: Target,

@@ -12,8 +12,8 @@ use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
 /// Time between two checks of a run's limits. Shorter runs are never checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// For how many slices, at most, a run over its limits is observed further, to get its hang
-/// signature, before it is killed.
+/// How many slices of time (10 ms each), at most, a run over its limits is observed further before
+/// it is killed, to get its hang signature.
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -21,17 +21,19 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// Why waiting for a fork server's reply has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// The fork server's reply can be read; no run was killed.
+    /// Waiting ended because the fork server's reply can be read; no run was killed.
     Ready,
-    /// The reply can be read, and tells of a run that was killed at a limit.
+    /// Waiting ended because the fork server's reply can be read; a run was killed at a limit
+    /// before.
     Killed(Killed),
-    /// The run was killed at a limit, and the fork server does not answer.
+    /// Waiting ended without a reply: the run was killed at a limit, and the fork server does not
+    /// answer.
     Silent(Ended),
-    /// The fork server did not accept the request within the limits of a run.
+    /// Waiting ended because the fork server did not accept the request within the limits of a run.
     Untaken,
 }
 
-/// A run that was killed at a limit.
+/// A run that ddfuzz killed at a limit: which limit, which run, and its CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Killed {
     /// How the run counts as ended, according to the exceeded limit: time or memory.
@@ -50,7 +52,7 @@ pub(crate) struct Watch<'a> {
     /// The memory shared with the fork server, which shows which run has begun; `None` if the
     /// server has none.
     pub(crate) page: Option<&'a Page>,
-    /// Number of the first run of the request.
+    /// Number of the first run that the awaited request is for.
     pub(crate) first: u64,
     /// The fork server process; all its descendants belong to the run.
     pub(crate) server: Pid,
@@ -169,7 +171,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the number of the last run that the fork server has begun.
+    /// Returns the number of the last run that the fork server has begun, according to the shared
+    /// memory.
     fn taken(&self) -> u64 {
         self.page.map_or(self.first, Page::started)
     }
@@ -233,15 +236,18 @@ const MOST: u32 = 10;
 pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
-    /// The time until which delays are counted; `None` before the first measurement.
+    /// The time up to which scheduling delays are counted in `total`; `None` before the first
+    /// measurement.
     counted: Option<Instant>,
-    /// The delay of each thread at the last measurement.
+    /// The scheduling delay of each thread as the kernel reported it at the last measurement, by
+    /// thread id.
     before: HashMap<Pid, Duration>,
     total: Duration,
 }
 
 impl SchedulingDelay {
-    /// Starts measuring `root` and its descendants, in a run that began at `began`.
+    /// Starts measuring the scheduling delay of `root` and its descendants, in a run that began at
+    /// `began`.
     pub fn new(root: Pid, began: Instant) -> SchedulingDelay {
         SchedulingDelay {
             root,

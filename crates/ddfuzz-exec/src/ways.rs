@@ -117,12 +117,13 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// What makes traced runs of a target, and the executor of a search, with one fork server for both.
+/// A pair that shares one fork server: what makes traced runs of a target, and the executor of a
+/// search (such as minimization).
 pub type WithSearch<T> = (T, Box<dyn Executor>);
 
-/// Starts a target that is run by its entry function so that one fork server makes the runs of a
-/// search and those that a tracer follows; `way` is as for [`start`]. `None` for other targets, and
-/// where no such server works. Fails as [`start`] does.
+/// Starts a target that is run by its entry function, with one fork server for the runs of a search
+/// (such as minimization) and for traced runs; `way` is as for [`start`]. `None` for other targets,
+/// and where no such server works. Fails as [`start`] does.
 pub fn start_with_tracer(
     target: &Target,
     way: Option<Way>,
@@ -238,7 +239,8 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
     })
 }
 
-/// Returns what runs have shown about the target's program; of a script, about the script.
+/// Returns the record of what runs have shown about running many inputs of the target's program in
+/// one process; for a script, of the script.
 pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     match &target.program {
         Program::Path(name) => find_program(name)
@@ -257,15 +259,16 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
     })
 }
 
-/// The part of a target that is run.
+/// Which part of a target's program is run: its entry function or its `main`.
 enum RunPart {
     /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
     Entry(String),
-    /// The program should have an entry function, but none was found.
+    /// None: the program should have an entry function (such as `LLVMFuzzerTestOneInput`), but none
+    /// was found.
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main` function of the program.
+    /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
     Main,
 }
 

@@ -64,8 +64,9 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero: such a checksum
-/// can stand at either end of the frame, and here the other end is taken for it.
+/// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero. Such a checksum
+/// can stand at either end of the frame: where `frame` takes it for one end, this function takes it
+/// for the other.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
@@ -85,8 +86,9 @@ async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     }
 }
 
-/// Deletes bytes that are protected by numbers which only the comparisons of a run reveal. Returns
-/// whether such numbers were found.
+/// Deletes bytes of a text with numbers (such as lengths and checksums) that must be corrected with
+/// each deletion, and which only the comparisons of a run reveal. Returns whether such numbers were
+/// found.
 async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
@@ -98,8 +100,8 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Checks a guessed binary format by deleting its last deletable piece, else its first; returns
-/// whether the text still fails after one of these deletions.
+/// Checks a guessed binary format by deleting the last of its deletable pieces (records or bytes),
+/// else the first; returns true if the text still fails after one of these deletions.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {

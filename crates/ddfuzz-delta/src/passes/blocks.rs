@@ -5,7 +5,7 @@ use crate::passes::structure::FEWEST_PAIRS;
 use crate::passes::tree::Tree;
 use crate::passes::words::{Token, tokens};
 
-/// Keywords that begin a block, each with those that end it.
+/// Keywords that begin a block of a program, each with the keywords that may end the block.
 const PAIRS: &[(&str, &[&str])] = &[
     ("if", &["fi", "end", "endif"]),
     ("unless", &["end"]),
@@ -20,14 +20,14 @@ const PAIRS: &[(&str, &[&str])] = &[
     ("class", &["end"]),
     ("module", &["end"]),
 ];
-/// Keywords between the branches of a block.
+/// Keywords that separate the branches of a block, such as `else`.
 const BRANCHES: &[&str] = &["else", "elif", "elseif", "elsif"];
-/// Keywords at the end of the head of a block or branch.
+/// Keywords that end the head of a block or branch, as in `while … do`.
 const HEADS: &[&str] = &["then", "do"];
-/// Signs after which a word is no keyword, as in `$end` and `list.end`.
+/// Characters directly after which a word is no keyword, as in `$end` and `list.end`.
 const NAMED: &[u8] = b".$-:@/=<>!+*%?";
-/// Classes of words and signs that end a value. A keyword after one belongs to its statement, as in
-/// `return a if b`; only `function` and `do` begin a block there.
+/// Classes of tokens that end a value. A keyword after such a token belongs to the same statement,
+/// as in `return a if b`; only `function` and `do` begin a block there.
 const VALUES: &[u8] = b"a0)]}";
 
 /// Parses a text into the tree of its blocks and statements. `None` if it has few blocks, or if
@@ -78,7 +78,7 @@ pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && odd * 4 <= pairs).then_some(tree)
 }
 
-/// Returns the words and signs of a text without those of comments.
+/// Splits a text into tokens (words and signs), and returns those that are not in comments.
 fn code(text: &[u8]) -> Vec<Token> {
     let mut end = 0;
     let mut code = tokens(text);
@@ -95,14 +95,15 @@ fn code(text: &[u8]) -> Vec<Token> {
     code
 }
 
-/// The words and signs of a text.
+/// The tokens of a program text (words and signs), by which keywords are told from other words.
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
 }
 
 impl Words<'_> {
-    /// Returns the place of a word or sign without the blanks after it.
+    /// Returns the range of the text that the token with this index occupies, without the blanks
+    /// after it.
     fn own(&self, index: usize) -> std::ops::Range<usize> {
         let place = &self.tokens[index].place;
         place.start..place.start + self.text[place.clone()].trim_ascii_end().len()
@@ -112,7 +113,7 @@ impl Words<'_> {
         String::from_utf8_lossy(&self.text[self.own(index)]).to_lowercase()
     }
 
-    /// Checks whether a line ends after a word or sign.
+    /// Returns true if a line of the text ends after the token with this index.
     fn ends_line(&self, index: usize) -> bool {
         let end = self.tokens[index].place.end;
         let next = self.tokens.get(index + 1);
@@ -120,7 +121,7 @@ impl Words<'_> {
         self.text[self.own(index).end..next.max(end)].contains(&b'\n')
     }
 
-    /// Checks whether a word can be a keyword where it stands.
+    /// Returns true if the word with this index can be a keyword at the place where it stands.
     fn is_keyword(&self, index: usize) -> bool {
         let is_named = index > 0
             && self.own(index - 1).end == self.own(index).start
@@ -128,7 +129,7 @@ impl Words<'_> {
         self.tokens[index].class == b'a' && !is_named
     }
 
-    /// Checks whether a statement can begin at a word or sign.
+    /// Returns true if a statement can begin at the token with this index.
     fn begins_statement(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else {
             return true;
@@ -159,8 +160,9 @@ impl Words<'_> {
         is_end && self.is_keyword(index) && is_over
     }
 
-    /// Returns the index after the head of the block or branch that begins with the word at `index`:
-    /// up to `then` or `do`, up to the closing bracket of parameters, or else the rest of the line.
+    /// Finds the end of the head of the block or branch that begins with the word at `index`: after
+    /// `then` or `do`, after the closing bracket of parameters, or else at the end of the line.
+    /// Returns the index of the token that follows.
     fn head(&self, index: usize) -> usize {
         let word = self.lower(index);
         if matches!(word.as_str(), "begin" | "do") {

@@ -16,64 +16,74 @@ use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Units};
 use crate::{Edit, Outcome, Replacement};
 
-/// Name, in logs, of the pass that deletes parts of a file.
+/// Name, in logs, of the pass that deletes parts of a file of a known format.
 const PARTS: &str = "parts";
-/// Name, in logs, of the pass that reduces payloads of a file.
+/// Name, in logs, of the pass that reduces payloads of a file of a known format.
 const PAYLOAD: &str = "payload";
-/// Name, in logs, of the test that compresses payloads anew.
+/// Name, in logs, of the test in which compressed payloads of a file are compressed anew.
 const REPACK: &str = "repack";
-/// Name, in logs, of the pass that lowers values in small payloads.
+/// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
+/// picture in a header.
 const LOWER: &str = "lower";
-/// Number of consecutive needed parts after which the deletion of parts ends.
+/// Number of parts of a file in a row that cannot be deleted, because the failure needs them, after
+/// which the deletion of parts ends.
 const FRUITLESS_PARTS: usize = 32;
-/// Number of consecutive needed bytes after which the reduction of a payload ends; the proof tries
-/// the bytes of the file anyway.
+/// Number of bytes in a row that the failure needs, after which the reduction of a payload ends;
+/// the final round of single deletions tries the bytes of the file anyway.
 const FRUITLESS_BYTES: usize = 128;
 /// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
 /// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
-/// Maximum size, in bytes, of small payloads, such as headers.
+/// Maximum size, in bytes, of payloads that count as small, such as headers.
 const FEW_BYTES: usize = 32;
-/// Number of consecutive needed bytes after which the reduction of a small payload, or the deletion
-/// of records from a larger one, ends.
+/// Number of bytes or records in a row that the failure needs, after which the reduction of a small
+/// payload, or the deletion of records from a larger one, ends.
 const FRUITLESS_FEW: usize = 8;
-/// Number of bytes at the beginning of a larger payload that are taken for its header.
+/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] that are taken for its
+/// header, whose values are lowered.
 const HEADER: usize = 8;
-/// Maximum number of payloads that are reduced one by one; more are reduced together.
+/// Maximum number of payloads of a file that are reduced one by one; if there are more, all are
+/// reduced together.
 const EACH: usize = 32;
-/// Minimum size, in bytes, of payloads that are reduced as texts.
+/// Minimum size, in bytes, of payloads that are reduced as texts, by lines and brackets.
 const TEXT: usize = 32;
 /// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Name, in logs, of the pass that lets references to different regions share bytes.
+/// Name, in logs, of the pass that lets references of a file to different regions share bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region that is tried with shared bytes in place of its own.
+/// Minimum size, in bytes, of a region of a file for which it is tested to let references to it
+/// lead to other bytes.
 const WORTH_SHARING: usize = 8;
-/// Maximum number of regions that are tried with shared bytes; the largest ones are tried.
+/// Maximum number of regions of a file, the largest ones, for which it is tested to let references
+/// to them lead to other bytes.
 const MOST_SHARED: usize = 16;
-/// Minimum size, in bytes, of the largest remaining payload for values of headers to be lowered.
+/// Minimum size, in bytes, that the largest payload must still have for values in payloads to be
+/// lowered: it may be needed only because of them.
 const RESISTING: usize = 32;
-/// Maximum number of tests in which values of headers are lowered, in one round over the payloads.
+/// Maximum number of tests in which values in headers of a file are lowered, in one round over the
+/// payloads.
 const MOST_LOWERED: usize = 64;
-/// Minimum number of rows that are dropped together with the number that counts them.
+/// Minimum value of a number in a payload that is taken for a number of rows and lowered together
+/// with the rows.
 const FEWEST_ROWS: usize = 8;
-/// Maximum number of rounds over parts and payloads.
+/// Maximum number of rounds in which the parts and payloads of a file are reduced in turn.
 const ROUNDS: usize = 3;
 
 /// Number of tests, counted from the opening of the file by its format, after which no further
 /// payload is reduced on its own if none of the tests has reduced the file.
 const TRIAL: usize = 40;
 
-/// The first [`TRIAL`] tests of a file by its format.
+/// The first [`TRIAL`] tests that reduce a file by its format; they show whether the format helps.
 struct Trial {
-    /// Number of reductions of the search before these tests.
+    /// Number of reductions of the search before the first test of the trial.
     reductions: usize,
-    /// Number of tests of the search after which these tests have been made.
+    /// Number of tests of the whole search at which the trial ends.
     end: usize,
 }
 
 impl Trial {
-    /// Returns true if these tests have been made and none of them has reduced the file.
+    /// Returns true if the first [`TRIAL`] tests by the format have been made and none of them has
+    /// reduced the file.
     fn has_failed(&self, work: &CurrentBest) -> bool {
         work.asked() >= self.end && work.reductions() == self.reductions
     }
@@ -115,8 +125,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes the parts of a file that the failure does not need, and returns the document that
-/// remains.
+/// Deletes the parts of `document` that the failure does not need, and returns the smaller
+/// document.
 async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut parts = Parts::of(document);
     let all = 0..parts.len();
@@ -128,8 +138,9 @@ async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
     parts.document
 }
 
-/// Compresses payloads anew, and returns the document in which compressed payloads can be changed:
-/// if the file does not fail any more, they stay as they are.
+/// Tests the file with its compressed payloads compressed anew, unless that changes nothing or
+/// makes the file larger. Returns a document whose decompressed payloads can be changed; if the
+/// tested file does not fail, one that treats compressed payloads as bytes.
 async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let Some(repacked) = document.repacked() else {
         return document;
@@ -218,7 +229,7 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
 
 /// Lowers values at the beginning of payloads, such as the width in the header of a picture or the
 /// number of records in a table, if a large payload is left: it may be needed only because a header
-/// asks for so much. Returns the file.
+/// asks for so much. Returns the changed document.
 async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let payloads = document.payloads();
     let end = work.asked() + MOST_LOWERED;
@@ -240,9 +251,9 @@ async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
     document
 }
 
-/// Lowers numbers in small payloads together with the size of the largest payload: where a number
-/// divides this size, it may be that of the rows of a picture, and each row goes with its bytes.
-/// Returns the file.
+/// Lowers numbers in small payloads together with the size of the largest payload: a number that
+/// divides this size may be the number of rows of a picture, and the bytes of deleted rows are
+/// deleted, too. Returns the changed document.
 async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let payloads = document.payloads();
     let largest = (0..payloads.len()).max_by_key(|index| payloads[*index].len());
@@ -266,20 +277,20 @@ async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> A
     document
 }
 
-/// A number in a payload that may be the number of rows in another payload.
+/// A number in one payload of a file that may be the number of rows in another payload.
 struct Rows {
-    /// Index of the payload with the number.
+    /// Index of the payload that contains the number of rows.
     number: usize,
     form: Form,
-    /// Offset of the number in its payload.
+    /// Offset, in bytes, of the number of rows in its payload.
     at: usize,
-    /// Index of the payload with the rows.
+    /// Index of the payload that contains the rows.
     data: usize,
 }
 
 impl Rows {
-    /// Finds by bisection how few rows at the beginning or at the end still fail, until the search
-    /// has asked for `end` tests. Returns the file.
+    /// Finds by bisection how few rows at the beginning or at the end of the payload still fail,
+    /// until the search has asked for `end` tests. Returns the document with these rows.
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -303,7 +314,8 @@ impl Rows {
         document
     }
 
-    /// Returns the number, if it can be that of rows: a divisor of the size of a large payload.
+    /// Reads the number of rows from its payload; `None` if it cannot be one, because it does not
+    /// divide the size of the payload with the rows, or one of them is too small.
     fn count(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let count = self.form.read(&payloads[self.number], self.at)?;
         let size = payloads[self.data].len();
@@ -312,7 +324,8 @@ impl Rows {
         (fits && self.number != self.data).then_some(count)
     }
 
-    /// Tests the file with the first, or else the last, `rows` rows; returns it if it fails.
+    /// Tests the file with only the first `rows` rows of the payload, else with only the last
+    /// `rows`; returns the document that fails, `None` if neither does.
     async fn keep(
         &self,
         work: &mut CurrentBest,
@@ -339,9 +352,9 @@ impl Rows {
     }
 }
 
-/// Lets references to different regions share bytes: where the content of a region does not matter,
+/// Lets references to different regions share bytes: if the content of a region does not matter,
 /// but its size does, the region may be read from the beginning of the file or from the largest
-/// other region. Large regions come first. Returns the file.
+/// other region. Large regions come first. Returns the changed document.
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -371,9 +384,9 @@ async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
     document
 }
 
-/// Replaces each of the first `head` bytes of the payload that the current best is restricted to by
-/// 0, else by 1, else by half of its value again and again, until the search has asked for `end`
-/// tests.
+/// Lowers each of the first `head` bytes of the payload that the current best is restricted to:
+/// tests it as 0, else as 1, else as half of its value again and again, until the search has asked
+/// for `end` tests.
 async fn lower_bytes(work: &mut CurrentBest, head: usize, end: usize) {
     for at in 0..head.min(work.len()) {
         for value in [0, 1] {
@@ -406,11 +419,11 @@ async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> b
     work.test(LOWER, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// The parts of a document as units of a list search: a part is deleted only with all parts inside
-/// of it.
+/// The deletable parts of a document as units of a list search. A deleted part takes all parts
+/// inside of it with it.
 struct Parts {
     document: Arc<dyn Document>,
-    /// For each part, the index after its last descendant.
+    /// For each part of the document, the index after its last descendant.
     last: Vec<usize>,
 }
 

@@ -59,13 +59,13 @@ impl Asker {
         AwaitedOutcome(self.clone())
     }
 
-    /// Returns the hints (facts such as compared operands) of the last test run; before the first
-    /// test, those of the run of the whole input.
+    /// Returns the hints of the last test run (facts that a run reports besides its outcome, such
+    /// as compared operands); before the first test, those of the run of the whole input.
     pub fn hints(&self) -> Hints {
         self.exchange().hints.clone()
     }
 
-    /// Returns how many tests passes after the proof may take.
+    /// Returns how many tests passes may take after the proof that the result is 1-minimal.
     pub fn extra_tests(&self) -> ExtraTests {
         self.exchange().extra
     }
@@ -76,7 +76,8 @@ impl Asker {
     }
 }
 
-/// A future that is ready when the outcome of the candidate that was asked for has arrived.
+/// A future for the outcome of the test that was asked for; it is ready when the step machine has
+/// received the outcome.
 pub(super) struct AwaitedOutcome(Asker);
 
 impl Future for AwaitedOutcome {
@@ -135,7 +136,7 @@ impl Coroutine {
         }
     }
 
-    /// Runs the search function until it asks for its next test, or to its end.
+    /// Continues the `async` search function until it asks for its next test, or to its end.
     fn go_on(&mut self) {
         let Some(script) = &mut self.script else {
             return;
@@ -177,8 +178,8 @@ impl Coroutine {
         self.asker.exchange().hints = hints.clone();
     }
 
-    /// Tells the search function how many tests passes after the proof may take. Implements
-    /// [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
+    /// Tells the search function how many tests passes may take after the proof that the result is
+    /// 1-minimal. Implements [`Search::allow_extra_tests`](crate::Search::allow_extra_tests).
     pub fn allow_extra_tests(&mut self, extra: ExtraTests) {
         self.past.push(Received::ExtraTests(extra));
         self.asker.exchange().extra = extra;
@@ -214,7 +215,7 @@ impl Clone for Coroutine {
     }
 }
 
-/// Implements [`Search`](crate::Search) for a newtype around [`Coroutine`].
+/// Implements the trait [`Search`](crate::Search) for a type that wraps a [`Coroutine`].
 macro_rules! is_search {
     ($search:ty) => {
         impl $crate::Search for $search {

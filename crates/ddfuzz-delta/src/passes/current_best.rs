@@ -13,8 +13,8 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Maximum length, in bytes, of a run of equal bytes that is followed backwards, to bound the time
-/// of a step.
+/// Maximum number of equal bytes in a row that are followed backwards to find the first of them, to
+/// bound the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
 /// Minimum number of neighboring bytes, deleted by one test, that count as a run.
@@ -35,16 +35,18 @@ pub(super) struct CurrentBest {
     rewritten: bool,
     /// Number of tests so far that gave FAIL, so that their text became the current best.
     reductions: usize,
-    /// Number of tests that were asked for so far.
+    /// Number of tests that the search has asked for so far.
     asked: usize,
     /// True once one test has deleted at least [`RUN`] neighboring bytes.
     deleted_a_run: bool,
-    /// Corrects numbers such as lengths in each tested text; `None` if no binary format was found.
+    /// The repair, which corrects numbers such as lengths in each tested text; `None` if no such
+    /// number is known.
     repair: Option<Repair>,
-    /// The document whose payloads are the text that passes edit at present; `None` if passes edit
-    /// the whole text.
+    /// The document whose payloads the passes edit at present, as if they were the whole text;
+    /// `None` if passes edit the whole text.
     envelope: Option<Envelope>,
-    /// Predicts outcomes by syntax errors; `None` if no grammar is used at present.
+    /// The predictor that answers tests by counting syntax errors; `None` if no grammar is used at
+    /// present.
     predictor: Option<SyntaxPredictor>,
 }
 
@@ -87,13 +89,13 @@ impl CurrentBest {
         self.reductions
     }
 
-    /// Returns the number of tests that were asked for so far.
+    /// Returns the number of tests that the search has asked for so far.
     pub fn asked(&self) -> usize {
         self.asked
     }
 
-    /// Takes `tests` tests out of the number that [`asked`](CurrentBest::asked) returns, so that
-    /// they do not raise the budgets of other passes.
+    /// Subtracts `tests` from the number that [`asked`](CurrentBest::asked) returns, so that these
+    /// tests do not raise the budgets of other passes.
     pub fn discount(&mut self, tests: usize) {
         self.asked -= tests.min(self.asked);
     }
@@ -103,12 +105,13 @@ impl CurrentBest {
         self.deleted_a_run
     }
 
-    /// Returns the hints of the last run: facts such as compared operands.
+    /// Returns the hints of the last test run: facts that it reported besides its outcome, such as
+    /// compared operands.
     pub fn hints(&self) -> Hints {
         self.asker.hints()
     }
 
-    /// Returns how many tests passes after the proof may take.
+    /// Returns how many tests passes may take after the proof that the result is 1-minimal.
     pub fn extra_tests(&self) -> ExtraTests {
         self.asker.extra_tests()
     }
@@ -214,7 +217,8 @@ impl CurrentBest {
         self.predictor = predictor;
     }
 
-    /// Checks whether the predictor refuses the text that an edit makes of the current best.
+    /// Returns true if the predictor expects that the text which `edit` makes of the current best
+    /// does not fail, so that it is not run.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;

@@ -59,13 +59,14 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
 /// tried nearly all of them.
 const FEW: usize = 16;
 
-/// Maximum length, in bytes, of a run of neighbors that does not contain its own length. Runs of
-/// each length from 2 to this one are tried at every position of binary data.
+/// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
+/// data, runs of each length from 2 to this one are tried at every position.
 const LONGEST: usize = 32;
-/// Number of bytes at the beginning of a run among which a length byte is expected.
+/// Number of bytes at the beginning of a run among which a byte with the length of the run is
+/// expected.
 const HEADS: usize = 4;
-/// Factor and constant: the deletion of runs ends after `factor` times the number of all tests
-/// before the pass, plus `constant`, tests without success.
+/// Factor and constant of the number of tests without success after which the deletion of runs
+/// ends: `factor` times the number of all tests before it, plus `constant`.
 const FUTILE_TESTS: (usize, usize) = (4, 512);
 /// Number of tests without success after which the deletion of runs ends, if the input looks like a
 /// text.

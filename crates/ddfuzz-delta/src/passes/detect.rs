@@ -12,14 +12,15 @@ const HEADER: usize = 16;
 const FRONT: usize = 64;
 /// Largest distance, in bytes, between a length field and the bytes that it counts.
 const SLACK: usize = 16;
-/// Smallest number of bytes that a checksum of one or two bytes must cover; fewer bytes may agree
-/// by chance.
+/// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
+/// recognized; over fewer bytes, it may agree by chance.
 pub(super) const SCOPE: usize = 17;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
-/// Minimum number of records in a recognized format; fewer may agree with a count by chance.
+/// Minimum number of records in a binary format that is recognized by their count; fewer may agree
+/// with a count by chance.
 const FEWEST: usize = 3;
-/// Possible numbers of bytes before the length field of a record, such as a type.
+/// Possible numbers of bytes in a record before its length field, such as a type.
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to
@@ -93,8 +94,9 @@ fn chain(
     (start == text.len()).then_some((fields, pieces))
 }
 
-/// Returns a copy of a binary format in which the deletable pieces are single bytes: all bytes that
-/// a length field counts and that belong to no field. The number of records does not change.
+/// Returns a copy of a binary format in which not whole records but single bytes can be deleted:
+/// all bytes that a length field counts and that belong to no field. The number of records does not
+/// change.
 pub(super) fn payload(protocol: &Protocol) -> Protocol {
     let lengths = protocol
         .fields

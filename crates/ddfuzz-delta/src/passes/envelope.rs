@@ -11,11 +11,12 @@ use crate::{Config, Edit, Replacement};
 /// an edit of the whole text, with corrected numbers, and holds the whole current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// All payloads of the document.
+    /// Contents of all payloads of the document, edited or not.
     payloads: Vec<Arc<[u8]>>,
-    /// Indices of the payloads that are edited; together they are the edited text.
+    /// Indices of the payloads of the document that passes edit at present; joined, these payloads
+    /// are the text that passes see.
     edited: Range<usize>,
-    /// The current best as a whole: its text, and what it keeps of the original input.
+    /// State of the whole current best, of which passes edit only payloads at present.
     pub whole: Whole,
 }
 
@@ -28,12 +29,12 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A document whose payloads were edited, with its text.
+/// A document with edited payloads, its text, and the edit that leads to this text.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
     text: Vec<u8>,
-    /// The edit that makes this text of the whole current best text.
+    /// The edit that turns the whole current best text into the text of the document.
     pub edit: Edit,
 }
 
@@ -48,7 +49,8 @@ impl Envelope {
         }
     }
 
-    /// Returns the text that passes edit: the edited payloads, one after the other.
+    /// Returns the text that passes see and edit at present: the edited payloads, one after the
+    /// other.
     pub fn inside(&self) -> Vec<u8> {
         self.payloads[self.edited.clone()].concat()
     }
@@ -77,7 +79,7 @@ impl Envelope {
         })
     }
 
-    /// Makes an edited document, whose text failed, the current one, and its text the whole current
+    /// Replaces the document by an edited one, whose text failed and so becomes the whole current
     /// best text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));

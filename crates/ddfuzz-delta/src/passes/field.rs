@@ -9,7 +9,7 @@ pub(super) enum Meaning {
     Length,
     /// The field is a number of records; each deleted record lowers it by one.
     Count,
-    /// The field is a checksum of the covered bytes.
+    /// The field is a checksum, by this algorithm, of the bytes that it covers.
     Check(Checksum),
 }
 
@@ -46,7 +46,7 @@ impl Form {
         })
     }
 
-    /// Encodes a number in this width and byte order; bits beyond the width are dropped.
+    /// Encodes `number` in this width and byte order; bits beyond the width are dropped.
     pub fn write(self, number: u64) -> Vec<u8> {
         let mut bytes = number.to_le_bytes()[..self.width].to_vec();
         if self.big {
@@ -63,7 +63,7 @@ pub(super) struct Field {
     pub at: usize,
     /// Encoding of the field: its width and byte order.
     pub form: Form,
-    /// Range of the text that the field describes.
+    /// Range of the text whose length, number of records or checksum the field states.
     pub scope: Range<usize>,
     /// The property of the range `scope` that the field states: length, count or checksum.
     pub meaning: Meaning,
@@ -76,14 +76,15 @@ impl Field {
     }
 }
 
-/// A checksum algorithm.
+/// The algorithm of a checksum in a binary format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// Sum of all bytes.
+    /// The sum of all bytes.
     Sum,
-    /// Exclusive or of all bytes.
+    /// The exclusive or of all bytes.
     Xor,
-    /// Negated sum: the sum of all bytes and the checksum is 0 in the width of the checksum.
+    /// The negated sum of all bytes: the sum of the bytes and the checksum is 0 in the width of the
+    /// checksum.
     Negated,
     /// CRC-32 as in Ethernet, zip and PNG.
     Crc32,
@@ -91,7 +92,7 @@ pub enum Checksum {
     Crc16,
     /// Adler-32, as in zlib.
     Adler32,
-    /// Fletcher-16.
+    /// The checksum Fletcher-16.
     Fletcher16,
     /// FNV-1a with 32 bits.
     Fnv32,
@@ -135,7 +136,8 @@ impl Checksum {
     }
 }
 
-/// The CRC-32 of each single byte, without the inversions at its beginning and end.
+/// Table for the fast computation of CRC-32: the CRC of each single byte, without the inversions at
+/// its beginning and end.
 const CRC32: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

@@ -9,13 +9,13 @@ use std::ops::Range;
 /// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
 #[derive(Debug)]
 pub(super) struct GapModel {
-    /// Expected distance from one needed unit to the next, in 1/16 units.
+    /// Expected distance, in 1/16 units, from one needed unit to the next.
     distance: usize,
-    /// Number of units deleted since the last needed unit.
+    /// Number of units that the sweep has deleted since it found the last needed unit.
     gap: usize,
-    /// Number of blocks of units deleted since the last needed unit.
+    /// Number of blocks of units that the sweep has deleted since it found the last needed unit.
     blocks: usize,
-    /// Number of needed units found so far.
+    /// Number of needed units that the sweep has found so far.
     seen: usize,
     /// True if the last two needed units were neighbors, so that the next one may be a neighbor,
     /// too.
@@ -105,15 +105,15 @@ struct Pair {
     kept: usize,
 }
 
-/// The runs of units that a sweep deleted and kept so far, in which a repeating pattern is searched
-/// for.
+/// A recorder of the runs of units that a sweep deleted and kept, which searches them for a
+/// repeating pattern.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     /// The pairs of a deleted and a kept run, in the order of the sweep; the last pair is still
     /// growing.
     pairs: Vec<Pair>,
-    /// Number of wrong guesses of a pattern. Each doubles the number of repetitions that the next
-    /// guess requires.
+    /// Number of wrong guesses of a repeating pattern. Each doubles the number of repetitions that
+    /// the next guess requires.
     refused: u32,
 }
 
@@ -130,8 +130,8 @@ impl Pattern {
         }
     }
 
-    /// Appends a run of `units` units that the sweep kept, because they are needed; if the last
-    /// recorded run was kept, too, extends it instead.
+    /// Appends a run of `units` units that the sweep kept, because the failure needs them, to the
+    /// recorded runs; if the last recorded run was kept, too, extends it instead.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -142,12 +142,14 @@ impl Pattern {
         }
     }
 
-    /// Forgets all recorded runs, after a guess of the pattern was correct.
+    /// Forgets all recorded runs of deleted and kept units, after a guess of their pattern was
+    /// correct.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess of the pattern was wrong.
+    /// Records that a guess of the repeating pattern was wrong, so that the next one requires more
+    /// repetitions.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }

@@ -8,12 +8,12 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Sizes, in units, of the end of a list that are tried one after the other as all that is kept of
-/// the list, to find a cluster of needed units there.
+/// Sizes, in units, of the part at the end of a list that is tried alone, one size after the other:
+/// a cluster of needed units at the end makes all other units deletable at once.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// A list of more units than this, and at most about 4096, is bisected at its front before the
-/// sweep, even if none of its ends of the sizes in [`CLUSTERS`] can be all that is kept.
+/// Number of units above which, up to about 4096, a list is bisected at its front before the sweep,
+/// even if no end of a size in [`CLUSTERS`] fails alone.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which the first and the last unit of a list are not tested alone;
@@ -25,23 +25,25 @@ const MANY: usize = 4096;
 pub(super) struct ListSearch<'a> {
     work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// True if units were deleted by a guessed pattern, so that some remaining units were not
-    /// tested.
+    /// True if units were deleted because a repeating pattern predicted it, so that some remaining
+    /// units were not tested.
     guessed: bool,
-    /// Number of tests of the list search so far that were UNRESOLVED.
+    /// Number of UNRESOLVED tests of the list search so far.
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of consecutive needed units after which a sweep over the list ends.
+    /// Number of units in a row that the failure needs, after which a sweep over the list ends.
     fruitless: usize,
 }
 
-/// Numbers of units at the two ends of a list that are known to be needed.
+/// How many units at the two ends of a list are known to be needed: without one of them the failure
+/// disappears.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Number of units at the front of the list that are needed or cannot be deleted.
+    /// Number of units at the front of the list that the failure needs, or that cannot be deleted
+    /// for other reasons.
     pub front: usize,
-    /// Number of units at the end of the list that are needed.
+    /// Number of units at the end of the list that the failure needs.
     pub back: usize,
 }
 
@@ -85,7 +87,7 @@ impl<'a> ListSearch<'a> {
         self
     }
 
-    /// Makes a sweep over the list end after `needed` consecutive needed units.
+    /// Makes a sweep over the list end after `needed` units in a row that the failure needs.
     pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
@@ -101,9 +103,10 @@ impl<'a> ListSearch<'a> {
         self.unresolved >= self.patience
     }
 
-    /// Tests the text without a range of units, and deletes them if it fails. Returns how many of
-    /// them remain because something inside of them does; `None` if the text without them does not
-    /// fail, or the list search has given up.
+    /// Tests the text without the units in `cut`, and deletes them if it fails. Returns how many
+    /// units of `cut` remain nevertheless, because the list keeps a unit (such as a pair of
+    /// brackets) that contains others which remain; `None` if the text does not fail, or the list
+    /// search has given up.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }

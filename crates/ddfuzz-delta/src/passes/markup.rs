@@ -9,9 +9,9 @@ use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
 use crate::passes::tree::{Node, Tree};
 use crate::passes::units::Positions;
 
-/// Maximum size, in bytes, of texts whose markup is used.
+/// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
-/// Maximum size, in bytes, of an opening tag.
+/// Maximum size, in bytes, of a tag; a longer one is not read as a tag.
 const LONGEST_TAG: usize = 1 << 10;
 /// Maximum depth of tags inside of tags; deeper tags belong to no pair.
 const DEEPEST: usize = 1 << 10;
@@ -19,7 +19,8 @@ const DEEPEST: usize = 1 << 10;
 /// indentation is taken for its structure.
 const CLOSERS: usize = 5;
 
-/// Reduces a text by the tree of its tags, of its keywords, or by the indentation of its lines.
+/// Reduces a text by its tree: that of its tags, of its block keywords, or of the indentation of
+/// its lines.
 pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
@@ -49,13 +50,13 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
 }
 
-/// Kind of a tag, which is what stands between `<` and `>`.
+/// A tag of a markup text, which is what stands between `<` and `>`: opening, closing or neither.
 enum Tag {
-    /// An opening tag with its name.
+    /// An opening tag, such as `<p>`; holds the range of its name in the text.
     Open(Range<usize>),
-    /// A closing tag with its name.
+    /// A closing tag, such as `</p>`; holds the range of its name in the text.
     Close(Range<usize>),
-    /// A comment, a declaration, or an element without content.
+    /// A tag without a counterpart: a comment, a declaration, or an element without content.
     Whole,
 }
 
@@ -84,7 +85,8 @@ fn tags(text: &[u8]) -> Option<Tree> {
     parser.finish()
 }
 
-/// Returns the position of the next `wanted` in a text from `at` on; `None` if there is none.
+/// Returns the position at which the bytes `wanted` occur next in a text, from `at` on; `None` if
+/// they do not occur.
 fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
@@ -93,15 +95,16 @@ fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
         .map(|found| at + found)
 }
 
-/// Reads tags, and remembers which ends of comments and declarations the rest of the text lacks.
+/// A reader of tags. It remembers which ends of comments and declarations do not occur in the rest
+/// of the text, so that the rest is not searched for them again.
 #[derive(Default)]
 struct Scanner {
     missing: Vec<&'static str>,
 }
 
 impl Scanner {
-    /// Returns the position after the next `end` in a text from `start` on; `None` if there is
-    /// none.
+    /// Returns the position after the next occurrence of `end` in a text, from `start` on; `None`
+    /// if `end` does not occur.
     fn until(&mut self, text: &[u8], start: usize, end: &'static str) -> Option<usize> {
         if self.missing.contains(&end) {
             return None;
@@ -113,7 +116,8 @@ impl Scanner {
         Some(found? + end.len())
     }
 
-    /// Reads the tag that begins at `start`; returns it with its end. `None` if no tag begins there.
+    /// Reads the tag that begins at `start`; returns it with the position after its last byte.
+    /// `None` if no tag begins there.
     fn tag(&mut self, text: &[u8], start: usize) -> Option<(Tag, usize)> {
         let rest = &text[start..];
         for (begin, end) in [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">")] {
@@ -145,7 +149,7 @@ impl Scanner {
     }
 }
 
-/// Checks whether a byte can be part of the name of an element.
+/// Returns true if a byte can be part of the name of a tag.
 fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
@@ -169,18 +173,20 @@ fn tag_end(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// Builds the tree of a text whose pairs have names: of tags, or of keywords.
+/// A builder of the tree of a text whose nodes are named pairs: opening and closing tags, or
+/// keywords that begin and end a block.
 pub(super) struct PairParser<'a> {
     pub text: &'a [u8],
     pub nodes: Vec<Node>,
-    /// Indices of the openings without a closing so far, with their names.
+    /// The openings (tags or keywords) that have no closing so far: index of the node, and range of
+    /// the name.
     pub open: Vec<(usize, Range<usize>)>,
-    /// Start of the text that belongs to no node of the tree yet.
+    /// Offset in the text up to which all that was read belongs to nodes of the tree.
     pub from: usize,
 }
 
 impl<'a> PairParser<'a> {
-    /// Makes a parser at the beginning of a text.
+    /// Creates a parser that begins at the start of `text`, with an empty tree.
     pub fn new(text: &'a [u8]) -> PairParser<'a> {
         PairParser {
             text,
@@ -190,8 +196,8 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends the text: what is left is a leaf, and openings without a closing are leaves. `None`
-    /// without any pair.
+    /// Ends the text and returns its tree: the rest of the text, and openings without a closing,
+    /// become leaves. `None` if the text has no pair.
     pub fn finish(mut self) -> Option<Tree> {
         self.leaf(self.text.len());
         (self.nodes.iter().any(|node| node.pair)).then_some(())?;
@@ -208,7 +214,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Makes a leaf of the text up to `end`; blanks belong to the node before them.
+    /// Adds a leaf for the text from the end of the last node up to `end`; blanks belong to the
+    /// node before them.
     pub fn leaf(&mut self, end: usize) {
         let between = &self.text[self.from..end];
         let parent = self.open.last().map(|(index, _)| *index);
@@ -223,7 +230,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Begins a pair whose opening is the text from `start` to `end`.
+    /// Begins a pair called `name`, whose opening (tag or keyword) is the text from `start` to
+    /// `end`.
     pub fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
         self.push(start, end);
         if self.open.len() < DEEPEST {
@@ -231,8 +239,8 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends the innermost pair whose name `closes` accepts, by the closing from `start` to `end`; a
-    /// closing of no pair is a leaf.
+    /// Ends the innermost open pair whose name `closes` accepts; its closing (tag or keyword) is
+    /// the text from `start` to `end`. A closing of no open pair becomes a leaf.
     pub fn end(&mut self, start: usize, end: usize, closes: &dyn Fn(&[u8]) -> bool) {
         let closes = |(_, open): &(usize, Range<usize>)| closes(&self.text[open.clone()]);
         let Some(depth) = self.open.iter().rposition(closes) else {
@@ -250,8 +258,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Makes a leaf of the innermost opening, which has no closing: the nodes after it are its
-    /// siblings.
+    /// Turns the innermost opening, which has no closing, into a leaf: the nodes after it become
+    /// its siblings.
     fn unclosed(&mut self) {
         let Some((index, _)) = self.open.pop() else {
             return;
@@ -265,7 +273,7 @@ impl<'a> PairParser<'a> {
     }
 }
 
-/// Returns the attributes of all tags, each with the blanks before it.
+/// Returns the ranges of the attributes of all tags in a text, each with the blanks before it.
 fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -288,7 +296,7 @@ fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     found
 }
 
-/// Returns the place of the attribute that begins at `from`, with the blanks before it; `None` if
+/// Returns the range of the attribute that begins at `from`, with the blanks before it; `None` if
 /// no attribute begins there before `end`, where its tag ends.
 fn attribute(text: &[u8], from: usize, end: usize) -> Option<Range<usize>> {
     let blanks = text[from..end]
@@ -351,8 +359,8 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that contains others, the line itself with the indentation that the lines
-/// inside have more than it: without them, these lines take its place.
+/// Returns, for each line that contains deeper-indented lines, the ranges whose deletion puts these
+/// lines in its place: the line itself, and their additional indentation.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {
         let end = next(text, start, b"\n").map_or(text.len(), |end| end + 1);

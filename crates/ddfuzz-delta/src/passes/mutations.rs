@@ -11,26 +11,29 @@ use crate::passes::normalize::{LAST, NonZeroBytes};
 use crate::passes::units::Units;
 use crate::{ExtraTests, Outcome};
 
-/// Name of the pass `mutations` in logs.
+/// Name, in logs, of the pass that tries shorter texts with randomly changed bytes.
 const RULE: &str = "mutations";
-/// Smallest size, in bytes, of texts that are mutated; deletions and values have tried nearly all
-/// that is near shorter ones.
+/// Smallest size, in bytes, of texts that are mutated; for shorter ones, earlier passes have tried
+/// nearly all similar texts.
 const FEW: usize = 16;
-/// Largest size, in bytes, of texts that are mutated: in larger ones, chance hits nothing.
+/// Largest size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
+/// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// Number of tests that the pass may take at least, however few the search took, unless tests take long.
+/// Number of tests that the pass of random mutations may take at least, however few the search
+/// took, unless tests take long.
 const LEAST_TESTS: usize = 2000;
-/// Maximum number of tests of the pass, as a multiple of the tests that it is granted at the beginning
-/// and again whenever a test shortens the text.
+/// Maximum number of tests of the pass of random mutations, as a multiple of the tests that it is
+/// granted at the beginning and again whenever a test shortens the text.
 const GRANTS: usize = 10;
-/// Number of tests in vain after which a text that became shorter is given back to the other passes.
+/// Number of mutations in a row without success after which a text that mutations have shortened
+/// goes back to the deleting passes.
 const PATIENCE: usize = 400;
-/// Largest number of bytes or numbers that are changed at once.
+/// Largest number of bytes or numbers of a text that one mutation changes at once.
 const MOST_CHANGES: usize = 4;
-/// Bytes that are written in place of others: limits of numbers.
+/// Values that a mutation writes over bytes: limits of numbers, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
-/// Pseudo-random numbers, the same for each run of a search (splitmix64).
+/// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -43,35 +46,38 @@ impl Random {
         (z ^ (z >> 31)) as usize % end.max(1)
     }
 
-    /// Returns a number from 1 to `most`; small ones are as likely as large ones.
+    /// Returns a pseudo-random number from 1 to `most`; it is small as often as it is large.
     fn size(&mut self, most: usize) -> usize {
         let bits = self.below(most.max(1).ilog2() as usize + 1);
         (1 + self.below(2 << bits)).min(most.max(1))
     }
 }
 
-/// The state of the pass `mutations` in a search: its random numbers and its remaining tests.
+/// The state of the pass of random mutations in a search: its random numbers and its remaining
+/// tests.
 pub(super) struct Mutations {
     random: Random,
-    /// Remaining numbers of tests; `None` before the first.
+    /// Numbers of tests that the pass may still take; `None` before its first test.
     left: Option<Left>,
 }
 
-/// Remaining numbers of tests.
+/// How many tests the pass of random mutations may still take.
 #[derive(Clone, Copy)]
 struct Left {
-    /// Number of tests that are granted at the beginning, and again when the text became shorter.
+    /// Number of tests that the pass is granted at the beginning, and again whenever a test
+    /// shortens the text.
     granted: usize,
-    /// Remaining number of tests until the text becomes shorter.
+    /// Remaining number of tests of the present grant, which is renewed when a test shortens the
+    /// text.
     now: usize,
-    /// Remaining number of tests in all.
+    /// Remaining number of tests of the pass in all, over all grants.
     ever: usize,
 }
 
 impl Left {
-    /// Returns the numbers of tests at the beginning: as many tests as the search took so far, but at
-    /// least [`LEAST_TESTS`]; half as many as the search, once only, if tests take long; none if the
-    /// caller allows none.
+    /// Computes how many tests the pass may take: as many as the search took so far, but at least
+    /// [`LEAST_TESTS`], with renewal on success; half as many as the search, once only, if tests
+    /// take long; none if the caller allows none.
     fn of(work: &CurrentBest) -> Left {
         let (granted, times) = match work.extra_tests() {
             ExtraTests::Many => (work.asked().max(LEAST_TESTS), GRANTS),
@@ -85,7 +91,7 @@ impl Left {
         }
     }
 
-    /// Takes a test; returns false if none is left.
+    /// Counts one test of the pass; returns false if no test is left.
     fn take(&mut self) -> bool {
         if self.now == 0 || self.ever == 0 {
             return false;
@@ -97,7 +103,7 @@ impl Left {
 }
 
 impl Mutations {
-    /// Makes the pass with all of its tests left.
+    /// Creates the pass of random mutations with all of its tests left.
     pub fn new() -> Mutations {
         Mutations {
             random: Random(1),
@@ -105,15 +111,15 @@ impl Mutations {
         }
     }
 
-    /// Tries shorter texts: a run of bytes is deleted, or the end, and a few bytes or numbers are
-    /// changed, some of them by the number of deleted bytes. In a file of a `known` format, half of
-    /// the tests do so in one payload, and correct lengths, offsets and checksums. Returns whether
-    /// the text became shorter; then deletions must be tried again.
+    /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
+    /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
+    /// format, half of the tests do so in one payload, and correct lengths, offsets and checksums.
+    /// Returns true if the text became shorter; then deletions must be tried again.
     ///
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
     /// take long, half as many as the search. Unless tests take long, each test that shortens the
     /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
-    /// proof, and not on texts.
+    /// result was shown to be 1-minimal, and not on texts.
     pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         let format = match known {
             Structure::Format(format) => Some(format.as_ref()),
@@ -154,7 +160,7 @@ impl Mutations {
         work.len() < before
     }
 
-    /// Returns the text of a document in which one payload is mutated.
+    /// Returns the text of a copy of `document` in which one random payload is mutated.
     fn inside(&mut self, document: &dyn Document) -> Vec<u8> {
         let mut payloads = document.payloads();
         let index = self.random.below(payloads.len());
@@ -183,7 +189,7 @@ impl Mutations {
         new
     }
 
-    /// Changes a byte or a number of the text `new`, in which the range `cut` is deleted.
+    /// Changes a random byte or number of the text `new`, in which the range `cut` will be deleted.
     fn change(&mut self, new: &mut [u8], cut: &Range<usize>) {
         let random = &mut self.random;
         let at = match random.below(3) {
@@ -214,7 +220,8 @@ impl Mutations {
     }
 }
 
-/// Takes the current best apart by a format; `None` if there is no format, or it is not of it.
+/// Parses the current best text by a format; `None` if there is no format, or the text is not of
+/// it.
 fn open(work: &mut CurrentBest, format: Option<&dyn Format>) -> Option<Arc<dyn Document>> {
     format?.open(&work.text())
 }

@@ -9,33 +9,36 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// Name, in logs, of the pass that merges and shortens names.
+/// Name, in logs, of the pass that gives several names of a program one name, and shortens names.
 const NAMES: &str = "names";
 
-/// Number of consecutive names that must stay, after which no others are merged.
+/// Number of names in a row that cannot be replaced by another name, after which the merging of
+/// names ends.
 const FRUITLESS: usize = 8;
 
-/// Number of places of a word from which on it is written over others.
+/// Number of occurrences that a word must have at least for it to be written over other words.
 const FREQUENT: usize = 8;
 
-/// A function that finds the places of words, such as names, in a text.
+/// A function that returns the ranges of a text at which words, such as names, stand.
 pub(super) type Find<'a> = dyn Fn(&[u8]) -> Vec<Range<usize>> + Sync + 'a;
 
-/// Names that were tried as letters without success. They are not tried so again.
+/// Names for which the text did not fail with a one-letter name in their place; they are not tried
+/// again.
 pub(super) type KeptNames = BTreeSet<Vec<u8>>;
 
-/// Words of a text as units of a list search: to delete a unit is to write another word over it, at
-/// all of its places.
+/// The words of a text as units of a list search. To delete a unit means to write another word over
+/// the unit's word, wherever it occurs.
 pub(super) struct Rewritten<'a> {
     rule: &'static str,
     find: &'a Find<'a>,
-    /// Each word with the one that is written over it, which is not longer.
+    /// Each remaining word of the list with the word to write over it, which is not longer.
     words: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Rewritten<'_> {
-    /// Lists the different words that `find` finds in the current best text and for which `least`
-    /// has another word, in the order of their first places.
+    /// Lists the different words that `find` finds in the current best text, in the order of their
+    /// first occurrences, each with the word that `least` returns to be written over it. Words for
+    /// which `least` returns none, a longer or the same word are left out.
     pub fn by<'a>(
         work: &mut CurrentBest,
         rule: &'static str,
@@ -88,9 +91,9 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Gives one new letter to as many of the names that `names` finds in a text as can be one name, and
-/// writes the most frequent one of the others over the rest, if it is repeated often. Returns whether
-/// two or more names are one.
+/// Replaces as many as possible of the names that `names` finds in a text by one new letter, and
+/// then as many of the others as possible by the most frequent of them, if it is frequent enough.
+/// Returns true if at least two names became that letter.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
@@ -121,8 +124,8 @@ pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     all.len() + 2 <= before
 }
 
-/// Gives one-letter names to the names whose places `names` finds in a text, at all places of a name
-/// at once.
+/// Replaces the names that `names` finds in a text by one-letter names, each name in one test at
+/// all of its occurrences. `kept` collects the names that cannot be replaced.
 pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let text = work.text();
     let mut used: BTreeSet<Vec<u8>> = names(&text)

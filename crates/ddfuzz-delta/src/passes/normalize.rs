@@ -7,16 +7,16 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// The byte `0`, which replaces others: the least one in the order by which results of equal size
-/// are compared.
+/// The digit `0`, which is written over bytes whose values do not matter: the first in the order of
+/// bytes by which results of equal size are compared.
 pub(super) const LEAST: u8 = b'0';
 
 /// Minimum size, in bytes, of texts in which `0` is written over one half if writing it over all
 /// bytes does not fail.
 const HALVED: usize = 16;
 
-/// The bytes of the current best text that are not `0`, as units of a list search: to delete a unit
-/// is to write `0` over the byte.
+/// The bytes of the current best text that are not the digit `0`, as units of a list search. To
+/// delete a unit means to write `0` over the byte.
 pub(super) struct NonZeroBytes {
     rule: &'static str,
     /// Positions, in the current best text, of the bytes that are not `0`, ascending.
@@ -24,7 +24,8 @@ pub(super) struct NonZeroBytes {
 }
 
 impl NonZeroBytes {
-    /// Lists the bytes in `range` of the current best text that are not `0`.
+    /// Lists the bytes in `range` of the current best text that are not `0`, as units for the pass
+    /// named `rule` in logs.
     pub fn within(work: &mut CurrentBest, rule: &'static str, range: Range<usize>) -> NonZeroBytes {
         let text = work.text();
         let at = range.filter(|at| text[*at] != LEAST).collect();
@@ -72,7 +73,7 @@ impl Units for NonZeroBytes {
 
 /// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If the
 /// text still fails with one half overwritten, writes `0` over as many blocks of the other half as
-/// possible. Equal bytes can then be deleted in few tests, and one test proves a whole run of them.
+/// possible. Runs of equal bytes can then be deleted in few tests.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of results.
 pub(super) async fn normalize(work: &mut CurrentBest) {
@@ -103,11 +104,11 @@ async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
     work.test("normalize", zeros).await == Outcome::Fail
 }
 
-/// Name of the pass `shortlex` in logs, which writes `0` over single bytes.
+/// Name, in logs, of the pass that writes `0` over single bytes ([`shortlex`]).
 const RULE: &str = "shortlex";
 
-/// Name of the pass [`last_form`] in logs, which writes `0` over blocks of bytes at the end of a
-/// search.
+/// Name, in logs, of the pass that writes `0` over blocks of bytes at the end of a search
+/// ([`last_form`]).
 pub(super) const LAST: &str = "values";
 
 /// Maximum size of results, in bytes, that [`last_form`] processes by writing `0` over bytes.

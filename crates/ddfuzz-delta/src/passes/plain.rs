@@ -4,14 +4,15 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::tree;
 use crate::passes::words::tokens;
 
-/// Kind of nodes that are items of lists, and of the root. A pair of brackets and a sign have their
-/// first byte as kind.
+/// Number of the node kind for items of lists, and for the root of a tree. Other kinds are the
+/// first byte of a bracket pair or of a sign.
 const ITEM: u16 = 0x100;
-/// Kind of nodes that are lines.
+/// Number of the node kind for lines of a text.
 const LINE: u16 = 0x101;
 
-/// Parses texts of unknown grammar: pairs of brackets with the items of lists inside, then lines, then
-/// words, numbers, strings and signs. A text whose brackets do not match has only lines and words.
+/// A grammar for texts of unknown grammar: pairs of brackets with the items of lists inside, then
+/// lines, then words, numbers, strings and signs. A text whose brackets do not match has only lines
+/// and words.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainText;
 
@@ -42,12 +43,13 @@ impl Grammar for PlainText {
 struct Builder<'a> {
     text: &'a [u8],
     nodes: Vec<SyntaxNode>,
-    /// Indices of the nodes that are not complete, outermost first.
+    /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
 }
 
 impl Builder<'_> {
-    /// Adds a node that contains the next ones, until [`end`](Builder::end) is called.
+    /// Begins a node of the tree: all nodes added before the matching call of [`end`](Builder::end)
+    /// are inside of it.
     fn begin(&mut self, place: std::ops::Range<usize>, kind: u16, class: SyntaxClass) {
         let index = self.nodes.len();
         self.nodes.push(SyntaxNode {
@@ -60,7 +62,7 @@ impl Builder<'_> {
         self.open.push(index);
     }
 
-    /// Ends nodes until only `depth` are open.
+    /// Ends the innermost open nodes of the tree until only `depth` are open.
     fn end(&mut self, depth: usize) {
         for node in self.open.drain(depth..) {
             self.nodes[node].last = self.nodes.len();
@@ -86,7 +88,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the lines of a place, if it has several, and the words in them.
+    /// Adds a node for each line in the range `place` of the text, if it has several, and nodes for
+    /// the words in it.
     fn lines(&mut self, place: std::ops::Range<usize>) {
         let depth = self.open.len();
         let text = &self.text[place.clone()];

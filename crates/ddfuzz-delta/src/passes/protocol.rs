@@ -17,7 +17,8 @@ pub(super) struct Protocol {
     /// The fields of the format: lengths and counts first, then checksums by ascending size of the
     /// ranges that they cover, which is the order of correction.
     pub fields: Vec<Field>,
-    /// The deletable pieces of the format, as ranges of the text: records, or single bytes.
+    /// The pieces of the text that can be deleted in this binary format, as ranges: records, or
+    /// single bytes.
     pub pieces: Vec<Range<usize>>,
 }
 

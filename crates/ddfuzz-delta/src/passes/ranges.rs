@@ -29,18 +29,19 @@ pub(super) fn gone_within(gone: &[Range<usize>], place: &Range<usize>) -> usize 
     gone_before(gone, place.end) - gone_before(gone, place.start)
 }
 
-/// Returns the new position of `at` after the ranges `gone` are deleted.
+/// Returns the new position that `at` has in a text after the ranges `gone` are deleted.
 pub(super) fn moved(gone: &[Range<usize>], at: usize) -> usize {
     at - gone_before(gone, at)
 }
 
-/// Returns the new place of a range after the ranges `gone` are deleted.
+/// Returns the new range that `place` has in a text after the ranges `gone` are deleted.
 pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<usize> {
     moved(gone, place.start)..moved(gone, place.end)
 }
 
-/// Returns the index of each item among those that are left without the ones for which `gone` is
-/// true, and at the end their number. A gone item has the index of the next one that is left.
+/// Computes new indices after the deletion of the items for which `gone` is true: for each item,
+/// its index among the remaining ones; for a deleted item, that of the next remaining one. The last
+/// entry is the number of remaining items.
 pub(super) fn new_indices(gone: &[bool]) -> Vec<usize> {
     let mut indices = Vec::with_capacity(gone.len() + 1);
     let mut kept = 0;
@@ -52,7 +53,7 @@ pub(super) fn new_indices(gone: &[bool]) -> Vec<usize> {
     indices
 }
 
-/// Removes the items for which `gone` is true.
+/// Removes the items of a list for which `gone`, at the same index, is true.
 pub(super) fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
     let mut at = 0;
     items.retain(|_| {

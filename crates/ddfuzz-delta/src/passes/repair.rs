@@ -7,13 +7,13 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::field::Form;
 use crate::{Comparison, Edit, Outcome, Replacement};
 
-/// Maximum number of corrections of one candidate as long as no field is known that needs
-/// correction.
+/// Maximum number of numbers that are corrected in one candidate, one after the other, as long as
+/// no field is known that needs correction.
 const LEARNING: usize = 4;
-/// Maximum difference between a compared operand and the number in the text; the difference is
-/// mostly the size of a header.
+/// Maximum difference between an operand that the program compared and the number in the text from
+/// which it comes; the difference is mostly the size of a header.
 const OFFSET: i64 = 16;
-/// Number of bytes at each end of the text in which fields are searched for.
+/// Number of bytes at each end of the text in which number fields such as lengths are searched for.
 const NEAR: usize = 64;
 
 /// A number in the text, such as a length, that was found because a candidate failed again after
@@ -22,11 +22,12 @@ const NEAR: usize = 64;
 struct KnownField {
     at: usize,
     form: Form,
-    /// True if the field is a length: each deleted byte lowers it by one.
+    /// True if the number is a length, which each deleted byte lowers by one.
     length: bool,
 }
 
-/// A correction in the text: the number `old` at offset `at` becomes `new`.
+/// A correction of the text: the number `old` at offset `at`, with the encoding `form`, becomes
+/// `new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Rewrite {
     at: usize,
@@ -44,7 +45,7 @@ struct Rewrite {
 #[derive(Debug, Default)]
 pub(super) struct Repair {
     known: Vec<KnownField>,
-    /// True once a run has reported comparisons.
+    /// True once a run has reported comparisons, without which no field can be found.
     told: bool,
 }
 
@@ -68,8 +69,8 @@ impl Repair {
         None
     }
 
-    /// Returns the range of a text of `len` bytes between the known fields at its front and those
-    /// at its end.
+    /// Returns the range, in a text of `len` bytes, between the known number fields at its front
+    /// and those at its end.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -129,8 +130,8 @@ impl Repair {
         Outcome::Unresolved
     }
 
-    /// Records the corrected numbers of a candidate that failed as fields, which are corrected in
-    /// later candidates.
+    /// Records that a candidate failed after corrections: the numbers corrected by `done` become
+    /// known fields, which are corrected in later candidates.
     fn remember(&mut self, before: &[u8], edits: &[Replacement], done: &[Rewrite]) {
         let gone = bytes_gone(edits);
         for rewrite in done {

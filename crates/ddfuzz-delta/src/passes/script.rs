@@ -17,8 +17,9 @@ use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
 use crate::passes::words::words;
 
-/// Minimizes by deletions alone, in an order that needs few tests. The result is a subsequence of
-/// the input. It is 1-minimal if the last round of tests found each single unit to be needed.
+/// A search that minimizes by deletions alone, in an order that needs few tests. The result is a
+/// subsequence of the input. It is 1-minimal if the last round of tests found each single unit to
+/// be needed.
 #[derive(Clone)]
 pub struct Subset(Coroutine);
 
@@ -57,8 +58,8 @@ impl Subset {
 
 is_search!(Subset);
 
-/// Minimizes bytes by all passes: deletes bytes, replaces bytes by `0`, and keeps numbers of binary
-/// formats correct. The result is never longer than the input.
+/// A search that minimizes bytes by all passes: it deletes bytes, replaces bytes by `0`, and keeps
+/// numbers of binary formats correct. The result is never longer than the input.
 ///
 /// The result is 1-minimal if the last round of tests found each single byte to be needed. In a
 /// result of at most [`Full::SMALL`] bytes, no single byte can become `0`, unless the tests for
@@ -76,7 +77,8 @@ impl Full {
     /// The byte that replaces bytes whose values do not matter: the digit `0` (0x30).
     pub const LEAST: u8 = LEAST;
 
-    /// Creates a search over the bytes of `text`, which must have given FAIL.
+    /// Creates a search over the bytes of `text`, which must have given FAIL and of whose structure
+    /// nothing is known.
     pub fn new(text: &[u8]) -> Full {
         Full::structured(text, Structure::Unknown)
     }
@@ -96,32 +98,36 @@ is_search!(Full);
 
 /// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Number of lines above which a text is reduced by lines first.
+/// Number of lines that a text must exceed for whole lines to be deleted from it.
 const MANY_LINES: usize = 8;
-/// Of the lines of a text, one part of this many at its end is deleted to see whether brackets matter.
+/// Fraction of a text's lines, as a divisor, that is deleted at its end to see whether its brackets
+/// must match.
 const END: usize = 8;
 /// Size, in bytes, above which `0` is written over bytes only after unneeded bytes were deleted, if
 /// no byte at the front is needed.
 const MEDIUM: usize = 4096;
-/// Number of UNRESOLVED tests after which the deletion of single bytes gives up.
+/// Number of UNRESOLVED tests after which the deletion of single bytes is given up, and groups of
+/// bytes are deleted first.
 const UNRESOLVED_LIMIT: usize = 2;
 /// Number of tests of a search up to which its extra passes (pairs of bytes, values of bytes) get
 /// no tests.
 const CHEAP: usize = 24;
 /// Number of tests of a search after the first [`CHEAP`] for which each extra pass gets one test.
 const TESTS_PER_EXTRA: usize = 32;
-/// Maximum number of tests without success that an extra pass gets in one round.
+/// Maximum number of tests without success that an extra pass (pairs of bytes, values of bytes)
+/// gets in one round.
 const MOST: usize = 2;
-/// Maximum size, in bytes, of results in which `0` is tried in place of single bytes by an extra
-/// pass.
+/// Maximum size, in bytes, of results in which it is tested whether single bytes can become `0`,
+/// before the proof of 1-minimality.
 const SHORT: usize = 16;
-/// Number of pairs of bytes up to which the deletion of every pair is tried.
+/// Number of pairs of bytes of a result up to which all pairs are deleted in turn, however few
+/// tests the search took.
 const CHEAP_PAIRS: usize = 6;
-/// Maximum size, in bytes, of results in which the deletion of pairs of bytes is tried.
+/// Maximum size, in bytes, of results in which the deletion of pairs of single bytes is tried.
 const FEW: usize = 32;
 
-/// Maximum size, in bytes, of texts without control characters from which runs of bytes are
-/// deleted.
+/// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of
+/// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
 /// Which changes a search may make to the bytes of its input.
@@ -133,8 +139,9 @@ pub(super) enum Plan {
     Rewrite,
 }
 
-/// Runs all passes (kinds of deletions and replacements) in order, until a whole round changes
-/// nothing.
+/// Runs a whole search on `work`: all passes (kinds of deletions and replacements) in order, and
+/// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
+/// known of the input's structure.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
     cut_unread(&mut work).await;
     let contained = match &known {
@@ -194,20 +201,20 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     }
 }
 
-/// Checks whether runs of bytes are worth deleting: a long plain text has no length bytes, and in a
-/// short one few runs are tried.
+/// Returns true if the deletion of runs of bytes is worth trying. It is not for a long plain text,
+/// which has no length bytes.
 fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
     !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
 }
 
-/// Checks whether a text has no control characters other than blanks.
+/// Returns true if a text has no control characters other than white space.
 fn has_no_control(text: &[u8]) -> bool {
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     !text.iter().any(is_control)
 }
 
-/// Deletes lines of a text that has many lines, most of which close the brackets that they open: one
-/// test deletes many statements. Returns whether the text has such lines.
+/// Deletes lines of a text, if it has many and most of them close the brackets that they open, so
+/// that one test can delete many statements. Returns true if the text has such lines.
 async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
     let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
@@ -225,8 +232,8 @@ async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Deletes lines of a text of many lines that fails without its end, so that its brackets need not
-/// match. Returns whether it does.
+/// Deletes the last lines of a text that has many, to see whether its brackets must match; if the
+/// text still fails, deletes other lines, too. Returns true if it still failed.
 async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     let mut units = Lines::of(work);
     let lines = units.len();
@@ -241,7 +248,8 @@ async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Deletes units of unknown kind, until a whole round changes nothing.
+/// Runs a whole search over units of unknown kind: deletes units until a whole round changes
+/// nothing.
 pub(super) async fn reduce_units(mut work: CurrentBest) {
     loop {
         let mut all = Bytes::all(&work, "units", 1, 0);
@@ -254,8 +262,8 @@ pub(super) async fn reduce_units(mut work: CurrentBest) {
     }
 }
 
-/// Tries to delete pairs of bytes and to write `0` over single bytes, within a small share of the
-/// tests so far.
+/// Tests deletions of pairs of bytes, and single bytes replaced by `0`, with a small share of the
+/// number of tests so far.
 async fn extras(work: &mut CurrentBest, plan: Plan) {
     let budget = (work.asked().saturating_sub(CHEAP) / TESTS_PER_EXTRA).min(MOST);
     if work.len() <= FEW {
@@ -291,8 +299,9 @@ async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
     list.reduce().await;
 }
 
-/// Deletes lines, then bytes at both ends and in the middle, writes `0` over bytes if `plan` allows
-/// it, and deletes the rest. Returns false if it gave up because of UNRESOLVED tests.
+/// Deletes lines, then bytes at both ends and in the middle of the text, writes `0` over bytes if
+/// `plan` allows it, and then deletes the remaining unneeded bytes. Returns false if it gave up
+/// because of UNRESOLVED tests.
 async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
     // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
     let patience = if structured {
@@ -339,7 +348,7 @@ async fn reduce_groups(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes unneeded lines, if the text has many lines.
+/// Deletes unneeded lines of the current best text, if the text has many lines.
 pub(super) async fn reduce_lines(work: &mut CurrentBest) {
     // Without a newline near its beginning, the text is not split into lines.
     if !work.is_text() || !work.sample().contains(&b'\n') {

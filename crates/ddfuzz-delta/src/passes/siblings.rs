@@ -8,26 +8,26 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{moved_range, new_indices, retain, union};
 use crate::passes::units::Units;
 
-/// Name, in logs, of the pass that deletes siblings of the syntax tree.
+/// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 const NODES: &str = "nodes";
-/// Number of nodes in a row that needed a child after which the deletion of all children is no longer
-/// tried.
+/// Number of syntax nodes in a row of whose children at least one is needed, after which the
+/// deletion of all children of a node at once is no longer tried.
 const NEEDED: usize = 2;
 
-/// The children of one node as units of a list search. The tree is kept up to date while its nodes
-/// are deleted.
+/// The children of one node of a syntax tree as units of a list search. The tree is kept up to date
+/// while nodes are deleted.
 pub(super) struct Siblings {
     nodes: Vec<SyntaxNode>,
-    /// For each node, whether its children were tried.
+    /// For each node of the syntax tree, whether the deletion of its children was tried.
     done: Vec<bool>,
-    /// Indices of the children that are deletable at present.
+    /// Indices of those children of the present node that can still be deleted.
     children: Vec<usize>,
-    /// Number of nodes in a row that needed one of their children.
+    /// Number of syntax nodes in a row of whose children at least one was needed.
     needed: usize,
 }
 
 impl Siblings {
-    /// Takes a tree of whose nodes none was tried yet.
+    /// Creates the state for deleting children in `tree`, in which no node was tried yet.
     pub fn of(tree: SyntaxTree) -> Siblings {
         Siblings {
             done: vec![false; tree.nodes.len()],
@@ -37,7 +37,7 @@ impl Siblings {
         }
     }
 
-    /// Returns a node by its index in the tree, as it is now.
+    /// Returns the node with this index in the present syntax tree.
     pub fn node(&self, index: usize) -> &SyntaxNode {
         &self.nodes[index]
     }
@@ -64,8 +64,8 @@ impl Siblings {
         }
     }
 
-    /// Returns the places to delete for the children in `cuts`: each with the separator after it, or
-    /// with the separator before it if it is the last one.
+    /// Returns the ranges of the text to delete for the children in `cuts`: each with the separator
+    /// after it, or with the separator before it if it is the last child.
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for cut in cuts {
@@ -87,7 +87,8 @@ impl Siblings {
         union(places)
     }
 
-    /// Returns the place of the node at `index` if it is a separator between siblings.
+    /// Returns the range of the node at `index` if the node is a separator between two siblings,
+    /// such as a comma; else `None`.
     fn separator(&self, index: usize) -> Option<Range<usize>> {
         let node = self.nodes.get(index)?;
         let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;
@@ -96,7 +97,8 @@ impl Siblings {
             .then(|| node.place.clone())
     }
 
-    /// Deletes the nodes that lie in `places`, and moves the others.
+    /// Deletes the syntax nodes that lie in `places`, the deleted ranges of the text, and moves the
+    /// other nodes to their new positions.
     fn delete(&mut self, places: &[Range<usize>]) {
         let is_gone = |node: &SyntaxNode| {
             let around = |place: &Range<usize>| {
@@ -120,7 +122,7 @@ impl Siblings {
     }
 }
 
-/// Returns the indices of the children of a node.
+/// Returns the indices of the children of the node with the index `parent`.
 pub(super) fn children(nodes: &[SyntaxNode], parent: usize) -> impl Iterator<Item = usize> {
     let end = nodes[parent].last;
     let first = Some(parent + 1).filter(|first| *first < end);
@@ -155,8 +157,8 @@ impl Units for Siblings {
         vec![0; cuts.len()]
     }
 
-    /// Returns false, so that the children are not deleted all at once, if more than [`NEEDED`]
-    /// nodes in a row needed a child. An only child is always tried.
+    /// Returns true if the children may all be deleted in one test, false if that is not worth a
+    /// test: more than [`NEEDED`] nodes in a row needed a child. An only child is always tried.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -13,8 +13,8 @@ use crate::passes::units::{Positions, Units};
 /// Minimum number of pairs of brackets in a text that is treated as structured.
 pub(super) const FEWEST_PAIRS: usize = 3;
 
-/// Number of consecutive needed units after which a sweep over brackets and strings ends; later
-/// passes try the bytes anyway.
+/// Number of brackets or strings in a row that the failure needs, after which a sweep over them
+/// ends; later passes try the bytes anyway.
 pub(super) const FRUITLESS: usize = 16;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
@@ -36,7 +36,7 @@ pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
     true
 }
 
-/// A parser of texts into trees.
+/// A function that parses a text into a tree of pairs and leaves; `None` if it has no such tree.
 pub(super) type Parse = dyn Fn(&[u8]) -> Option<Tree> + Sync;
 
 /// Deletes siblings of the tree that `parse` makes of the text, shortens chains of nested pairs, and
@@ -59,7 +59,7 @@ pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// Returns true if the tree of brackets has enough pairs to be useful: at least `fewest`.
+/// Returns true if a tree of brackets has enough pairs to be worth reducing: at least `fewest`.
 fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= fewest
 }

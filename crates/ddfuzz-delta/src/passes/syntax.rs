@@ -14,57 +14,61 @@ use crate::passes::units::{Positions, Units};
 use crate::passes::uses::delete_uses;
 use crate::{Edit, Outcome, Replacement};
 
-/// Number of syntax errors above which a text is left to other passes, if it also has more than one
-/// error per [`NODES_PER_ERROR`] nodes of its tree.
+/// Number of syntax errors above which a text is not reduced by its syntax, if it also has more
+/// than one error per [`NODES_PER_ERROR`] nodes of its tree.
 const MANY_ERRORS: usize = 64;
-/// Number of nodes of a syntax tree per syntax error below which a text with many errors is left to
-/// other passes.
+/// Minimum number of nodes per syntax error in the tree of a text with many errors, for the text to
+/// be reduced by its syntax.
 const NODES_PER_ERROR: usize = 8;
 
-/// Name, in logs, of the pass that replaces nodes by nodes inside of them.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by nodes inside of them.
 const RAISE: &str = "raise";
-/// Name, in logs, of the pass that replaces nodes by the least text of their kind.
+/// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
+/// stand for their kind.
 const LEAST: &str = "least";
-/// Name, in logs, of the pass that deletes white space.
+/// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
 
-/// Maximum number of rounds over all passes.
+/// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
-/// Number of consecutive needed nodes after which the sweep over a list of siblings ends.
+/// Number of syntax nodes in a row that the failure needs, after which the sweep over a list of
+/// siblings ends.
 const FRUITLESS: usize = 16;
-/// Number of the first tests by which a grammar is judged.
+/// Number of first tests by a grammar that decide whether the grammar is used further.
 const TRIAL: usize = 30;
-/// The first tests of a grammar must delete the size of the text divided by this, or the grammar is
-/// not used further.
+/// Fraction of the text, as a divisor of its size, that the first tests by a grammar must delete
+/// for the grammar to be used further.
 const LEAST_GAIN: usize = 20;
-/// Size, in bytes, of a text down to which the first round deletes siblings; it deletes only
-/// children of nodes that are at least half of the text.
+/// Size, in bytes, at which the first, rough round of deletions in a syntax tree ends; it deletes
+/// only children of nodes that are at least half of the text.
 const ROUGH: usize = 256;
-/// Maximum number of nodes inside of a node that are tried in its place.
+/// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
-/// Maximum number of nodes whose children are tried in one round.
+/// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
-/// Number of consecutive tests without success after which nodes are no longer raised before
-/// siblings were deleted.
+/// Number of tests in a row without success, before siblings were deleted, after which nodes are no
+/// longer replaced by nodes inside of them.
 const FRUITLESS_AT_FIRST: usize = 4;
-/// Number of levels below a node from which nodes of other kinds are tried in its place.
+/// Number of levels below a syntax node from which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
-/// Maximum number of nodes of each level below a node that are tried in its place.
+/// Maximum number of nodes of each level below a syntax node that are tried in its place.
 const MOST_BELOW: usize = 16;
-/// Number of different literals of a text above which several are shortened at once.
+/// Number of different literals (numbers, strings) of a text above which several of them are
+/// shortened in one test.
 const MANY_LITERALS: usize = 8;
-/// Of this many candidates with more syntax errors than the current best, one is run all the same,
-/// to check the prediction.
+/// Number of candidates with more syntax errors than the current best of which one is run
+/// nevertheless, to check the prediction that they do not fail.
 const VERIFIED: usize = 16;
-/// Number of failing candidates with more syntax errors than the best before them, after which
-/// syntax errors predict nothing.
+/// Number of candidates that fail with more syntax errors than the best before them, after which
+/// syntax errors are no longer used to predict outcomes.
 const WRONG: usize = 3;
 
-/// Maximum size, in bytes, of texts whose syntax errors are counted: larger ones take longer to
-/// parse than to run, and what is deleted of them is whole nodes.
+/// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger
+/// ones take longer to parse than to run.
 const PREDICTED: usize = 1 << 13;
 
-/// Predicts that a text does not fail if it has more syntax errors than the current best.
+/// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
+/// current best.
 pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
     /// Number of syntax errors of the current best; `usize::MAX` if it is too large to count them.
@@ -83,7 +87,8 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Judges a text: `true` if it has more errors than the current best and need not be run.
+    /// Returns true if a text has more syntax errors than the current best, so that its test need
+    /// not be run. Lets one of [`VERIFIED`] such texts pass, to check the prediction.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= PREDICTED;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
@@ -98,7 +103,8 @@ impl SyntaxPredictor {
         errors.is_none_or(|errors| errors > self.errors)
     }
 
-    /// Records that a text failed and is the current best from now on.
+    /// Records that `text` failed and is the current best from now on, and counts its syntax
+    /// errors.
     pub fn learn(&mut self, text: &[u8]) {
         let errors = match text.len() {
             0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),
@@ -109,7 +115,7 @@ impl SyntaxPredictor {
     }
 }
 
-/// Reduces a text by its syntax. Returns whether the text became smaller and the first tests
+/// Reduces a text by its syntax tree. Returns true if the text became smaller and the first tests
 /// deleted enough for later passes to rely on the grammar; false, without a test, if the text
 /// cannot be parsed or has too many syntax errors.
 pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
@@ -151,10 +157,12 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// Literals that were tried empty without success. They are not tried so again, wherever they stand.
+/// String literals that cannot be replaced by an empty string. They are not tried again, wherever
+/// they stand.
 type NeededLiterals = HashSet<Vec<u8>>;
 
-/// Deletes, raises and shortens nodes in turn until nothing changes.
+/// Repeats three passes over the syntax tree until nothing changes: deletes nodes, replaces nodes
+/// by nodes inside of them, and shortens nodes and literals.
 async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial: &Trial) {
     let mut needed = NeededLiterals::new();
     // Where few bytes are left, siblings go more cheaply than nodes are raised.
@@ -188,25 +196,25 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
     }
 }
 
-/// The first [`TRIAL`] tests of a text by its grammar.
+/// The first [`TRIAL`] tests that reduce a text by a grammar; they show whether the grammar helps.
 struct Trial {
-    /// Size of the text, in bytes, before these tests.
+    /// Size of the text, in bytes, before the first test of the trial.
     size: usize,
-    /// Number of tests of the search after which these tests have been made.
+    /// Number of tests of the whole search at which the trial ends.
     end: usize,
 }
 
 impl Trial {
-    /// Returns true if these tests have been made and deleted less than the size of the text
-    /// divided by [`LEAST_GAIN`].
+    /// Returns true if the first [`TRIAL`] tests by the grammar have been made and deleted less
+    /// than the size of the text divided by [`LEAST_GAIN`].
     fn has_failed(&self, work: &CurrentBest) -> bool {
         let gained = self.size - work.len();
         work.asked() >= self.end && gained * LEAST_GAIN < self.size
     }
 }
 
-/// Parses a text; `None` if it is too large, or if the nodes are no tree: nodes must lie in their
-/// parents, and siblings one after the other.
+/// Parses a text into a syntax tree; `None` if it is too large, or if the nodes are no tree: nodes
+/// must lie in their parents, and siblings one after the other.
 fn parse(text: &[u8], grammar: &Arc<dyn Grammar>) -> Option<SyntaxTree> {
     let tree = grammar.parse(text)?;
     let whole = text.len();
@@ -235,8 +243,9 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of all nodes, those of the largest nodes first, as long as the text has more
-/// than `rough` bytes; if that is not 0, only children of nodes that are at least half of the text.
+/// Deletes children of all nodes of a syntax tree, those of the largest nodes first. If `rough` is
+/// not 0, ends when the text has at most `rough` bytes or the next node is less than half of the
+/// text; ends also if the trial has failed.
 async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial, rough: usize) {
     let mut siblings = Siblings::of(tree);
     for _ in 0..PARENTS {
@@ -267,7 +276,8 @@ fn by_size(tree: &SyntaxTree) -> Vec<usize> {
     order
 }
 
-/// Tests the text with a node replaced by other bytes; returns whether it fails.
+/// Tests the text with the bytes `with` in place of the node at `at`, in the name of the pass
+/// `rule`; returns true if it fails.
 async fn replace(
     work: &mut CurrentBest,
     rule: &'static str,
@@ -281,8 +291,8 @@ async fn replace(
     work.test(rule, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// Replaces nodes by nodes inside of them: first by the smallest ones of their kind, else by the
-/// largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` consecutive tests
+/// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by
+/// the largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row
 /// that do not fail.
 async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usize) {
     let mut largest = usize::MAX;
@@ -312,8 +322,8 @@ async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usi
     }
 }
 
-/// Tries nodes inside of the node at `index` in its place; returns whether the text fails with one
-/// of them.
+/// Tests the text with the node at `index` replaced by nodes inside of it, one after the other;
+/// returns true if the text fails with one of them.
 async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -> bool {
     let node = &tree.nodes[index];
     let inside = index + 1..node.last;
@@ -336,8 +346,8 @@ async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -
     false
 }
 
-/// Returns the nodes of other kinds up to [`DEPTH`] levels below the node at `index`, the
-/// largest first.
+/// Returns the indices of the nodes of other kinds up to [`DEPTH`] levels below the node at `index`
+/// that may be tried in its place, the largest first.
 fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
     let SyntaxNode { kind, class, .. } = tree.nodes[index];
     let is_whole = tree.nodes[index].place == tree.nodes[0].place;
@@ -368,18 +378,21 @@ fn is_literal(node: &SyntaxNode) -> bool {
     matches!(node.class, SyntaxClass::Number | SyntaxClass::Text)
 }
 
-/// Checks whether a literal text stands in quotation marks.
+/// Returns true if a text begins and ends with the same quotation mark, `"` or `'`.
 fn is_quoted(text: &[u8]) -> bool {
     matches!(text, [b'"', .., b'"'] | [b'\'', .., b'\''])
 }
 
-/// Checks whether a part of a text is all that stands between two equal quotes.
+/// Returns true if the range `place` is all that stands between two equal quotation marks of a
+/// text.
 fn is_between_quotes(text: &[u8], place: &Range<usize>) -> bool {
     let before = place.start.checked_sub(1).and_then(|at| text.get(at));
     matches!(before, Some(b'"' | b'\'' | b'`')) && before == text.get(place.end)
 }
 
-/// Replaces nodes by the shortest text of their kind, and literals by the least ones.
+/// Shortens a program: replaces nodes of the syntax tree by the shortest text of their kind,
+/// numbers by `0`, and strings by empty ones. `needed` collects the strings that cannot be
+/// replaced.
 async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mut NeededLiterals) {
     shorten_literals(work, grammar, needed).await;
     // Whether nodes may be replaced by nodes inside of them; one test tells whether that is likely.
@@ -431,7 +444,8 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
     }
 }
 
-/// Returns the least literals that may stand in place of a node of this class and text.
+/// Returns the shortest texts that may stand in place of a node of this class and text, such as `0`
+/// for a number.
 fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
     match class {
         // Without its sign, if that is not needed, a number is tried later.
@@ -458,7 +472,8 @@ fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
     shortest
 }
 
-/// Replaces literals by the least ones, at all of their places at once, if there are many.
+/// Replaces numbers by `0` and strings by empty ones, each at all of its occurrences at once, if a
+/// text has many different ones. Strings in `needed` stay.
 async fn shorten_literals(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -489,8 +504,8 @@ async fn shorten_literals(
     }
 }
 
-/// Returns the number of consecutive needed nodes or blanks of a text after which the rest is left for
-/// later, when the text is smaller.
+/// Returns how many nodes or blanks in a row may turn out to be needed before a pass ends; for a
+/// small text, there is no limit.
 fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,
@@ -498,13 +513,14 @@ fn patience_of(text: &[u8]) -> usize {
     }
 }
 
-/// Deletes all white space in one test; returns whether none is left.
+/// Deletes all white space in one test; returns true if the text has none left.
 async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
     let all = blanks(&work.text(), 0);
     all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
 }
 
-/// Deletes white space: all of it, else all but one of each run of blanks, and then whole runs.
+/// Deletes white space: all of it in one test, else all but the first character of each run of
+/// white space, and then whole runs.
 async fn delete_blanks(work: &mut CurrentBest) {
     if delete_all_blanks(work).await {
         return;
@@ -519,7 +535,7 @@ async fn delete_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the runs of blanks of a text, each without its first `kept` bytes.
+/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
 fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
@@ -536,7 +552,7 @@ fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
     runs
 }
 
-/// Returns the places of the identifiers of a text.
+/// Returns the ranges of the identifiers of a text, according to its grammar.
 fn identifiers(text: &[u8], grammar: &Arc<dyn Grammar>) -> Vec<Range<usize>> {
     let nodes = parse(text, grammar).unwrap_or_default().nodes.into_iter();
     let identifiers = nodes.filter(|node| node.class == SyntaxClass::Identifier);

@@ -11,29 +11,31 @@ use crate::passes::units::Units;
 /// offsets in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Start of the node in the text, including its name (such as `"key":`).
+    /// Start of the tree node in the text, including its name (such as `"key":`).
     pub start: usize,
-    /// Start of the node's body in the text; for a pair, its opening bracket.
+    /// Start of the tree node's body in the text, after its name; for a pair, the position of its
+    /// opening bracket.
     pub open: usize,
-    /// End of the opening bracket of a pair.
+    /// End of the node's opening bracket in the text, if the node is a pair.
     pub inner: usize,
     /// Start of the node's closing bracket, with the blanks before it that belong to no child; for
     /// a leaf, its end.
     pub close: usize,
-    /// End of the node in the text.
+    /// End of the tree node in the text, without a separator after it.
     pub end: usize,
     /// End of the separator that follows the node in the text; equals `end` without a separator.
     pub separated: usize,
-    /// Index of the enclosing pair of brackets; `None` outside of all brackets.
+    /// Index of the pair of brackets around the node; `None` outside of all brackets.
     pub parent: Option<usize>,
-    /// Index after the last descendant of the node, in the list of all nodes.
+    /// Index, in the list of all nodes of the tree, after the last descendant of this node.
     pub last: usize,
-    /// True for a pair of brackets, false for a leaf.
+    /// True if the node is a pair of brackets with its content, false if it is a leaf.
     pub pair: bool,
 }
 
 impl Node {
-    /// Makes a leaf of a range of the text; `last` is the index after it.
+    /// Makes a leaf of the tree for the range `place` of the text; `last` is the index of the node
+    /// after it.
     pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
         Node {
             start: place.start,
@@ -70,8 +72,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Returns the indices of the nodes that `cuts` delete, without nodes inside of other deleted
-    /// ones.
+    /// Returns the indices of the tree nodes that `cuts` delete, without nodes inside of other
+    /// deleted ones.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -242,9 +244,10 @@ struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
     nodes: Vec<Node>,
-    /// Indices in `nodes` of the bracket pairs that are not closed yet, outermost first.
+    /// Indices in `nodes` of the pairs of brackets whose closing bracket has not been read yet,
+    /// outermost first.
     open: Vec<usize>,
-    /// Start of the text that belongs to no node of the tree yet.
+    /// Offset in the text up to which all that was read belongs to nodes of the tree.
     from: usize,
 }
 
@@ -286,7 +289,7 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Makes a leaf of the text from the end of the last node up to `end`.
+    /// Adds a leaf for the text from the end of the last node up to `end`.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]

@@ -22,11 +22,12 @@ pub(super) trait Units: Send {
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
     /// Updates the list after the text without the units in `cuts` became the current best.
-    /// Returns, for each cut, how many of its units remain because something inside of them does.
+    /// Returns, for each cut, how many of its units remain nevertheless, because they contain other
+    /// units that remain.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
-    /// Returns the index of the first unit up to `index` whose deletion gives the same text as the
-    /// deletion of the unit at `index`.
+    /// Returns the index of the first unit, at or before `index`, whose deletion gives the same
+    /// text as that of the unit at `index`: in a run of equal bytes, the first byte of the run.
     fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
@@ -36,7 +37,8 @@ pub(super) trait Units: Send {
         false
     }
 
-    /// Returns true if the text without all units of the list has not been tested yet.
+    /// Returns true if it is worth a test to delete all units of the list at once, because that
+    /// text has not been tested yet.
     fn is_all_untested(&self) -> bool {
         true
     }
@@ -64,8 +66,8 @@ impl Bytes {
         }
     }
 
-    /// Lists the bytes of a range in groups of `group` bytes, for a pass whose edits no later pass
-    /// repeats.
+    /// Lists the bytes in the range `at` of the current best text, in groups of `group` bytes, for
+    /// a pass whose deletions no later pass tries again.
     pub fn within(rule: &'static str, at: Range<usize>, group: usize) -> Bytes {
         Bytes {
             rule,
@@ -123,14 +125,14 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best text as units, each with its newline.
+/// The lines of the current best text as units of a list search, each with its newline.
 pub(super) struct Lines {
-    /// Start offset of each line, followed by the end of the text.
+    /// Start offset, in bytes, of each line of the text, followed by the offset of the text's end.
     starts: Vec<usize>,
 }
 
 impl Lines {
-    /// Splits the current best text into lines.
+    /// Splits the current best text into lines, as units of a list search.
     pub fn of(work: &mut CurrentBest) -> Lines {
         let text = work.text();
         let behind = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -177,21 +179,22 @@ impl Units for Lines {
     }
 }
 
-/// Places of the current best text that are deleted one by one, each consisting of one or more
-/// ranges: pairs of brackets, or contents of strings.
+/// Ranges of the current best text as units of a list search: brackets with their counterparts,
+/// contents of strings, words or blanks. A unit consists of one or more ranges.
 pub(super) struct Positions {
     rule: &'static str,
     spots: Vec<Vec<Range<usize>>>,
 }
 
 impl Positions {
-    /// Lists places, which do not overlap, as units to delete by the pass `rule`.
+    /// Lists ranges of the text, which do not overlap, as units to delete by the pass `rule`; each
+    /// unit is one item of `spots`.
     pub fn new(rule: &'static str, spots: Vec<Vec<Range<usize>>>) -> Positions {
         Positions { rule, spots }
     }
 
-    /// Lists the brackets of all pairs of a tree, with their names, as units to delete; their
-    /// contents stay.
+    /// Lists the brackets of all pairs of a tree, with the names before them, as units to delete;
+    /// what is inside the brackets stays.
     pub fn brackets(tree: &Tree) -> Positions {
         let pairs = tree.nodes.iter().filter(|node| node.pair);
         Positions {
@@ -202,7 +205,8 @@ impl Positions {
         }
     }
 
-    /// Lists the contents of all strings that are not empty, as units to delete.
+    /// Lists the contents of `strings` (ranges of quoted strings) that are not empty, as units to
+    /// delete.
     pub fn strings(strings: Vec<Range<usize>>) -> Positions {
         let inside = strings.into_iter().filter(|inside| !inside.is_empty());
         Positions {

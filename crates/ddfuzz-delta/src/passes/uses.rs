@@ -12,17 +12,19 @@ use crate::passes::siblings::children;
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome, Replacement};
 
-/// Name, in logs, of the pass that deletes names with their uses.
+/// Name, in logs, of the pass that deletes names of a program together with all of their uses.
 const USES: &str = "uses";
 
-/// Maximum size, in bytes, of texts whose names are deleted with their uses.
+/// Maximum size, in bytes, of program texts in which names are deleted together with their uses.
 const LARGEST: usize = 1 << 13;
-/// Number of consecutive tests without success after which the pass ends.
+/// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// Maximum number of times that what was left alone is looked for in one edit.
+/// Maximum number of times that one deletion is extended by names of which only one use would
+/// remain.
 const ROUNDS: usize = 8;
 
-/// Deletes names with their uses, the largest edits first; returns whether any was deleted.
+/// Deletes names of a program with all of their uses, the edits that delete most bytes first;
+/// returns true if the text became smaller.
 pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let before = work.reductions();
     let mut largest = usize::MAX;
@@ -44,13 +46,16 @@ pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Gramma
     work.reductions() > before
 }
 
-/// The names of a text, each with the nodes of the syntax tree where it stands.
+/// The names in a program text that occur more than once, each with the syntax nodes at which it
+/// stands.
 struct Names<'a> {
     text: &'a [u8],
     tree: &'a SyntaxTree,
-    /// The names that stand at two places or more, in the order of their first places.
+    /// For each name that occurs at least twice, the indices of the syntax nodes at which it
+    /// stands, in the order of the names' first occurrences.
     uses: Vec<Vec<usize>>,
-    /// For each node that is such a name, its index in `uses`.
+    /// For each syntax node that is a name occurring at least twice, the index of the name in
+    /// `uses`.
     name_of: HashMap<usize, usize>,
 }
 
@@ -79,8 +84,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the edits that are worth a test, each with the number of bytes that it deletes, the
-    /// largest first.
+    /// Returns the edits of names that are worth a test, each with the number of bytes by which it
+    /// shortens the text, in descending order of this number.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {
@@ -109,8 +114,9 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the edits that write a name over another one of the same kind, whose first use, mostly
-    /// its declaration, goes.
+    /// Returns edits that replace one name by another one of the same kind and delete what contains
+    /// the first use of the replaced name, mostly its declaration; each with the number of bytes by
+    /// which it shortens the text.
     fn replacements(&self) -> Vec<(usize, Edit)> {
         let mut last: HashMap<(u16, u16), usize> = HashMap::new();
         let mut edits = Vec::new();
@@ -153,8 +159,8 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Checks whether a statement stands where there must be one, such as the body of a loop without
-    /// braces.
+    /// Returns true if `node` is a statement that the syntax requires at its place, such as the
+    /// body of a loop without braces.
     fn is_needed(&self, node: usize) -> bool {
         let nodes = &self.tree.nodes;
         let parent = nodes[node].parent.unwrap_or_default();
@@ -162,8 +168,8 @@ impl<'a> Names<'a> {
         is_body && self.text.get(nodes[parent].place.start) != Some(&b'{')
     }
 
-    /// Returns the edit that deletes `places` but leaves an empty statement in place of a node, with
-    /// the number of bytes that it deletes.
+    /// Returns the edit that deletes `places` but leaves an empty statement (`;`) in place of
+    /// `node`, with the number of bytes that it deletes; `None` if that saves nothing.
     fn emptied(&self, node: usize, places: &[Range<usize>]) -> Option<(usize, Edit)> {
         let own = self.tree.nodes[node].place.start;
         let written = places.iter().map(|at| Replacement {
@@ -178,8 +184,8 @@ impl<'a> Names<'a> {
         (gain > 1).then(|| (gain - 1, Edit::Set(written.collect())))
     }
 
-    /// Returns the smallest item of a list, declaration or statement that contains a node; `None` if
-    /// nothing but the whole text does.
+    /// Returns the index of the smallest declaration, statement or item of a list that contains
+    /// `node`; if there is none, of the child of the root that does. `None` for the root.
     fn item(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -191,7 +197,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the smallest declaration or statement that contains a node and is no item of a list.
+    /// Returns the index of the smallest declaration or statement that contains `node` and is no
+    /// item of a list; if there is none, of the child of the root that does. `None` for the root.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -207,7 +214,8 @@ impl<'a> Names<'a> {
         is_statement(&self.tree.nodes[node]) || self.comma(node).is_some()
     }
 
-    /// Returns the place of the comma after a node, else of the one before it.
+    /// Returns the range of the comma after a syntax node, else of the comma before it; `None` if
+    /// the node has neither.
     fn comma(&self, node: usize) -> Option<Range<usize>> {
         let nodes = &self.tree.nodes;
         let parent = nodes[node].parent?;
@@ -222,7 +230,8 @@ impl<'a> Names<'a> {
         found.map(|comma| nodes[comma].place.clone())
     }
 
-    /// Returns the place of a node with its comma.
+    /// Returns the range of the text that a syntax node occupies, together with its comma if it has
+    /// one.
     fn place(&self, node: usize) -> Range<usize> {
         let place = &self.tree.nodes[node].place;
         match self.comma(node) {
@@ -231,7 +240,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Checks whether a name stands at one place only without a node, but at two or more with it.
+    /// Returns true if the deletion of `node` would leave only one occurrence of a name that now
+    /// occurs more often.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {
@@ -243,8 +253,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the places to delete for some nodes: with the names that would be left at one place
-    /// only, and with what contains lists of which nothing is left.
+    /// Returns the ranges of the text to delete with the nodes `gone`: these nodes, the last
+    /// remaining uses of names that would occur only once without them, and whatever contains a
+    /// list that would become empty.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {
@@ -268,7 +279,8 @@ impl<'a> Names<'a> {
         places
     }
 
-    /// Adds what contains the lists of which all items are among the nodes `gone`.
+    /// Extends the deleted nodes `gone`: where all items of a list are among them, adds the node
+    /// that contains the list.
     fn add_empty_lists(&self, gone: &mut Vec<usize>) {
         let mut all: HashSet<usize> = gone.iter().copied().collect();
         let mut lists: HashSet<usize> = HashSet::new();

@@ -10,35 +10,41 @@ use crate::passes::ranges::union;
 use crate::passes::units::Positions;
 use crate::{Edit, Outcome};
 
-/// Name, in logs, of the pass that deletes words and signs, alone and in runs.
+/// Name, in logs, of the pass that deletes tokens (words and signs) of a text, one by one and in
+/// runs.
 const WORDS: &str = "words";
-/// Name, in logs, of the pass that writes the least literals over others.
+/// Name, in logs, of the pass that writes `0` over numbers and empties strings.
 const LEAST: &str = "least";
 
-/// Minimum number of words of two letters or more in a text whose words are deleted.
+/// Minimum number of words of two letters or more that a text must have for its words to be
+/// deleted.
 const FEWEST_WORDS: usize = 8;
-/// Maximum number of words and signs in a text whose words are deleted.
+/// Maximum number of tokens (words and signs) that a text may have for its words to be deleted.
 const MOST_TOKENS: usize = 512;
-/// Maximum number of neighboring words and signs that are deleted at once as a clause.
+/// Maximum number of neighboring tokens (words and signs) that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;
-/// Maximum number of rounds over words and clauses.
+/// Maximum number of rounds in which words and clauses (runs of words) of a text are deleted in
+/// turn.
 const ROUNDS: usize = 3;
-/// Number of consecutive needed clauses after which the deletion of clauses ends in the first round.
+/// Number of clauses (runs of words and signs) in a row that the failure needs, after which the
+/// deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
-/// Number of consecutive needed clauses after which the deletion of clauses ends in later rounds.
+/// Number of clauses (runs of words and signs) in a row that the failure needs, after which the
+/// deletion of clauses ends in later rounds.
 const FRUITLESS_LATER: usize = 48;
 
-/// Number of consecutive needed words after which the deletion of single words ends.
+/// Number of words in a row that the failure needs, after which the deletion of single words ends.
 const NEEDED: usize = 32;
-/// Maximum number of pairs of brackets whose contents are tried in place of the clause around them.
+/// Maximum number of pairs of brackets in one round for which it is tested to replace the clause
+/// around the brackets by their content.
 const FEW_PAIRS: usize = 16;
-/// Number of consecutive literals that must stay, after which no others are shortened.
+/// Number of numbers or strings in a row that cannot be shortened, after which no others are tried.
 const FEW: usize = 4;
 
-/// A word, number, string or sign of a text, with the blanks after it.
+/// A token of a text: a word, number, string or sign, with the blanks after it.
 pub(super) struct Token {
     pub place: Range<usize>,
-    /// The first byte of a sign; `a` for words and `0` for numbers and strings.
+    /// Class of the token: `a` for words, `0` for numbers and strings, the byte itself for signs.
     pub class: u8,
 }
 
@@ -48,14 +54,15 @@ impl Token {
         text[self.place.clone()].trim_ascii_end()
     }
 
-    /// Returns the class of the token, the same for all that can be an operand.
+    /// Returns the class of the token, in which words, numbers and strings are the same: all can be
+    /// operands.
     fn role(&self) -> u8 {
         if self.class == b'0' { b'a' } else { self.class }
     }
 }
 
-/// Reduces a text of unknown grammar: deletes words and signs, then clauses, and shortens names. A text
-/// that brackets and lines have reduced to a few words is left to other passes.
+/// Reduces a text of unknown grammar: deletes words and signs one by one, then in runs (clauses),
+/// and shortens names. Leaves a text that has few words, or too many, as it is.
 pub(super) async fn words(work: &mut CurrentBest) {
     let tokens = tokens(&work.text());
     let long = tokens
@@ -83,8 +90,8 @@ pub(super) async fn words(work: &mut CurrentBest) {
     delete_long_words(work).await;
 }
 
-/// Writes `0` over numbers, empty strings over strings, and one letter over as many names as can be
-/// one.
+/// Writes `0` over numbers of the current best text, empty strings over its strings, and one letter
+/// over as many of its names as possible.
 async fn shorten(work: &mut CurrentBest) {
     let mut literals = Rewritten::by(work, LEAST, &literals, &|literal| match literal {
         [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
@@ -95,14 +102,14 @@ async fn shorten(work: &mut CurrentBest) {
     merge(work, &names).await;
 }
 
-/// Returns the places of the words of a text.
+/// Returns the ranges of all words in a text, without numbers and strings.
 fn names(text: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(text).into_iter();
     let names = tokens.filter(|token| token.class == b'a');
     names.map(|name| word_at(text, name.place.start)).collect()
 }
 
-/// Returns the places of the numbers and strings of a text.
+/// Returns the ranges of all numbers and strings in a text.
 fn literals(text: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(text).into_iter();
     let literals = tokens.filter(|token| token.class == b'0');
@@ -111,7 +118,7 @@ fn literals(text: &[u8]) -> Vec<Range<usize>> {
     literals.collect()
 }
 
-/// Returns the places of the words of one letter of a text.
+/// Returns the ranges of all words in a text that have one letter.
 fn letters(text: &[u8]) -> Vec<Range<usize>> {
     let names = names(text).into_iter();
     names.filter(|place| place.len() == 1).collect()
@@ -124,7 +131,8 @@ async fn delete_words(work: &mut CurrentBest) {
     list.reduce().await;
 }
 
-/// Deletes the words of two letters or more that have lost the names around them.
+/// Deletes words of two letters or more; called last, because a word may be deletable once the
+/// words around it are gone.
 async fn delete_long_words(work: &mut CurrentBest) {
     let all = tokens(&work.text()).into_iter();
     let long = all.filter(|token| token.class == b'a' && token.place.len() > 1);
@@ -133,10 +141,10 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// Deletes runs of words and signs that are followed by a word or sign of the class of their first
-/// one, or by the end of the text: without them, what follows stands in their place. A run that was
-/// deleted is deleted at all other places, too. Ends after `patience` needed runs in a row. Returns whether
-/// any was deleted.
+/// Deletes clauses: runs of tokens whose first token has the same class as the token after the run,
+/// which then takes its place; a run may also reach to the end of the text. Deletes each successful
+/// run at all of its other occurrences, too. Ends after `patience` runs in a row that are needed.
+/// Returns true if any was deleted.
 async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);
@@ -171,7 +179,7 @@ async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
     }
 }
 
-/// Deletes a run of words and signs at all of its places, in one test.
+/// Deletes the tokens `run` wherever they occur in this order in the text, in one test.
 async fn delete_runs(work: &mut CurrentBest, run: &[&[u8]]) {
     let text = work.text();
     let all = tokens(&text);
@@ -194,8 +202,8 @@ async fn delete_runs(work: &mut CurrentBest, run: &[&[u8]]) {
     }
 }
 
-/// Replaces clauses by what stands in brackets inside of them, up to [`FEW_PAIRS`] times; returns
-/// whether any was.
+/// Replaces clauses by the content of the brackets inside of them, in up to [`FEW_PAIRS`] tests;
+/// returns true if the text became smaller.
 async fn hoist_clauses(work: &mut CurrentBest) -> bool {
     let before = work.reductions();
     let (mut at, mut tried) = (0, 0);
@@ -224,11 +232,12 @@ async fn hoist_clauses(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// How deep in brackets the words and signs of a text stand.
+/// The nesting depth of each token of a text: the number of brackets around it.
 struct Levels {
-    /// For each word or sign, the number of brackets around it; then that of the end of the text.
+    /// For each token, the number of brackets around it; one more entry holds the number of
+    /// brackets that are open at the end of the text.
     depths: Vec<usize>,
-    /// True if all brackets of the text match.
+    /// True if each bracket of the text has its counterpart.
     match_all: bool,
 }
 
@@ -256,16 +265,16 @@ impl Levels {
         Levels { depths, match_all }
     }
 
-    /// Checks whether each bracket of a run of words and signs has its counterpart in the run, unless
-    /// those of the text have none.
+    /// Returns true if each bracket among the tokens `from..to` has its counterpart among them, or
+    /// if the brackets of the whole text do not match.
     fn are_whole(&self, from: usize, to: usize) -> bool {
         let level = self.depths[from];
         let inside = &self.depths[from..to];
         !self.match_all || self.depths[to] == level && inside.iter().all(|depth| *depth >= level)
     }
 
-    /// Returns the index of the bracket that closes the one at `open`; `None` if it is no opening
-    /// bracket, or not all brackets match.
+    /// Returns the index of the token that closes the bracket at `open`; `None` if `open` is no
+    /// opening bracket, or not all brackets of the text match.
     fn closing(&self, open: usize) -> Option<usize> {
         let level = self.depths[open];
         if !self.match_all || self.depths[open + 1] <= level {
@@ -274,15 +283,16 @@ impl Levels {
         (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
     }
 
-    /// Returns the index of the first word or sign of the clause that contains the one at `index`:
-    /// after a separator or the bracket around it.
+    /// Returns the index of the first token of the clause that contains the token at `index`: the
+    /// one after a comma, a semicolon or the bracket around the clause.
     fn clause_start(&self, tokens: &[Token], index: usize) -> usize {
         let level = self.depths[index];
         let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
         (0..index).rev().find(ends).map_or(0, |end| end + 1)
     }
 
-    /// Returns the index after the last word or sign of the clause that contains the one at `index`.
+    /// Returns the index after the last token of the clause that contains the token at `index`:
+    /// that of a comma, a semicolon or a closing bracket, or the end of the text.
     fn clause_end(&self, tokens: &[Token], index: usize) -> usize {
         let level = self.depths[index];
         let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
@@ -323,14 +333,14 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// Returns the place of the word that begins at `at`.
+/// Returns the range of the word (letters, digits, `_`, non-ASCII bytes) that begins at `at`.
 fn word_at(text: &[u8], at: usize) -> Range<usize> {
     let letters = text[at..].iter().take_while(|byte| is_letter(**byte));
     at..at + letters.count()
 }
 
-/// Returns the end of the string that begins at `at`: after its closing quote, or after the opening
-/// one if no other follows in the line.
+/// Returns the end of the quoted string that begins at `at`: after its closing quote, or after the
+/// opening quote if the line has no closing one.
 fn string_end(text: &[u8], at: usize) -> usize {
     let inside = text[at + 1..].iter().take_while(|byte| **byte != b'\n');
     let mut inside = inside.enumerate();

@@ -45,7 +45,7 @@ pub(super) const MAP_TOO_SMALL: u32 = 1;
 pub(super) struct Handshake {
     /// Size of the program's coverage map, in bytes; `None` if it is not reported.
     pub(super) map_size: Option<usize>,
-    /// Whether the program reads its input from shared memory.
+    /// Whether the program reads its input from memory shared with the fuzzer.
     pub(super) shares_input: bool,
 }
 
@@ -89,7 +89,7 @@ fn meaning(error: u32) -> String {
 pub(super) struct HandshakePipes<'a> {
     pub(super) control: &'a mut File,
     pub(super) status: &'a mut File,
-    /// True if ddfuzz offers inputs in shared memory.
+    /// True if ddfuzz offers to pass inputs in shared memory.
     pub(super) shared: bool,
     /// How long the whole handshake may take.
     pub(super) timeout: Duration,

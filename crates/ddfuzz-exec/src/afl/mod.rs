@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 20;
 /// Size of the length field before an input in shared memory, in bytes.
 const LENGTH: usize = 4;
 
-/// A target with a fork server that AFL++ compiled into it.
+/// An executor of a target with a fork server that AFL++ compiled into it.
 pub(crate) struct Forkserver {
     // The first field: the server ends before its directory and control group are removed.
     server: Option<AflServer>,
@@ -38,14 +38,15 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of environment variables in `launch` before those for AFL++'s runtime are added.
+    /// Number of environment variables in `launch` that the target gets without AFL++; those for
+    /// AFL++'s runtime follow them.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,
     reached: ReachedRanges,
     covered: Vec<RunCoverage>,
     detector: HangDetector,
-    /// Shared memory for inputs, if the target reads them there.
+    /// Shared memory for inputs; `None` if the target reads its input elsewhere.
     shared: Option<Segment>,
     takes_shared: bool,
     /// True if the target's process is to be ended after the next run.

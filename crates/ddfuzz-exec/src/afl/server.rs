@@ -25,7 +25,8 @@ pub(super) struct AflServer {
     pipes: ServerPipes,
     pid: Pid,
     persistent: bool,
-    /// The target's process that waits for the next run; `None` if the next run gets a new process.
+    /// Process id of the target's process that waits for the next run; `None` if the next run gets
+    /// a new process.
     waiting: Option<Pid>,
     /// True if the last run was killed while the fork server may believe that its process waits for
     /// the next input.
@@ -264,7 +265,7 @@ impl AflServer {
     }
 }
 
-/// The process of a run of a fork server, as hang detection observes it.
+/// The process that a fork server has forked for a run, as hang detection observes it.
 struct ForkedProcess<'a> {
     child: Pid,
     coverage: &'a Coverage,
@@ -289,8 +290,8 @@ impl ObservedProcess for ForkedProcess<'_> {
     }
 }
 
-/// CPU times of a fork server's ended children and of the target's process, read before and after a
-/// run (docs/decisions/0033).
+/// Two CPU times, that of a fork server's ended children and that of the target's process; read
+/// before and after a run, they give the run's CPU time (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
     /// CPU time of all children that the fork server has reaped, which the kernel counts in clock
@@ -337,18 +338,20 @@ const MOST_DEAD: usize = 16;
 /// descendants are its children, too.
 struct ChildProcesses {
     server: Pid,
-    /// The kernel's list of the server's children, kept open so that a look is one system call.
+    /// The /proc file in which the kernel lists the server's children, kept open so that a look
+    /// takes one system call; `None` where it does not exist.
     list: Option<File>,
     /// Number of calls of [`has_leftovers`](ChildProcesses::has_leftovers).
     looks: u32,
-    /// The server's zombies when its children were last looked at.
+    /// Zombies among the server's children, as found when the children were last listed.
     dead: Vec<Pid>,
 }
 
 /// Whether processes of a fork server's runs are left after an attempt to kill them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leftovers {
-    /// No living process was found, or none was looked for now.
+    /// No leftover process is alive, as far as known: none was found, or none was searched for this
+    /// time.
     Nothing,
     /// The server has more than [`MOST_DEAD`] other children, or some still live after all passes;
     /// the server must be replaced.

@@ -17,7 +17,7 @@ const DEFAULT_SIZE: usize = 1 << 16;
 /// The coverage map that an AFL++ fork server shares, and a copy of its counters.
 pub(super) struct Coverage {
     map: Segment,
-    /// Number of bytes of the coverage map that the program uses.
+    /// Number of bytes, at the beginning of the coverage map, that the program uses.
     used: usize,
     copy: Vec<u8>,
     owner: Option<Identity>,
@@ -80,7 +80,7 @@ impl Coverage {
         self.map.read(to);
     }
 
-    /// Returns the coverage counters after the last run.
+    /// Returns a copy of the coverage counters that the last run left in the coverage map.
     pub fn read(&mut self) -> &[u8] {
         self.copy.resize(self.used, 0);
         self.map.read(&mut self.copy);

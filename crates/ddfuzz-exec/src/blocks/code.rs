@@ -42,16 +42,16 @@ const MOST_CODE: u64 = 32 << 20;
 /// addresses of different modules differ.
 const MODULE_SHIFT: u32 = 48;
 
-/// The code of one file, of the program or of a library.
+/// The code of one file, the program or a library: its segments, functions and basic blocks.
 pub(super) struct CodeModule {
     pub(super) path: PathBuf,
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Executable segments of the file.
+    /// Executable segments of the file whose blocks are covered.
     pub(super) segments: Vec<Segment>,
-    /// Addresses before loading of the starts of blocks, ascending.
+    /// Addresses at which the basic blocks of the file begin, before loading, ascending.
     starts: Vec<u64>,
-    /// Addresses before loading of the starts of functions, ascending.
+    /// Addresses at which the functions of the file begin, before loading, ascending.
     functions: Vec<u64>,
 }
 
@@ -152,7 +152,7 @@ pub struct CoveredCode {
     pub(super) at_start: Vec<bool>,
 }
 
-/// A function of covered code.
+/// A function with covered blocks: its file, address, name and blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeFunction {
     /// Index of the function's file in [`CoveredCode::files`].

@@ -23,22 +23,27 @@ use crate::shared_page::keep_length;
 use crate::{Ended, Run};
 use code::CodeModule;
 
-/// Size of a page of memory in bytes.
+/// Size of a page of memory in bytes, to which code segments are aligned.
 const PAGE: u64 = 4096;
-/// Offset of the number of hits in `struct block_table` of `runtime/blocks.h`, in bytes.
+/// Offset, in bytes, of the number of breakpoint hits in `struct block_table` of
+/// `runtime/blocks.h`.
 const HIT_COUNT: u64 = 8;
-/// Offset of the first segment in `struct block_table`, in bytes.
+/// Offset, in bytes, of the first code segment's entry in `struct block_table`
+/// (`runtime/blocks.h`).
 const SEGMENTS: usize = 40;
-/// Size of a segment's entry in `struct block_table`, in bytes.
+/// Size, in bytes, of a code segment's entry in `struct block_table` (`runtime/blocks.h`).
 const SEGMENT: usize = 88;
-/// Offset in a segment's entry, in bytes, of the word that says whether the server runs the shared
-/// code of the segment.
+/// Offset in a segment's entry of `struct block_table`, in bytes, of the word that says whether the
+/// server runs the shared code of the segment.
 const PLACED: usize = 24;
-/// Size of an entry in the table of hits (number of the run, and address of the block), in bytes.
+/// Size in bytes of an entry in the table of breakpoint hits (number of the run, and address of the
+/// block).
 const HIT: usize = 16;
-/// Size of `struct block_table` in bytes.
+/// Size, in bytes, of `struct block_table` at the beginning of the shared memory file
+/// (`runtime/blocks.h`).
 const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
-/// Maximum number of code segments (`MOST_CODE_SEGMENTS` of `runtime/blocks.h`).
+/// Maximum number of code segments whose blocks are covered (`MOST_CODE_SEGMENTS` of
+/// `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
 /// Number of runs that ended differently with and without breakpoints, with none between them that
 /// ended alike, after which no more breakpoints are set.
@@ -47,43 +52,47 @@ const MOST_CONFLICTS: u32 = 16;
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
 /// its bytes with and without breakpoints.
 struct CodeSegment {
-    /// Index of the program's or library's file among the covered files.
+    /// Index, among the covered files, of the program or library to which the segment belongs.
     module: usize,
-    /// Device and inode of a library's file; zeros for the program.
+    /// Device and inode of the library to which the segment belongs; zeros for the program.
     file: (u64, u64),
-    /// Address before loading, a multiple of the page size.
+    /// Address of the code segment before loading, a multiple of the page size.
     address: u64,
-    /// Length in bytes, a multiple of the page size.
+    /// Length of the code segment in bytes, a multiple of the page size.
     length: u64,
-    /// Range of the segment's bytes that are in the program's file; the rest is zeros.
+    /// Range of the segment's bytes that the file of the program or library contains; the other
+    /// bytes are zeros.
     filled: Range<u64>,
-    /// Offset in the shared memory file of the code with breakpoints.
+    /// Offset, in the shared memory file, of the copy of the segment's code that has breakpoints.
     code: u64,
-    /// Offset in the shared memory file of the code without breakpoints.
+    /// Offset, in the shared memory file, of the copy of the segment's code that has no
+    /// breakpoints.
     original: u64,
     /// Offset in the shared memory file of a bitmap: one bit for each byte of the code, whether the
     /// byte may have a breakpoint.
     sites: u64,
-    /// The code without breakpoints.
+    /// The bytes of the code segment without breakpoints.
     bytes: Vec<u8>,
-    /// The code with a breakpoint at each block that no run has reached.
+    /// The bytes of the code segment with a breakpoint at each block that no run has reached.
     unreached: Vec<u8>,
-    /// The code with a breakpoint at each block.
+    /// The bytes of the code segment with a breakpoint at each block.
     armed: Vec<u8>,
 }
 
-/// Which breakpoints the shared code has now.
+/// Which blocks of the shared code have breakpoints now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
     Nothing,
     Unreached,
-    /// All but those that were hit since they were set.
+    /// All blocks have breakpoints, except those in `hit`: a run that hits a breakpoint removes it.
     All,
-    /// Unknown: runs may have hit some breakpoints, which removes them.
+    /// It is unknown which blocks have breakpoints: runs, or a starting server, may have hit some,
+    /// which removes them.
     Some,
 }
 
-/// The shared code of a program, and the blocks that runs have reached.
+/// The code of a program in a memory file shared with its processes, with breakpoints by which runs
+/// report the blocks that they reach.
 pub(crate) struct BlockCoverage {
     file: File,
     modules: Vec<Arc<CodeModule>>,
@@ -92,19 +101,20 @@ pub(crate) struct BlockCoverage {
     /// identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
-    /// For each block, whether a server passes it before its fork point.
+    /// For each basic block, whether a server passes it before the point where its runs begin.
     at_start: Vec<bool>,
     armed: Armed,
-    /// Blocks whose breakpoints runs have hit, and so removed, since all breakpoints were set.
+    /// Indices of the blocks whose breakpoints runs have hit, and so removed, since all breakpoints
+    /// were set.
     hit: Vec<usize>,
     hits_at: u64,
-    /// Hits by runs of the present call of the executor: index of the run within the call, and
-    /// index of the block.
+    /// Breakpoint hits by runs of the present call of the executor: index of the run within the
+    /// call, and index of the block.
     pending: Vec<(usize, usize)>,
     /// Index, within the present call of the executor, of the first run of the next request to the
     /// server.
     pub(crate) first_run: usize,
-    /// Whether the next runs are made without breakpoints.
+    /// Whether breakpoints are left out of the next runs, for comparison.
     pub(crate) is_paused: bool,
     conflicts: u32,
     /// Index, within the present call of the executor, of the last run that was made again because
@@ -207,7 +217,8 @@ impl BlockCoverage {
         Ok(Ok(true))
     }
 
-    /// Returns the covered files, and which blocks the program passes before its runs begin.
+    /// Returns the covered files with their blocks, and which blocks the program passes before its
+    /// runs begin.
     pub(crate) fn code(&self) -> CoveredCode {
         CoveredCode {
             modules: self.modules.clone(),
@@ -246,7 +257,7 @@ impl BlockCoverage {
         self.file.try_clone()
     }
 
-    /// Returns the number of blocks.
+    /// Returns the number of basic blocks that are covered.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()
     }
@@ -262,8 +273,8 @@ impl BlockCoverage {
         self.conflicts >= MOST_CONFLICTS
     }
 
-    /// Forgets the hits of the previous call of the executor; called at the beginning of each call
-    /// that makes runs.
+    /// Forgets the breakpoint hits of the previous call of the executor; called at the beginning of
+    /// each call that makes runs.
     pub(crate) fn begin_call(&mut self) {
         self.pending.clear();
         self.first_run = 0;
@@ -282,7 +293,8 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Brings the shared code to the breakpoints `wanted`; writes nothing if it has them.
+    /// Sets and removes breakpoints in the shared code so that it has those that `wanted` names;
+    /// writes nothing if it has them already.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {

@@ -20,13 +20,14 @@ use crate::observe::image::{Image, Segment};
 /// The one-byte instruction `int3`: a breakpoint of ddfuzz, or the program's own.
 pub(super) const BREAKPOINT: u8 = 0xcc;
 
-/// A function of the program, by addresses before loading.
+/// A function of the program: its address range before loading, and the basic blocks found in it.
 struct Function {
     start: u64,
     end: u64,
-    /// Whether breakpoints may be set after its first instruction, too.
+    /// Whether breakpoints may be set at all blocks of the function; false if only at its first
+    /// instruction, because the rest may be data or was not decoded correctly.
     is_whole: bool,
-    /// Addresses of the starts of its blocks that were found so far.
+    /// Addresses of the starts of the function's basic blocks that were found so far.
     blocks: BTreeSet<u64>,
 }
 
@@ -36,9 +37,10 @@ struct Sweep<'a> {
     functions: Vec<Function>,
     /// For each executable segment and each of its bytes: whether an instruction starts there.
     starts: Vec<(&'a Segment, Vec<bool>)>,
-    /// Targets of direct jumps and calls.
+    /// Addresses of the targets of direct jumps and calls in the program's code.
     targets: BTreeSet<u64>,
-    /// Other addresses that instructions refer to.
+    /// Addresses that instructions of the program refer to otherwise than as targets of direct
+    /// jumps and calls.
     references: BTreeSet<u64>,
     /// Whether the program is loaded at the addresses in its file, so that constants are addresses.
     is_fixed: bool,

@@ -73,7 +73,7 @@ const MOST_POINTERS: usize = 1 << 20;
 /// A program's read-only data, and the pointers into that data.
 struct Texts<'data> {
     sections: Vec<(u64, &'data [u8])>,
-    /// Sorted address ranges of the read-only data.
+    /// Sorted address ranges of the program's read-only data, in which texts are searched for.
     ranges: Ranges,
     /// Addresses in the read-only data that the program's tables of pointers contain.
     pointers: BTreeSet<u64>,
@@ -171,7 +171,7 @@ impl<'data> Texts<'data> {
 struct TextRun<'a> {
     start: u64,
     text: &'a [u8],
-    /// True if a NUL follows the run of printable characters.
+    /// True if a NUL byte follows the run of printable characters.
     ends: bool,
 }
 

@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, path::Path};
 /// are not observed.
 const MOST_CODE: u64 = 64 << 20;
 
-/// A loadable segment of a program, with its content.
+/// A loadable segment of a program: its address and its content.
 pub(crate) struct Segment {
     pub(crate) address: u64,
     /// Content of the segment in the program's file.
@@ -136,9 +136,10 @@ fn segments(file: &object::File) -> Vec<Segment> {
 /// The kind of a comparison callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
-    /// A callback with two operands of `width` bytes; `constant`: the first one is a constant.
+    /// A callback that compares two operands of `width` bytes; `constant`: the first operand is a
+    /// constant.
     Compare { width: usize, constant: bool },
-    /// A callback with a value and a list of `switch` cases.
+    /// A callback for a `switch` statement: it gets the value and the list of cases.
     Switch,
     /// A hook, of this name, by which a sanitizer reports a call of a comparing function to
     /// libFuzzer. It can be observed only by a jump, not by a breakpoint.
@@ -178,17 +179,20 @@ const fn compare(width: usize, constant: bool) -> HookKind {
 /// Length of the jump that replaces the start of a function, in bytes (`JUMP` of `runtime/jump.h`).
 const JUMP: u64 = 5;
 
-/// A comparison callback that a program defines.
+/// A comparison callback (of `-fsanitize-coverage=trace-cmp` or a sanitizer) that a program
+/// defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hook {
     pub(crate) address: u64,
     pub(crate) kind: HookKind,
-    /// Number of bytes from the start of the callback to the next function.
+    /// Number of bytes from the start of the callback's code to the next function, in which a jump
+    /// must fit.
     room: u64,
 }
 
 impl Hook {
-    /// Returns the number of the callback's kind in `enum hook_kind` of `runtime/observe.h`.
+    /// Returns the number of the comparison callback's kind in `enum hook_kind` of
+    /// `runtime/observe.h`.
     pub(crate) fn number(&self) -> u64 {
         let place = NAMES.iter().position(|(_, kind)| *kind == self.kind);
         place.unwrap_or_default() as u64
@@ -236,7 +240,7 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
     all.iter().filter(|hook| !folded(hook)).copied().collect()
 }
 
-/// Maximum number of functions that are read from an unwind table.
+/// Maximum number of functions that are read from a program's unwind table.
 const MOST: u32 = 1 << 20;
 /// Encoding, in an unwind table that a linker writes, of the number of entries: 4 bytes.
 const COUNT: u8 = 0x03;

@@ -72,7 +72,8 @@ pub trait Observer: Send {
     /// breaks its protocol.
     fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError>;
 
-    /// Returns the number of observed functions, callbacks and instructions of the target.
+    /// Returns which comparisons of the target are observed: those of library functions, of how
+    /// many callbacks, and of how many instructions.
     fn sources(&self) -> Sources;
 }
 
@@ -82,9 +83,10 @@ pub trait Observer: Send {
 pub struct Sources {
     /// True if library functions that compare bytes, and callbacks in libraries, are observed.
     pub functions: bool,
-    /// Number of observed callbacks in the program.
+    /// Number of comparison callbacks (of `-fsanitize-coverage=trace-cmp`) in the program that are
+    /// observed.
     pub callbacks: usize,
-    /// Number of observed compare instructions in the program.
+    /// Number of compare instructions in the program that are observed by breakpoints.
     pub instructions: usize,
 }
 
@@ -106,10 +108,11 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time that is added to twice the limit of an observed run, because breakpoints make runs
-/// slower.
+/// CPU time that is added to twice the limit on CPU time of an observed run, because breakpoints
+/// make runs slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
-/// Wall time that is added to twice the limit of an observed run.
+/// Wall time that is added to twice the limit on wall time of an observed run, because breakpoints
+/// make runs slower.
 const MORE_WALL: Duration = Duration::from_secs(5);
 
 /// A started target whose runs report the comparisons that they make.
@@ -173,8 +176,8 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs a process, which waits before its `execve`, under a tracer with breakpoints; `None` if
-    /// the system refuses to trace.
+    /// Runs `process`, which waits before its `execve`, under a tracer with the breakpoints of
+    /// `plan`; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,
@@ -272,7 +275,7 @@ impl LoopObserver {
         self.ring.file()
     }
 
-    /// Forgets the comparisons of earlier runs before a run begins.
+    /// Forgets the comparisons that earlier runs of the process made, before a run begins.
     pub(crate) fn begin(&mut self) {
         self.ring.skip();
     }

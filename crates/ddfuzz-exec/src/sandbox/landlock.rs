@@ -10,7 +10,7 @@ use landlock::{
 use std::os::fd::{AsFd, OwnedFd};
 use std::{fs::File, io};
 
-/// Devices that a sandboxed target may write.
+/// Paths of the devices that a sandboxed target may write.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",

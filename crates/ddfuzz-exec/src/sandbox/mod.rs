@@ -46,7 +46,7 @@ const FILES: u64 = 10_000;
 /// The parts of the sandbox that are applied to a target, limited to what this kernel supports.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxPolicy {
-    /// Flags `CLONE_NEW*` of the Linux namespaces to create.
+    /// Flags of `clone` (`CLONE_NEW*`) for the Linux namespaces in which the target is started.
     namespaces: i32,
     read_only: bool,
     filtered: bool,

@@ -64,7 +64,7 @@ impl SandboxPart {
     }
 }
 
-/// Name of Landlock in messages for users.
+/// The name "landlock", by which messages for users call this part of the sandbox.
 const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system supports it.

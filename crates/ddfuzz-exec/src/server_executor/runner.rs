@@ -11,8 +11,9 @@ use crate::refusals::RefusalReason;
 use crate::{Ended, ExecError, Limits, Run, retry};
 
 impl ServerExecutor {
-    /// Runs the first of `inputs` and as many others as one request takes. The result of a runner
-    /// that did not end by an exit does not count: a fork makes that run again.
+    /// Runs the first of `inputs`, and as many others as one request takes, in the runner (the
+    /// process that makes many runs). If the last of these runs did not end by an exit, its result
+    /// does not count: a fork makes that run again.
     pub(super) fn run_restored(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         let answer = retry::run(self, inputs)?;
         (self.forked, self.refused) = (answer.forked, answer.refused);
@@ -43,7 +44,8 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Runs an input in a fork of the server, not in the runner.
+    /// Runs an input in a new process that the server forks, not in the runner (the process that
+    /// makes many runs).
     pub(crate) fn run_forked(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         self.set_forking(true);
         let answer = retry::run(self, &[input]);
@@ -54,8 +56,8 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Returns the limits of the runs of the next request; runs of the runner have shorter limits
-    /// on time than the target.
+    /// Returns the limits of the runs of the next request. Those of the runner (the process that
+    /// makes many runs) have shorter limits on time than the target.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
@@ -120,7 +122,8 @@ impl ServerExecutor {
         }
     }
 
-    /// Why the runner has refused the last run; `None` if the runner has made it.
+    /// Returns why the runner (the process that makes many runs) has refused the last run; `None`
+    /// if it has made the run.
     pub(crate) fn refused(&self) -> Option<RefusalReason> {
         self.refused
     }

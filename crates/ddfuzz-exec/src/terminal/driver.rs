@@ -13,26 +13,29 @@ use crate::output_capture::{Excerpt, Sink};
 use crate::terminal::{Stroke, strokes};
 use crate::{proc_tree, terminal::pty::Pty};
 
-/// The end-of-file key (^D) in line mode.
+/// The byte that the end-of-file key (^D) sends; a terminal in line mode ends the program's input
+/// by it.
 const END_OF_FILE: &[u8] = b"\x04";
-/// CPU time that a program may spend on one key before the next one is typed.
+/// CPU time that a program may spend on one key at its terminal before the next one is typed.
 const WORK: Duration = Duration::from_millis(200);
-/// Longest wall time that a program may spend on one key before the next one is typed.
+/// Longest wall time that a program may spend on one key at its terminal before the next one is
+/// typed.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
 /// How long to wait for a program that sleeps and does not read the typed bytes, before the next
 /// key is typed.
 const UNREAD: Duration = Duration::from_millis(20);
 /// How long a program may sleep after its terminal was hung up, before it is killed.
 const GRACE: Duration = Duration::from_millis(20);
-/// Longest stop of a process that may be a tracer's; a longer stop is caused by the target.
+/// Longest time for which a process may be stopped by a tracer; a process that is stopped longer
+/// counts as one that has stopped itself.
 const TRACED: Duration = Duration::from_millis(50);
-/// The shortest and the longest pause between two looks at the target's processes.
+/// The shortest and the longest pause between two checks of what the processes at a terminal do.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// Types an input at a target's terminal during one run, in its own thread.
+/// The state of the thread that types an input at a target's terminal during one run.
 pub(super) struct Driver {
     pub(super) pty: Pty,
-    /// Becomes readable when the run has ended.
+    /// An event descriptor that becomes readable when the run at the terminal has ended.
     pub(super) stop: Arc<EventFd>,
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
@@ -41,7 +44,7 @@ pub(super) struct Driver {
     pub(super) unread: usize,
 }
 
-/// The result of a run at a terminal.
+/// The result of a run at a terminal: its output, and whether the terminal was hung up.
 #[derive(Default)]
 pub(super) struct TerminalRun {
     /// Beginning and end of the output that the target wrote to its terminal.
@@ -50,12 +53,14 @@ pub(super) struct TerminalRun {
     pub(super) hung_up: bool,
 }
 
-/// How long the driver waits, at most, until the program has processed a key.
+/// The limit on how long the driver waits until the program has processed a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitLimit {
-    /// At most [`WORK`] of CPU time of the program and [`LONGEST_WORK`] of wall time.
+    /// The driver waits at most for [`WORK`] of the program's CPU time and [`LONGEST_WORK`] of wall
+    /// time.
     Bounded,
-    /// Any time within the limits of the run: a program that computes without end hangs.
+    /// The driver waits without a limit of its own, until the run exceeds its limits: a program
+    /// that computes without end hangs.
     Limits,
 }
 
@@ -70,8 +75,8 @@ impl Driver {
         self.run
     }
 
-    /// Types the whole input and then ends the program; returns `None` as soon as the run has ended
-    /// before that.
+    /// Types the whole input and then the keys that end the program; hangs up the terminal of a
+    /// program that has not ended by then. Returns `None` as soon as the run has ended before that.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
         self.settle(&session, WaitLimit::Bounded)?;
@@ -189,7 +194,8 @@ impl Driver {
         self.pty.take_output(&mut |bytes| output.push(bytes))
     }
 
-    /// Waits for `pause` or for output on the terminal; `None` when the run has ended.
+    /// Waits for `pause` or for output on the terminal; returns `None` if the run has ended by
+    /// then.
     fn await_output(&self, session: &Session, pause: Duration) -> Option<()> {
         let mut fds = [&*self.stop as &dyn AsFd, &session.leader, &self.pty.ours]
             .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN));
@@ -211,11 +217,12 @@ impl Driver {
 struct Wait {
     began: Instant,
     pause: Duration,
-    /// Time since which the program sleeps; `None` while it works.
+    /// Time at which the program at the terminal began to sleep; `None` while it works.
     slept: Option<Instant>,
-    /// When a stop that may be a tracer's was first seen; `None` if none is being timed.
+    /// Time at which a process was first seen stopped, possibly by a tracer; `None` if no such stop
+    /// is being timed.
     traced: Option<Instant>,
-    /// CPU time of the program when it was first looked at.
+    /// CPU time of the program when the wait for a key first measured it; `None` before.
     cpu: Option<Duration>,
 }
 
@@ -247,7 +254,8 @@ impl Wait {
         over
     }
 
-    /// Returns true if the program has worked longer than it may on one key.
+    /// Returns true if the program has worked on the last key for longer than it may before the
+    /// next one is typed.
     fn too_long(&mut self, session: &Session) -> bool {
         let elapsed = self.began.elapsed();
         if elapsed < PAUSES.1 {
@@ -266,22 +274,23 @@ fn longer(pause: Duration) -> Duration {
 /// The session of a target's terminal: its leader, and all descendants of the server that runs the
 /// target.
 struct Session {
-    /// A pidfd of the leader, which never refers to a later process with the same id.
+    /// A pidfd of the session's leading process; unlike a process id, it never refers to a later
+    /// process.
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
 }
 
-/// What the processes of a session do at one moment.
+/// What the processes of a terminal's session do at one moment: work, sleep, or be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
-    /// At least one process is running, runnable, waiting for a disk, or exiting.
+    /// At least one process of the session is running, runnable, waiting for a disk, or exiting.
     Work,
-    /// Some processes are stopped, as by ^Z; all others sleep.
+    /// Some processes of the session are stopped, as by ^Z; all others sleep.
     Stopped,
-    /// A tracer has stopped at least one process; all others sleep or are stopped.
+    /// A tracer has stopped at least one process of the session; all others sleep or are stopped.
     Traced,
-    /// All processes sleep.
+    /// All processes of the session sleep.
     Sleep,
 }
 

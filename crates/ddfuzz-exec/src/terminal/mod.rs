@@ -13,7 +13,8 @@ use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, termina
 /// Time by which each key extends the wall limit of a run at a terminal: a program may sleep after
 /// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
-/// Number of end-of-file keys that are typed after the input and the keys that end the program.
+/// Number of end-of-file keys (^D) that are typed at the end of a run, after the input and the keys
+/// that end the program.
 const LAST_KEYS: usize = 2;
 
 /// The terminal of a target, used by one run at a time.
@@ -25,14 +26,15 @@ pub(crate) struct Console {
     run: TerminalRun,
 }
 
-/// The thread that types during a run.
+/// The thread that types an input at a terminal during one run.
 struct TypingThread {
     stop: Arc<EventFd>,
     thread: JoinHandle<TerminalRun>,
 }
 
 impl Console {
-    /// Creates the terminal of `target`, which runs as `owner`; `None` if the target reads no keys.
+    /// Creates the terminal of `target`, which runs as `owner`; `None` if the target takes no input
+    /// from a terminal.
     pub(crate) fn of(target: &Target, owner: Option<Identity>) -> Option<Console> {
         let Channel::Terminal(terminal) = &target.channel else {
             return None;
@@ -173,7 +175,7 @@ fn sentence(text: &mut String, line: usize) {
 pub(super) enum Stroke<'a> {
     /// Types the bytes of one key.
     Key(&'a [u8]),
-    /// Changes the size of the terminal's window.
+    /// Changes the size of the terminal's window to these rows and columns.
     Resize {
         /// Height of the window in lines.
         rows: u16,

@@ -156,7 +156,7 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes an `ioctl` request on a terminal that reads or writes one number.
+/// Makes an `ioctl` request on a terminal that reads or writes one number, `number`.
 fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };

@@ -23,12 +23,14 @@ const BREAKPOINT: u8 = 0xcc;
 /// Maximum number of breakpoints in one program.
 const MOST_SITES: usize = 1 << 18;
 
-/// An instruction of the program at which a breakpoint is set.
+/// An instruction of the program at which a breakpoint is set to observe comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Site {
-    /// A compare instruction, and the width of its operands in bytes.
+    /// A breakpoint at a compare instruction; holds the instruction and the width of its operands
+    /// in bytes.
     Compare(Instruction, usize),
-    /// The first instruction of a comparison callback (of `-fsanitize-coverage=trace-cmp`).
+    /// A breakpoint at the first instruction of a comparison callback (of
+    /// `-fsanitize-coverage=trace-cmp`); holds the kind of the callback.
     Hook(HookKind),
 }
 
@@ -79,7 +81,8 @@ impl BreakpointPlan {
         self.sites.len()
     }
 
-    /// Returns the original byte of the code at `address`; `None` if no code is there.
+    /// Returns the byte that the program's file has at `address` of its code, without breakpoints;
+    /// `None` if no code is there.
     pub(super) fn original(&self, address: u64) -> Option<u8> {
         self.code.iter().find_map(|code| {
             let index = usize::try_from(address.checked_sub(code.address)?).ok()?;

@@ -28,30 +28,31 @@ fn most_hits(hits: u32) -> u32 {
 /// without breakpoints and are not traced.
 pub(crate) struct Tracer<'a> {
     pid: Pid,
-    /// Where to set breakpoints, and what each observes.
+    /// The breakpoints to set in the traced program, and what each of them observes.
     plan: &'a BreakpointPlan,
     /// The ring in shared memory by which the preloaded library reports comparisons; `None` if the
     /// library is not used.
     ring: Option<&'a mut ComparisonRing>,
-    /// The comparisons of the run so far.
+    /// History of the comparisons that the traced run has made so far.
     history: &'a mut History,
     /// Load address of the program minus the address in its file; `None` before breakpoints are
     /// set.
     bias: Option<u64>,
-    /// True once the process has executed the target's program.
+    /// True once the traced process has executed (`execve`) the target's program.
     executed: bool,
     /// Number of hits of each breakpoint, by its address before loading.
     hits: HashMap<u64, u32>,
-    /// Number of hits of all breakpoints.
+    /// Total number of breakpoint hits in the run so far.
     all_hits: u32,
     /// Addresses, before loading, of the breakpoints that were removed.
     removed: HashSet<u64>,
     /// Ids of the threads that are traced.
     followed: HashSet<Pid>,
-    /// New processes with separate memory, whose first stop is still to come.
+    /// Ids of new processes with separate memory that have not yet made the first stop under the
+    /// tracer.
     forked: HashSet<Pid>,
-    /// New processes and threads that stopped before the event by which their parent announces
-    /// them.
+    /// Ids of new processes and threads that stopped before the tracer received the event by which
+    /// their parent announces them.
     stopped: HashSet<Pid>,
 }
 
