@@ -10,18 +10,18 @@ use addr2line::gimli::{
 
 mod elf;
 
-/// A segment of an ELF file, and where it is loaded.
+/// A loadable segment of an ELF file: its place in the file and in the file's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Offset of the segment in the file, in bytes.
+    /// Offset in the file at which the segment begins, in bytes.
     pub offset: u64,
     /// Number of bytes of the segment in the file.
     pub size: u64,
-    /// Address of the segment in the file's own address space, without the load bias.
+    /// Address of the segment in the file's own address space, that is, without the load bias.
     pub address: u64,
 }
 
-/// Kind of a function at which user code begins: `main`, or the entry of a fuzzing harness.
+/// Kind of function at which user code begins: `main`, or the entry of a fuzzing harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
     /// The function is `main`.
@@ -30,36 +30,37 @@ pub enum Entry {
     Harness,
 }
 
-/// Facts of one ELF file. All addresses are in the file's own address space, without the load bias.
+/// The facts about one ELF file (program or library) that triage needs. All addresses are in the
+/// file's own address space, without the load bias.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// GNU build id of the file, as hex digits; `None` if it has none.
+    /// GNU build id of the ELF file, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Segments of the file that contain code.
+    /// Segments of the ELF file that contain code.
     pub executable: Vec<Segment>,
-    /// Unwind tables of the file (`.eh_frame` and its index); `None` if it has none.
+    /// Unwind tables of the ELF file (`.eh_frame` and its index); `None` if it has none.
     pub unwind: Option<UnwindTables>,
-    /// Start address and kind of the entry functions (`main`, harness).
+    /// Start address and kind of each entry function (`main`, harness) in the ELF file.
     pub entries: Vec<(u64, Entry)>,
     /// Address of the program's entry point (`_start`), which belongs to the C library; `None`
-    /// where the file has none.
+    /// where the ELF file has none.
     pub start: Option<u64>,
-    /// Names and addresses of the exported functions.
+    /// Names and addresses of the functions that the ELF file exports.
     pub exports: Names,
-    /// Names and addresses of runtime functions (C library, sanitizer) that are linked into the
-    /// module, and of functions that the user wants dropped.
+    /// Names and addresses of the runtime functions (C library, sanitizer) that are linked into
+    /// this file, and of the functions that the user wants to be ignored like those.
     pub linked: Names,
-    /// Start and end address of each function in the symbol table, for functions without unwind
-    /// table entries.
+    /// Start and end address of each function in the symbol table of the ELF file, for functions
+    /// that have no unwind table entry.
     pub symbols: Vec<(u64, u64)>,
     /// Names of imported functions, by the address of the memory slot that holds the function's
     /// address.
     pub slots: HashMap<u64, Arc<str>>,
-    /// Address of glibc's variable `__abort_msg`; `None` if the file does not define it.
+    /// Address of glibc's variable `__abort_msg`; `None` if the ELF file does not define it.
     pub abort_message: Option<u64>,
-    /// Whether the file is a static program, without a loader.
+    /// Whether the ELF file is a statically linked program, which needs no loader.
     pub is_static: bool,
-    /// Whether the file has a symbol table.
+    /// Whether the ELF file has a symbol table, that is, is not stripped.
     pub has_symbols: bool,
 }
 
@@ -128,7 +129,7 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
 }
 
-/// A function's name and range of addresses.
+/// The name of a function, with its range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedRange {
     /// First address of the function.
@@ -139,17 +140,17 @@ pub(crate) struct NamedRange {
     pub name: Arc<str>,
 }
 
-/// Function names with address ranges, searchable by address.
+/// Function names with their ranges of addresses, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// Ranges sorted by start, with distinct starts.
+    /// The named ranges, ascending by start address; no two have the same start.
     sorted: Vec<NamedRange>,
 }
 
 impl Names {
-    /// Builds the table of names, sorted by address. Of several names of one address, the plainest
-    /// is kept (fewest leading underscores, then shortest, then first), so the result does not
-    /// depend on their order.
+    /// Builds a table of function names, sorted by address. Of several names for one address, the
+    /// plainest is kept (fewest leading underscores, then shortest, then first in the alphabet), so
+    /// that the result does not depend on the order of `names`.
     pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
         let plainness = |name: &str| {
             let underscores = name.len() - name.trim_start_matches('_').len();
@@ -182,7 +183,7 @@ impl Names {
     }
 }
 
-/// A section of an ELF file.
+/// A section of an ELF file: its address and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     /// Address of the section in the file's own address space, without the load bias.
@@ -191,7 +192,7 @@ pub(crate) struct Section {
     pub data: Arc<[u8]>,
 }
 
-/// The unwind tables of one module: `.eh_frame` and its index.
+/// The unwind tables of one ELF file: `.eh_frame` and its index.
 #[derive(Debug)]
 pub(crate) struct UnwindTables {
     /// The section `.eh_frame`, with one entry per function.
@@ -202,16 +203,16 @@ pub(crate) struct UnwindTables {
     pub text: u64,
     /// Address of the section `.got`, to which unwind table entries may be relative.
     pub got: u64,
-    /// (start, end) of every function in `.eh_frame`; built at the first lookup in a module without
-    /// `.eh_frame_hdr`.
+    /// Start and end address of every function in `.eh_frame`, ascending; built at the first lookup
+    /// in an ELF file without `.eh_frame_hdr`.
     index: OnceLock<Vec<(u64, u64)>>,
 }
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl UnwindTables {
-    /// Creates the unwind tables of a module. An index `.eh_frame_hdr` that is not sorted, or
-    /// points outside of `.eh_frame`, is dropped.
+    /// Creates the unwind tables of an ELF file from its sections. An index `.eh_frame_hdr` that is
+    /// not sorted, or points outside of `.eh_frame`, is dropped.
     pub(crate) fn new(
         eh_frame: Section,
         eh_frame_hdr: Option<Section>,
