@@ -9,7 +9,7 @@ use crate::search::Probed;
 /// commit by applying some of the changes between the old and the new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The id of the commit to whose files the changes are applied.
+    /// The id of the git commit to whose files the changes are applied.
     pub on: String,
     /// The changes that the candidate has on top of its commit, in the order in which they are
     /// applied. Each pair is the index of a set of changes in the [`Session`](crate::Session), and

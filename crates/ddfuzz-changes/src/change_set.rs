@@ -22,7 +22,7 @@ const MOST_BLAMED: usize = 300;
 pub struct Version {
     /// The path of the file, relative to the root of the tree.
     pub path: Vec<u8>,
-    /// The mode and content of the file.
+    /// The mode and content of the file in this version.
     pub entry: Entry,
 }
 
@@ -132,7 +132,8 @@ impl FileChange {
         }
     }
 
-    /// Returns the path of the file in the new version, or in the old one if it is deleted.
+    /// Returns the path of the file in the new version, or in the old version if the file is
+    /// deleted.
     pub fn path(&self) -> &[u8] {
         let version = self.new.as_ref().or(self.old.as_ref());
         version.map_or(b"", |version| &version.path)
@@ -170,7 +171,7 @@ impl FileChange {
 pub enum Kind {
     /// The change creates the file.
     Create,
-    /// The change deletes the file.
+    /// The change deletes the file from the program's sources.
     Delete,
     /// The change renames the file.
     Rename,
@@ -422,7 +423,7 @@ impl ChangeSet {
 enum Applied {
     /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,
-    /// The changes delete the file.
+    /// The changes delete the file, so that the tree has none at its path.
     Gone,
     /// The changes leave a file at this path, with this mode and content.
     Put(Vec<u8>, Entry),

@@ -16,7 +16,7 @@ pub enum ChangesError {
     /// The folder in which the search was started belongs to no git repository.
     #[error("{} is in no git repository: {message}", folder.display())]
     NoRepository {
-        /// The folder, which belongs to no git repository.
+        /// The folder that belongs to no git repository.
         folder: PathBuf,
         /// The error message that git printed.
         message: String,
@@ -41,7 +41,7 @@ pub enum ChangesError {
     /// A git command ended with an error.
     #[error("git {what}: {message}")]
     Git {
-        /// The git command that failed: its words.
+        /// The arguments of the git command that failed.
         what: String,
         /// What the failed git command printed to stderr.
         message: String,
@@ -76,7 +76,7 @@ pub enum ChangesError {
         /// The version whose tests have different outcomes, by its commit id or as the user typed
         /// it.
         shown: String,
-        /// The outcomes of the tests of this version, separated by commas.
+        /// The outcomes of the three tests of this version, separated by commas.
         outcomes: String,
     },
     /// The test command ended by a signal or with an exit status from 128 on, which counts as
@@ -145,7 +145,7 @@ pub enum ChangesError {
     System {
         /// The operation that failed, such as `starting a worker thread`, for the message.
         what: String,
-        /// The error that the system returned.
+        /// The error that the system returned for the failed operation.
         source: io::Error,
     },
 }

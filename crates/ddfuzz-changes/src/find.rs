@@ -36,7 +36,7 @@ pub struct Found {
     /// for [`Goal::Difference`] to `passing`. Each pair is the index of a set of changes in the
     /// session, and the found changes of that set.
     pub kept: Vec<(usize, Config)>,
-    /// The files of the old version.
+    /// All files of the old version of the program, which passes.
     pub old: Arc<Tree>,
     /// The files of the version to which the found changes are applied: the old version, or for
     /// [`Goal::Difference`] one that has other changes already and passes.

@@ -22,7 +22,7 @@ pub struct ChangesResult {
     /// What the search was to find: `cause` (a minimal set of changes that makes the old version
     /// fail) or `difference` (between a version that passes and one that fails).
     pub goal: &'static str,
-    /// How many tests the search ran, and how many it answered without a run.
+    /// How many tests the search ran, and how many it answered without running them.
     pub tests: TestCounts,
     /// How many builds the search ran, and how many tests needed none.
     pub builds: BuildCounts,

@@ -382,7 +382,7 @@ impl Worktree {
 struct Copy {
     /// Number of the copy, in the name of its directory (`copy-NUMBER`).
     number: usize,
-    /// The files of the version in the copy.
+    /// The files of the program's version of which the copy has the build.
     state: Tree,
 }
 

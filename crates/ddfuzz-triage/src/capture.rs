@@ -56,7 +56,8 @@ pub(crate) struct Tracer<'a> {
     pub(super) cut: Option<Trace>,
     /// The last snapshot of each process, with the thread of which it was taken.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The first process that died of a crash, and its signal.
+    /// The first process of the run that died of a crash signal, and that signal; `None` if none
+    /// has.
     crash: Option<(Pid, i32)>,
 }
 
@@ -314,7 +315,7 @@ pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct TracedThreads {
     process_of: HashMap<Pid, Pid>,
-    /// Live threads, in the order of their first event.
+    /// The ids of the run's live threads, in the order in which the tracer first heard of them.
     threads: Vec<Pid>,
 }
 

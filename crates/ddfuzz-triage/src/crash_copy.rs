@@ -111,7 +111,7 @@ struct CopiedMemory<'a> {
 /// An opened file with the code of one mapping of a process that copied itself.
 struct Code {
     file: File,
-    /// Offset in the file, in bytes, of the first byte of the mapping.
+    /// Offset in the mapped file, in bytes, at which the mapping begins.
     at: u64,
 }
 
@@ -233,11 +233,12 @@ struct Window {
 /// One copy that a process made of itself at a signal: registers, memory map, memory ranges.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Index of this copy among all copies in the shared memory of a run.
+    /// Index of this copy of a process's state, among all copies in the shared memory of the run.
     index: u64,
-    /// Sequence number of this copy among all copies of the run, from 1.
+    /// Sequence number of this copy of a process's state, among all copies that processes of the
+    /// run made, from 1.
     number: u64,
-    /// Id of the process that made the copy; 0 if the process died before it wrote its id.
+    /// Id of the process that made this copy of its state; 0 if it died before it wrote its id.
     process: i32,
     thread: i32,
     signal: i32,
@@ -250,7 +251,7 @@ struct Slot {
     /// Signal of which the copied process certainly died; `None` where the target may have handled
     /// the signal.
     deadly: Option<i32>,
-    /// Whether the copy is complete: the process copied all of its state before it died.
+    /// Whether the process copied all of its state before it died.
     whole: bool,
     registers: Registers,
     /// Text of `/proc/PID/maps` of the copied process.

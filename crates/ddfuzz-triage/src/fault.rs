@@ -9,35 +9,35 @@ use crate::memory::Maps;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressClass {
-    /// The address is below 64 KiB: a null pointer, possibly with an offset.
+    /// The accessed address is below 64 KiB: a null pointer, possibly with an offset.
     Null,
-    /// The address is not canonical, so it can never be valid on this processor.
+    /// The accessed address is not canonical, so it can never be valid on this processor.
     NonCanonical,
-    /// The address is unmapped, below the stack and within 1 MiB of the stack pointer: a stack
-    /// overflow.
+    /// The accessed address is unmapped, below the stack and within 1 MiB of the stack pointer: a
+    /// stack overflow.
     NearSp,
-    /// The address is in a mapped stack.
+    /// The accessed address is in a mapped stack.
     Stack,
-    /// The address is in the heap of the process.
+    /// The accessed address is in the heap of the process.
     Heap,
-    /// The address is in a mapped file, such as the program or a library.
+    /// The accessed address is in a mapped file, such as the program or a library.
     Image,
-    /// The address is in mapped memory without a file, and is neither stack nor heap.
+    /// The accessed address is in mapped memory without a file, and is neither stack nor heap.
     Anonymous,
-    /// Nothing is mapped at the address.
+    /// Nothing is mapped at the accessed address.
     Unmapped,
 }
 
 /// Whether a memory access reads, writes or executes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// The access reads memory.
+    /// The memory access reads memory.
     #[serde(rename = "r")]
     Read,
-    /// The access writes memory.
+    /// The memory access writes memory.
     #[serde(rename = "w")]
     Write,
-    /// The access executes memory: code was fetched from the address.
+    /// The memory access executes memory: code was fetched from the address.
     #[serde(rename = "x")]
     Execute,
 }
@@ -51,7 +51,7 @@ pub struct Fault {
     /// What is mapped at the accessed address: stack, heap, a file, nothing …; `None` if the
     /// address is unknown.
     pub class: Option<AddressClass>,
-    /// Whether memory was read, written or executed; `None` if that is unknown.
+    /// Whether the faulting access reads, writes or executes memory; `None` if that is unknown.
     pub access: Option<Access>,
 }
 

@@ -31,7 +31,8 @@ pub const DEPTH: usize = 8;
 /// The call stacks at which a program read from its input in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Call stacks in the order of the reads; equal neighbours are stored once.
+    /// The call stacks at which the program read from its input, in the order of the reads; equal
+    /// neighbours are stored once.
     pub stacks: Vec<ReadStack>,
     /// Whether the tracing was ended before the run, because the program made too many reads or
     /// other system calls.

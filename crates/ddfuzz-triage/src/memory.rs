@@ -33,7 +33,7 @@ pub trait Memory {
 /// Number of bytes of a target's memory that are read and cached as one block; a divisor of every
 /// page size.
 const PAGE: u64 = 4096;
-/// Number of blocks of 4 KiB that are read at once from a stack.
+/// Number of blocks of 4 KiB that are read at once from the stack of a stopped thread.
 const AHEAD: usize = 16;
 
 /// The memory of a stopped process, read through the kernel. Blocks that were read are cached, so
@@ -115,7 +115,7 @@ pub struct Mapping {
     pub writable: bool,
     /// Whether the process may execute the mapped memory.
     pub executable: bool,
-    /// Offset in the mapped file at which the range begins, in bytes.
+    /// Offset in the mapped file, in bytes, at which the memory mapping begins.
     pub offset: u64,
     /// Inode of the mapped file; 0 if no file is mapped.
     pub inode: u64,

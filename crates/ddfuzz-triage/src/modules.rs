@@ -37,7 +37,7 @@ static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 /// An executable mapping of a process, with the module (program or library) that is mapped there.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// Addresses of the executable mapping in the process.
+    /// Range of addresses of the executable mapping in its process.
     pub range: Range<u64>,
     /// Load bias of the mapped module: the difference between its addresses in memory and in the
     /// file.

@@ -22,7 +22,8 @@ pub struct Normalised {
     /// Name of the runtime function (`free`, `strlen`) that the innermost user frame called; `None`
     /// if the crash is in user code itself, or no name is known.
     pub via: Option<Arc<str>>,
-    /// Whether the stack has no user frame; `own` then has the innermost runtime frame.
+    /// Whether the stack of the crash has no frame of user code; `own` then has the innermost
+    /// runtime frame.
     pub runtime_only: bool,
 }
 

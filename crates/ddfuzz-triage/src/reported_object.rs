@@ -13,14 +13,15 @@ use crate::{Symbolizer, short_function};
 /// as crash records contain it, with names for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the object that the sanitizer's report is about: stack variable, heap block or
+    /// global variable.
     pub kind: ObjectKind,
-    /// Size of the object, in bytes.
+    /// Size in bytes of the object (variable or heap block) that the sanitizer's report is about.
     pub size: u64,
-    /// Start of the faulty access, in bytes from the start of the object; negative before the
-    /// object.
+    /// Start of the faulty access, in bytes from the start of the accessed object; negative if it
+    /// is before the object.
     pub offset: i64,
-    /// Name of the variable in the source; `None` for a heap block.
+    /// Name, in the source, of the variable that was accessed; `None` for a heap block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
     /// Function that declares the variable or allocates the heap block; without symbols, module and
@@ -148,11 +149,11 @@ fn plain(variable: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
-    /// The object is a local variable in the stack frame of a function.
+    /// The accessed object is a local variable in the stack frame of a function.
     Stack,
-    /// The object is an allocated block of the heap.
+    /// The accessed object is an allocated block of the heap.
     Heap,
-    /// The object is a global variable.
+    /// The accessed object is a global variable.
     Global,
 }
 
@@ -160,12 +161,12 @@ pub enum ObjectKind {
 /// sanitizer's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportObject {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the accessed object: stack variable, heap block or global variable.
     pub kind: ObjectKind,
-    /// Size of the accessed object, in bytes.
+    /// Size in bytes of the accessed object (variable or heap block).
     pub size: u64,
-    /// Start of the faulty access, in bytes from the start of the object; negative before the
-    /// object.
+    /// Start of the faulty access, in bytes from the start of the accessed object; negative if it
+    /// is before the object.
     pub offset: i64,
     /// Name of the accessed variable in the report; `None` for a heap block.
     pub variable: Option<String>,
@@ -225,7 +226,8 @@ pub(crate) enum ObjectLine {
     /// The line says that the accessed object is a variable of the function in the next stack frame
     /// of the report.
     InFrame,
-    /// The line describes the accessed object: size, name, and distance of the access.
+    /// The line describes the object (variable or heap block) that was accessed: size, name, and
+    /// distance of the access.
     Object(Box<ReportObject>),
 }
 

@@ -15,14 +15,14 @@ use crate::registers::Registers;
 /// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A signal was about to be delivered to the process.
+    /// The process stopped because a signal, such as `SIGSEGV`, was about to be delivered to it.
     Signal {
         /// Number of the signal, as on Linux.
         number: i32,
         /// The kernel's `si_code` of the signal, which tells who raised it.
         code: i32,
     },
-    /// The process was about to exit with this status, which counts as a crash.
+    /// The process stopped because it was about to exit with this status.
     Exit(i32),
     /// The watchdog interrupted the run because it exceeded its time limit.
     OutOfTime,
@@ -35,21 +35,22 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
-    /// The frame is at the program counter of the thread.
+    /// The frame is real because it is at the program counter of the thread.
     #[default]
     Pc,
-    /// A call instruction precedes the return address of the frame.
+    /// The frame is real because a call instruction precedes its return address.
     Call,
-    /// The kernel pushed the frame when it delivered a signal to the thread.
+    /// The frame is real because the kernel pushed it when it delivered a signal to the thread.
     Signal,
-    /// The frame was inserted: a caller called its function, which then ended in a tail call and
-    /// left no frame.
+    /// The frame was inserted by the walk: a caller called its function, which then ended in a tail
+    /// call and left no frame.
     Tail,
-    /// The return address of the frame was found in the dead stack below the stack pointer.
+    /// The frame is a guess: its return address was found in the dead stack below the stack
+    /// pointer.
     Scan,
 }
 
-/// Why the walk over a thread's stack ended.
+/// Why the walk over a thread's stack ended: at the first frame of the thread, or too early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
@@ -57,13 +58,13 @@ pub enum End {
     Clean,
     /// The stack walk met a return address that no call instruction precedes.
     Untrusted,
-    /// The stack or its unwind information could not be read.
+    /// The stack walk ended because the stack or its unwind information could not be read.
     Unreadable,
     /// The stack walk stopped at its limit: 256 frames; in a hang, 4096.
     Cap,
     /// The stack walk stopped at the first user frame, because the stack below it is destroyed.
     Smashed,
-    /// The stack was not walked.
+    /// The stack was not walked at all.
     #[default]
     None,
 }
@@ -116,7 +117,8 @@ pub struct RawFrame {
 /// variable, or the stack that allocated a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the object that the sanitizer's report is about: stack variable, heap block or
+    /// global variable.
     pub kind: ObjectKind,
     /// For a stack variable, a stack frame of its function; for a heap block, the stack of its
     /// allocation, innermost frame first; empty for a global variable.
@@ -145,7 +147,7 @@ pub struct Endless {
 pub struct Snapshot {
     /// The signal, exit or exceeded limit at which the process was stopped.
     pub event: Event,
-    /// Registers of the thread that crashed.
+    /// Registers of the thread that crashed, or that was stopped at an exit or limit.
     pub registers: Registers,
     /// Up to 16 bytes of machine code at the program counter of the crashed thread.
     pub code: Vec<u8>,

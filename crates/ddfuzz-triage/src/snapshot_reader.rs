@@ -19,7 +19,7 @@ use crate::unwind::{Step, Walk, WalkStart, is_return_address, walk};
 /// The reason why a traced thread stopped: the event, and the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
-    /// The signal, exit or exceeded limit at which the thread stopped.
+    /// The event at which the thread stopped: a signal, an exit or an exceeded limit.
     pub event: Event,
     /// Address of the faulting memory access; `None` where the kernel reports none: for a signal
     /// that was sent, and for an access to a non-canonical address.

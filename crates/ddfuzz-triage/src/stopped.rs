@@ -16,7 +16,7 @@ use crate::{Class, Key};
 pub struct StoppedCrash {
     /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// Major key of the crash, which identifies the bug.
+    /// Major key of the crash: a hash that identifies the bug.
     pub major: Key,
     /// Address of the faulting memory access; `None` where the kernel reports none: for a signal
     /// that was sent, and for an access to a non-canonical address.

@@ -58,7 +58,7 @@ pub enum Verdict {
         /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
         /// counted.
         tries: u32,
-        /// How the last of these runs, none of which crashed, ended: exit status or signal.
+        /// How the last run of the input, which did not crash, ended: exit status or signal.
         ended: Ended,
     },
 }
@@ -67,7 +67,7 @@ pub enum Verdict {
 /// a smaller input still shows the same bug; or no crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
-    /// The input crashed or exceeded a limit.
+    /// The run of the input crashed or exceeded a limit.
     Crash {
         /// Class of the crash, such as `segv` or `hang`.
         class: Class,
@@ -76,7 +76,7 @@ pub enum Quick {
         /// Minor key of the crash: a hash that identifies the path into the bug.
         minor: Key,
     },
-    /// The run ended without a crash and within its limits, in this way.
+    /// The run ended without a crash and within its limits; holds its exit status or signal.
     Ended(Ended),
 }
 

@@ -17,7 +17,7 @@ use crate::modules::{Layout, Region};
 use crate::registers::Registers;
 use crate::snapshot::{End, Trust};
 
-/// Maximum number of frames that are read of the stack of a crash (docs/src/keys.md).
+/// Maximum number of frames that a walk over the stack of a crash reads (docs/src/keys.md).
 pub(crate) const CAP: usize = 256;
 
 /// A stack unwinder (of the crate framehop) for the modules that are mapped in one process.
@@ -119,7 +119,7 @@ pub(crate) struct Step {
 pub(crate) struct Walk {
     /// The frames that the stack walk found, innermost first.
     pub steps: Vec<Step>,
-    /// Why the stack walk ended.
+    /// Why the stack walk ended: at the first frame of the thread, or too early.
     pub end: End,
     /// Program counters of the code that signals interrupted, as found in signal frames on the
     /// stack.
@@ -133,9 +133,10 @@ pub(crate) struct Walk {
 /// stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Program counter at which the function continues; for a caller, its exact return address.
+    /// Program counter at which the function continues: for the innermost frame the current one,
+    /// for a caller the exact return address.
     pub pc: u64,
-    /// Stack pointer that the function has when it continues.
+    /// Stack pointer with which the function continues after the call that it has made.
     pub sp: u64,
 }
 

@@ -5,10 +5,10 @@ use ddfuzz_delta::Outcome;
 /// The result of a bisection: where a linear history of versions, numbered from 0, begins to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bisected {
-    /// Number of the last version that is known not to fail.
+    /// Number, in the bisected history, of the last version that is known not to fail.
     pub passing: usize,
-    /// Number of the first version after `passing` that is known to fail; `passing + 1` unless
-    /// versions between them could not be tested.
+    /// Number, in the bisected history, of the first version after `passing` that is known to fail;
+    /// `passing + 1` unless versions between them could not be tested.
     pub failing: usize,
 }
 

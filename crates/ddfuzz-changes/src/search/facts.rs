@@ -31,7 +31,7 @@ pub struct UnitFacts {
 /// by it.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Number of changes between the two versions.
+    /// Number of all changes between the old and the new version of the program.
     units: usize,
     /// The groups of changes, by level from coarse to fine: for each level and each change, the
     /// number of the group to which the change belongs.
@@ -108,7 +108,7 @@ impl Facts {
         &self.unread
     }
 
-    /// Returns the number of all changes between the two versions.
+    /// Returns the number of all changes between the old and the new version of the program.
     pub fn units(&self) -> usize {
         self.units
     }

@@ -9,9 +9,10 @@ use super::{Minimal, Prober};
 /// between which the search knows no smaller difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
-    /// The smaller set of changes, whose test passes.
+    /// The smaller of the two sets of changes: the version with these changes passes.
     pub passing: Config,
-    /// The larger set of changes, whose test fails; it includes all changes of `passing`.
+    /// The larger of the two sets of changes: the version with these changes fails. It includes all
+    /// changes of `passing`.
     pub failing: Config,
 }
 

@@ -27,9 +27,9 @@ const LEAST_BUNDLE: usize = 8;
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Changes that the set requires, but lacks, are added to it.
+    /// Add the changes that changes of the set require and that the set lacks.
     Complete,
-    /// Changes that require others which the set lacks are removed from it.
+    /// Remove the changes that require others which the set lacks.
     Thin,
 }
 
@@ -59,7 +59,7 @@ impl Repair {
 pub struct Chain {
     /// Whether the repairs of this chain add changes (`Complete`) or remove changes (`Thin`).
     pub repair: Repair,
-    /// Number of builds of the candidate and its repaired versions so far.
+    /// Number of builds so far of the candidate and of its repaired versions.
     builds: usize,
     /// The changes, present or missing, at all places that the messages of this chain's failed
     /// builds have named.

@@ -43,7 +43,7 @@ pub(super) enum Trap {
     /// A hardware watchpoint on the stack slot with the return address of the call; holds where the
     /// caller continues.
     Watch(Place),
-    /// A breakpoint at the code to which the call returns.
+    /// A breakpoint in the code at the return address of the call.
     Breakpoint(Breakpoint),
 }
 

@@ -22,7 +22,7 @@ const DEEPEST: usize = 32;
 pub(super) struct Loop {
     /// Address at which the loop is entered; the lowest one if there are several.
     pub head: u64,
-    /// Start addresses of the loop's basic blocks.
+    /// Start addresses of the basic blocks of which the loop consists.
     pub pieces: BTreeSet<u64>,
     /// Addresses outside the loop to which its blocks can jump or fall through.
     pub exits: Vec<u64>,

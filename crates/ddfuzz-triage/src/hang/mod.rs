@@ -52,7 +52,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Kills a traced process of an interrupted run with `SIGKILL`.
+    /// Kills the traced process `process` with `SIGKILL`, after the run exceeded a limit.
     pub(super) fn kill(&self, process: Pid) {
         // Our tracee, so its id means nobody else until we have taken its end.
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
@@ -76,7 +76,7 @@ pub(crate) enum Cut {
     Running = 1,
     /// The run exceeded its time limit, and none of its threads has run for some time.
     Asleep,
-    /// The run uses more memory than its limit.
+    /// The run uses more memory than its memory limit allows.
     Memory,
 }
 

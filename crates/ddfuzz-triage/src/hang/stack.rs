@@ -54,7 +54,8 @@ impl Level {
         Breakpoint::plant(tid, place).ok()
     }
 
-    /// Updates this call after its thread has run on to the address `pc` inside it.
+    /// Updates this stack frame (code address, module offset, continuation) after its thread has
+    /// run on to the address `pc` in the same call.
     pub fn moved_to(&mut self, pc: u64) {
         if let Some(frame) = &mut self.frame {
             let distance = pc.wrapping_sub(self.step.address);

@@ -68,7 +68,7 @@ pub(super) struct Test {
 /// The innermost call of a thread that does not return, as a stack, an index and a loop. During the
 /// search for it, the call that the search has reached.
 pub(super) struct StuckCall {
-    /// Stack of the hanging thread, at its last reading.
+    /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,
     /// Index, in the stack of the hanging thread, of the call that does not return; 0 is the
     /// innermost call.
@@ -83,22 +83,23 @@ struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Breakpoints at the exits of the loop that is watched; empty if none is.
+    /// Breakpoints at the exits of the loop whose end is waited for; empty if none is.
     exits: Vec<Breakpoint>,
     /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
-    /// The breakpoint over which the thread is being single-stepped; `None` if it runs freely.
+    /// The breakpoint over which the thread is being single-stepped, after a deeper call hit it;
+    /// `None` if the thread runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
     /// Number of times that deeper calls of the same function have left the watched loop so far.
     strays: u32,
 }
 
-/// What it shows when a thread hits a watchpoint or breakpoint: a return, or the exit of a loop.
+/// What the hit of a watchpoint or breakpoint shows: the return of a call, or the exit of a loop.
 enum TrapHit {
-    /// The call that is waited for has returned.
+    /// The hit shows that the call for whose return the search waits has returned.
     Return,
-    /// The loop that is waited for was left, at this address.
+    /// The hit shows that the loop for whose end the search waits was left, at this address.
     Exit(u64),
 }
 
@@ -361,7 +362,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Starts the search for the endless call with the innermost call of `stack`.
+    /// Returns the start of a search for the call that does not return: the innermost call of
+    /// `stack`.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -466,7 +468,7 @@ fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     })
 }
 
-/// Checks whether a thread was stopped by a hardware watchpoint.
+/// Checks whether the stopped thread `tid` was stopped by a hardware watchpoint.
 fn is_at_watchpoint(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)

@@ -40,13 +40,16 @@ pub(crate) enum CallTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum Goes {
-    /// Control flow always continues at this address.
+    /// After the branch, control flow always continues at this address.
     To(u64),
-    /// Control flow continues at this address, or at the next instruction (a conditional jump).
+    /// After the branch, control flow continues at this address, or at the next instruction (a
+    /// conditional jump).
     Either(u64),
-    /// Control flow continues at an address from a register or memory, which is not known.
+    /// After the branch, control flow continues at an address from a register or memory, which is
+    /// not known.
     Anywhere,
-    /// Control flow leaves the function by a return, or the instruction raises an exception.
+    /// Control flow leaves the function by a return, or the instruction raises an exception; no
+    /// address in the function follows.
     Nowhere,
 }
 

@@ -27,7 +27,7 @@ fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// Returns the last `length` bytes of `code`; `None` where there are fewer.
+/// Returns the last `length` bytes of the machine code `code`; `None` where there are fewer.
 fn tail(code: &[u8], length: usize) -> Option<&[u8]> {
     Some(&code[code.len().checked_sub(length)?..])
 }

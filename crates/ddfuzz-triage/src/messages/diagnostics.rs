@@ -13,11 +13,11 @@ use ddfuzz_model::files::printable;
 /// panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FatalMessage {
-    /// A sanitizer wrote this report.
+    /// The report of a sanitizer, such as AddressSanitizer.
     Report(Box<Report>),
-    /// Rust's panic hook printed this panic message.
+    /// A panic message of Rust's panic hook.
     RustPanic(RustPanic),
-    /// Go's runtime printed this panic or fatal error.
+    /// A panic or fatal error that Go's runtime printed.
     GoPanic(GoPanic),
 }
 
@@ -38,7 +38,8 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Parses `said`, what a run printed, for the messages that explain its end `ended`.
+    /// Parses the output `said` of a run for the messages (reports, panics, aborts) that explain
+    /// why it ended with `ended`.
     pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report);

@@ -7,7 +7,7 @@ use crate::messages::{cut, lines};
 pub struct RustPanic {
     /// Source location of the panic, `FILE:LINE:COLUMN`, with the path that the compiler was given.
     pub location: String,
-    /// The panic message, up to 16 lines.
+    /// The message of the Rust panic, up to 16 lines.
     pub message: String,
 }
 

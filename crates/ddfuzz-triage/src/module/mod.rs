@@ -13,9 +13,9 @@ mod elf;
 /// A loadable segment of an ELF file: its place in the file and in the file's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Offset in the file at which the segment begins, in bytes.
+    /// Offset in the ELF file at which the segment begins, in bytes.
     pub offset: u64,
-    /// Number of bytes of the segment in the file.
+    /// Number of bytes that the segment has in the ELF file.
     pub size: u64,
     /// Address of the segment in the file's own address space, that is, without the load bias.
     pub address: u64,
@@ -132,18 +132,19 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
 /// The name of a function, with its range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedRange {
-    /// First address of the function.
+    /// First address of the named function.
     pub start: u64,
-    /// First address after the function; equal to `start` where its size is unknown.
+    /// First address after the named function; equal to `start` where its size is unknown.
     pub end: u64,
-    /// Name of the function.
+    /// Name of the function at these addresses.
     pub name: Arc<str>,
 }
 
 /// Function names with their ranges of addresses, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// The named ranges, ascending by start address; no two have the same start.
+    /// Functions, each with name and address range, ascending by start address; no two have the
+    /// same start.
     sorted: Vec<NamedRange>,
 }
 
@@ -170,14 +171,15 @@ impl Names {
         Names { sorted: names }
     }
 
-    /// Returns the nearest named range that starts at or below `address`, also if it ends before
-    /// `address`; `None` if all start above.
+    /// Returns the function that starts nearest to `address`, at or below it, with its name and
+    /// address range, even if it ends before `address`; `None` if all functions start above.
     pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
         let behind = self.sorted.partition_point(|named| named.start <= address);
         self.sorted.get(behind.checked_sub(1)?)
     }
 
-    /// Returns the named range that contains `address`; `None` where there is none.
+    /// Returns the function whose address range contains `address`, with its name; `None` where
+    /// there is none.
     pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
         self.nearest(address).filter(|named| address < named.end)
     }
@@ -188,14 +190,14 @@ impl Names {
 pub(crate) struct Section {
     /// Address of the section in the file's own address space, without the load bias.
     pub address: u64,
-    /// Bytes of the section.
+    /// Contents of the ELF section.
     pub data: Arc<[u8]>,
 }
 
 /// The unwind tables of one ELF file: `.eh_frame` and its index.
 #[derive(Debug)]
 pub(crate) struct UnwindTables {
-    /// The section `.eh_frame`, with one entry per function.
+    /// The section `.eh_frame` of the ELF file: unwind information, with one entry per function.
     pub eh_frame: Section,
     /// The section `.eh_frame_hdr`, the index of `.eh_frame`; `None` if missing or invalid.
     pub eh_frame_hdr: Option<Section>,

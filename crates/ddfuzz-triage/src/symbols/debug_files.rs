@@ -101,8 +101,9 @@ impl DebugFiles {
         DebugFiles { roots, fetched }
     }
 
-    /// Finds the separately installed debug file, of the same build, for the program at `path`;
-    /// `program` says what that file contains and refers to. `None` where none is found.
+    /// Finds the debug file that is installed separately for the program at `path` and comes from
+    /// the same build; `None` where none is found. `program` has what the program's own file
+    /// contains and refers to.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -164,7 +165,7 @@ const LARGEST_UNPACKED: u64 = 64 << 20;
 /// Function names by address from the section `.gnu_debugdata` of a stripped program: an ELF file,
 /// compressed by xz, with the functions that are not exported.
 pub(super) struct MiniSymbols {
-    /// Address and name of each function, ascending by address.
+    /// Address and name of each function in the section's symbol table, ascending by address.
     names: Vec<(u64, String)>,
 }
 

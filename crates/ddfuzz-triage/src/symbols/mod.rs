@@ -209,7 +209,7 @@ struct Sources {
     facts: Option<Facts>,
     /// The separately installed debug file of the program or library; `None` if none was found.
     apart: Option<Loader>,
-    /// Whether a separate debug file was searched for.
+    /// Whether a separately installed debug file of the program or library was searched for.
     sought_apart: bool,
     /// Debug information and symbols in the file of the program or library itself; `None` if it
     /// cannot be read.

@@ -119,7 +119,8 @@ enum Part {
     First,
     Allocated,
     Freed,
-    /// The stack has the frame of the function that declares the accessed stack variable.
+    /// The frames are of the one-frame stack that names the function which declares the accessed
+    /// stack variable.
     Holder,
     Other,
 }
