@@ -159,10 +159,10 @@ pub(crate) fn mark_giving_up(
     }
 }
 
-/// Checks whether the frame `callee` is in a function that only ends the program and that `caller`
-/// called directly. The machine code decides, with or without symbols: the function cannot return
-/// and, unless `loops` is set, has no loop. A cold part that the compiler split off a function is
-/// jumped to, so it does not count.
+/// Checks whether the function of the stack frame `callee` only ends the program, and `caller`
+/// called it directly. Its machine code decides, with or without symbols: the function cannot
+/// return and, unless `loops` is set, has no loop. A cold part that the compiler split off a
+/// function is jumped to, so it does not count.
 fn is_giving_up(
     callee: Step,
     caller: Step,

@@ -30,8 +30,8 @@ pub(crate) struct Trace {
     pub snapshot: Option<Box<Snapshot>>,
 }
 
-/// Number of crash signals per run at which a snapshot is always taken; at later ones, only if the
-/// target does not handle the signal.
+/// Number of crash signals per run at which a snapshot of the process is always taken; at later
+/// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
 /// The ptrace tracer of one run: the first process with its descendants, and the snapshots taken of
@@ -49,8 +49,8 @@ pub(crate) struct Tracer<'a> {
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the run's first process when it stopped itself (`SIGSTOP`), used if it is never
-    /// continued and has to be killed; `None` if it did not.
+    /// Snapshot of the first process that stopped itself (`SIGSTOP`) in the run, used if the
+    /// process is never continued and has to be killed; `None` if none has.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
@@ -208,8 +208,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Checks whether a thread is stopped by the watchdog's `SIGSTOP` and not by a signal of the
-    /// target.
+    /// Checks whether the stop of the thread `tid` (with the wait status `status`) comes from the
+    /// `SIGSTOP` of the watchdog, which interrupts runs, and not from a signal of the target.
     pub(super) fn is_interrupt(&self, tid: Pid, status: i32) -> bool {
         libc::WSTOPSIG(status) == libc::SIGSTOP
             && ptrace::getsiginfo(tid).is_ok_and(|info| {

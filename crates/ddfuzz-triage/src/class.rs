@@ -60,8 +60,8 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// Determines the class of a crash from the snapshot of the dying process alone, without the
-/// messages that it printed.
+/// Determines the class of a crash (such as `segv`) from the snapshot of the dying process alone,
+/// without the messages that it printed.
 pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
@@ -161,8 +161,8 @@ pub struct Classified {
     /// How far the keys of the crash can be trusted: low if the stack was read incompletely or no
     /// user code is known.
     pub confidence: Confidence,
-    /// Text that identifies a panic in its keys, usually its source location; `None` for other
-    /// classes.
+    /// Text that identifies a Rust or Go panic in its keys, usually its source location; `None` if
+    /// the crash is no panic.
     pub place: Option<String>,
 }
 
@@ -249,8 +249,8 @@ pub fn classify_panic(
     })
 }
 
-/// Returns the text that identifies a Go panic: function and line of the first frame outside Go's
-/// runtime, else the message without numbers.
+/// Returns the text that identifies a Go panic in its keys: function and line of the first stack
+/// frame outside Go's runtime, else the panic message without numbers.
 fn go_place(panic: &GoPanic) -> String {
     let line = panic.line.as_deref().map(short_location);
     let function = panic.function.as_deref();
@@ -260,8 +260,9 @@ fn go_place(panic: &GoPanic) -> String {
     }
 }
 
-/// Returns the part of an abort message that goes into the keys: the failed assertion; for a static
-/// stripped program the last line of stderr. `None` for other aborts and other classes.
+/// Returns the text of an aborted program's messages that goes into the keys of the crash: the
+/// failed assertion; for a static stripped program, the last line of stderr. `None` for other
+/// aborts, and for crashes that are no abort.
 fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;
@@ -291,10 +292,10 @@ fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the text that identifies a Rust panic in its keys: its location. For a location in the
-/// standard library, the first location outside of it in `backtrace`; without debug information,
-/// the first user frame of the stack, else the function in the backtrace and the message without
-/// numbers.
+/// Returns the text that identifies a Rust panic in its keys: usually its source location. If that
+/// is in the standard library, returns the first location outside of it in `backtrace`; or, without
+/// debug information, the location with the first user frame of the stack, or else with the
+/// function in the backtrace and the message without numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

@@ -52,8 +52,8 @@ pub enum Severity {
     /// The effect of the crash is limited: null dereference, failed assertion, arithmetic
     /// exception, stack overflow, panic, hang, memory blow-up.
     Low,
-    /// Memory is misused without a wild write: a read of an invalid address, or heap corruption
-    /// that the allocator found.
+    /// Memory is misused, but in a less dangerous way: a read of an invalid address, or heap
+    /// corruption that the allocator found.
     Medium,
     /// Control flow or memory may be corrupted: a jump to an invalid address, a smashed stack, a
     /// write to an invalid address.
@@ -72,8 +72,8 @@ pub enum Found {
         campaign: String,
         /// Index of the run in its campaign, from 0.
         run: u64,
-        /// Name by which the generator reproduces the input: `KIND:SEED:LENGTH`, or
-        /// `seed+HASH:SEED` for a mutated seed.
+        /// Name from which the generator of the campaign makes the input again: `KIND:SEED:LENGTH`,
+        /// or `seed+HASH:SEED` for a mutated seed.
         input: String,
     },
     /// A test of the minimization of another input crashed, but with a different crash than that
@@ -137,8 +137,8 @@ pub struct Crash {
     pub frames: Vec<Frame>,
     /// Time and memory limits of the run that crashed.
     pub limits: Limits,
-    /// How the input was found (campaign, minimization or user's file); `None` until the store
-    /// files the record.
+    /// How the crashing input was found (by a campaign, by a minimization, or as the user's file);
+    /// `None` until the record is put into the store.
     pub found: Option<Found>,
     /// Inputs that the same process ran before the crashing one, oldest first, for a crash that did
     /// not happen again in a fresh process; else empty.
@@ -290,8 +290,8 @@ pub struct Frame {
     /// Source line `file:line` of the innermost function at the frame's code: of the first one in
     /// `inlined`, else of the function `name`; `None` without debug information.
     pub line: Option<String>,
-    /// Whether the frame is user code, and not code of a runtime (C library, sanitizer, standard
-    /// library).
+    /// Whether the stack frame is user code, and not code of a runtime (C library, sanitizer,
+    /// standard library).
     pub own: bool,
     /// Whether the frame's function only ends the program (`die`), so that its caller identifies
     /// the crash better.

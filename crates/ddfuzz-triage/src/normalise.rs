@@ -89,7 +89,8 @@ fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
 
-/// Checks whether the C library's stack guard aborted the process because of a smashed stack.
+/// Checks whether the C library's stack guard found a smashed stack and aborted the process: one of
+/// its functions is among the innermost frames.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &SMASH_GUARDS)
 }

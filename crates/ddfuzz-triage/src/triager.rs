@@ -309,8 +309,9 @@ impl Triager {
         Ok(record(named, snapshot, &facts, &mut self.symbolizer))
     }
 
-    /// Builds the crash record of a run of which only the end is known and not the stack: one that
-    /// exceeded a limit, or a crash that did not happen again. Its keys depend on the class alone.
+    /// Builds the crash record of a run whose stack was not read, from how it ended: it exceeded a
+    /// limit, or its crash did not happen again in triage. The keys depend on the class of the
+    /// crash alone.
     pub fn untraced_record(&self, ended: Ended) -> Crash {
         let diagnostics = Diagnostics::default();
         let facts = self.single_run(ended, CaptureWay::Status, &diagnostics);
@@ -371,8 +372,8 @@ impl Triager {
         })
     }
 
-    /// Runs the input again with LeakSanitizer's check at exit; returns the run if it reported a
-    /// leak, else `None`.
+    /// Runs the input again with LeakSanitizer's check at exit. Returns the result of this run if
+    /// the sanitizer reported a leak, else `None`.
     fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let began = Instant::now();
         let Some(again) = self.start.run_again(input, RerunReason::Leaks)? else {

@@ -186,11 +186,11 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_mi
 /// Time after which a run that exceeded its time limit counts as asleep, if none of its threads has
 /// run.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// Time in which a run that hangs in the kernel, or has stopped itself, must react to the
-/// watchdog's interrupt.
+/// Time in which a run that sleeps in the kernel, or has stopped itself, must react when the
+/// watchdog interrupts it; else it is killed.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Time in which a run that waits for a processor must react to the watchdog's interrupt, on a busy
-/// machine.
+/// Time in which a run that waits for a processor on a busy machine must react when the watchdog
+/// interrupts it; else it is killed.
 const SCHEDULED: Duration = Duration::from_secs(20);
 /// Wall time that the tracing thread has to find the call that does not return; then the process is
 /// killed. The search itself takes one second of the thread's active time.

@@ -91,8 +91,8 @@ pub(super) struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// Writes a breakpoint into the code of the stopped thread `tid`, at the program counter of
-    /// `place`.
+    /// Writes a breakpoint instruction into the code of the process of the stopped thread `tid`, at
+    /// the program counter of `place`, and returns the breakpoint.
     pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
         let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
         let breakpoint = Breakpoint { place, before };
@@ -155,8 +155,8 @@ fn pc_of(registers: &libc::user_regs_struct) -> u64 {
     registers.pc
 }
 
-/// Sets a hardware watchpoint on the return address of the call whose caller continues at `place`;
-/// `None` removes the watchpoint.
+/// Sets a hardware watchpoint, in the stopped thread `tid`, on the stack slot with the return
+/// address of a call whose caller continues at `place`; if that is `None`, removes the watchpoint.
 #[cfg(target_arch = "x86_64")]
 fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
     /// Value of the x86 debug register 7 that enables watchpoint 0 for the thread, for reads and

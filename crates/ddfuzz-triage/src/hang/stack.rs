@@ -41,8 +41,8 @@ impl Level {
         Some((frame.module.clone(), start))
     }
 
-    /// Returns the address of the code that the call executes: the program counter; for a caller,
-    /// the return address − 1.
+    /// Returns the address of the code that this call executes: for the innermost call the program
+    /// counter, for a caller the return address − 1.
     pub fn address(&self) -> u64 {
         self.step.address
     }

@@ -278,8 +278,8 @@ impl ActiveTime {
         }
     }
 
-    /// Returns the time that the thread has run or slept since the measurement began; time in which
-    /// it waited for a processor, or was stopped by the tracer, does not count.
+    /// Returns how long the thread has run or slept since the measurement began, without the time
+    /// in which it waited for a processor or was stopped by the tracer.
     pub fn look(&mut self) -> Duration {
         let (now, at) = (Scheduled::of(self.tid), Instant::now());
         let cpu = now.cpu.saturating_sub(self.before.cpu);

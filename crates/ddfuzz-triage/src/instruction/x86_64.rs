@@ -55,8 +55,8 @@ pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
 }
 
 /// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed; `sp` is the stack pointer in the code to which the signal handler returns. `None` where
-/// the frame cannot be read.
+/// pushed for the signal. `sp` is the stack pointer in the code to which the signal handler
+/// returns. `None` where the frame cannot be read.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
     Some((
@@ -215,8 +215,8 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     branches
 }
 
-/// Checks whether the machine code `code` begins with a jump (no call) through a pointer. If it
-/// faults, the return address on top of the stack is that of the function that made the jump.
+/// Checks whether the machine code `code` begins with a jump (no call) through a pointer. A jump
+/// pushes no return address, so the one on top of the stack is that of the function that jumps.
 pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
     decode(code, 0)
         .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)

@@ -53,8 +53,8 @@ pub(crate) struct Module {
     /// Start and end address of each function in the symbol table of the ELF file, for functions
     /// that have no unwind table entry.
     pub symbols: Vec<(u64, u64)>,
-    /// Names of imported functions, by the address of the memory slot that holds the function's
-    /// address.
+    /// Imported functions: the name of each, by the address of the memory slot into which the
+    /// loader writes the function's address.
     pub slots: HashMap<u64, Arc<str>>,
     /// Address of glibc's variable `__abort_msg`; `None` if the ELF file does not define it.
     pub abort_message: Option<u64>,
@@ -65,8 +65,8 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Returns the load bias (address in memory minus address in the file) of a mapping at address
-    /// `start` and file offset `offset`.
+    /// Returns the load bias (address in memory minus address in the file) of this ELF file, if a
+    /// part of it is mapped at address `start` from file offset `offset`.
     ///
     /// The executable segment decides: rust-lld puts two segments on one page of the file, so the
     /// first segment that touches the page would give a wrong bias.
@@ -85,14 +85,15 @@ impl Module {
             })
     }
 
-    /// Returns the start of the function that contains `address`; `None` where it is unknown. Both
-    /// are addresses of the file, without the load bias.
+    /// Returns the start of the function that contains `address` in this ELF file; `None` where it
+    /// is unknown. Both addresses are those of the file, without the load bias.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 
-    /// Returns the address range of the function that contains `address`, by unwind tables, else by
-    /// symbols; `None` where neither tells. Addresses are those of the file, without the load bias.
+    /// Returns the address range of the function that contains `address` in this ELF file, by
+    /// unwind tables, else by symbols; `None` where neither tells. All addresses are those of the
+    /// file, without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let tables = self.unwind.as_ref();
         tables
@@ -104,16 +105,17 @@ impl Module {
             })
     }
 
-    /// Returns the name of the function that contains `address`, if it is exported, or a runtime
-    /// function (C library, sanitizer) linked into the module; else `None`.
+    /// Returns the name of the function that contains `address` in this ELF file, if it is
+    /// exported, or if it belongs to a runtime (C library, sanitizer) linked into the file; else
+    /// `None`.
     pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
         let exported = self.exports.containing(address);
         let named = exported.or_else(|| self.linked.containing(address))?;
         Some(named.name.clone())
     }
 
-    /// Returns the kind of the entry function (`main`, harness) that starts at `start`; `None` if
-    /// no entry function does.
+    /// Returns the kind of the entry function (`main`, harness) that begins at the address `start`
+    /// of this ELF file; `None` if none does.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
         let here = self.entries.iter().filter(|(at, _)| *at == start);
         here.map(|(_, entry)| *entry).max()
@@ -259,8 +261,9 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Returns the address range of the function that contains `address`, by the unwind tables;
-    /// `None` where no entry contains it. Addresses are those of the file, without the load bias.
+    /// Returns the address range of the function that contains `address`, by these unwind tables;
+    /// `None` where no entry contains it. All addresses are those of the ELF file, without the load
+    /// bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,

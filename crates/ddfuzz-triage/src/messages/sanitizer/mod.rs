@@ -233,9 +233,9 @@ impl Reading {
         word(rest)
     }
 
-    /// Parses a line of LeakSanitizer: `Direct leak of 10 byte(s) in 1 object(s) allocated from:`.
-    /// The first direct leak is recorded, else the first indirect one, which may be part of a
-    /// cycle.
+    /// Records the leak that a line of a LeakSanitizer report tells of: `Direct leak of 10 byte(s)
+    /// in 1 object(s) allocated from:`. The first direct leak is kept, else the first indirect one,
+    /// which may be part of a cycle.
     fn leak(&mut self, line: &str) {
         let (kind, rest) = match line.split_once(" leak of ") {
             Some(("Direct", rest)) => ("direct-leak", rest),
@@ -252,9 +252,9 @@ impl Reading {
         }
     }
 
-    /// Records from a line whether memory was read or written, and how many bytes: `READ of size 4
-    /// at …`, or `The signal is caused by a WRITE memory access.`, which has no size. Ignores other
-    /// lines.
+    /// Records from a line of a sanitizer's report whether memory was read or written, and how many
+    /// bytes: `READ of size 4 at …`, or `The signal is caused by a WRITE memory access.`, which has
+    /// no size. Ignores other lines.
     fn access(&mut self, line: &str) {
         let words = || line.split_whitespace();
         let signal = line
@@ -322,8 +322,8 @@ impl ReportFrame {
 /// Maximum number of bytes that are kept of a function name or path in a sanitizer's report.
 const LONGEST: usize = 1024;
 
-/// Parses a line of a report that is a stack frame (`#N …`) into its number and the frame; `None`
-/// for other lines.
+/// Parses a line of a sanitizer's report that is a stack frame (`#N …`), and returns its number and
+/// the frame; `None` for other lines.
 fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     let rest = line.trim_start().strip_prefix('#')?;
     let end = rest.find(' ')?;
@@ -370,9 +370,9 @@ fn parse_frame(text: &str) -> ReportFrame {
     frame
 }
 
-/// Parses `… (MODULE+0xOFFSET)` at the end of a frame: returns the text before it, module and
-/// offset; `None` for other text. A path may contain spaces and parentheses: it begins at the first
-/// ` (/`, else at the last `(`.
+/// Parses the module at the end of a stack frame in a sanitizer's report, `… (MODULE+0xOFFSET)`:
+/// returns the text before it, module and offset; `None` for other text. A path may contain spaces
+/// and parentheses: it begins at the first ` (/`, else at the last `(`.
 fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
     let inner = text.strip_suffix(')')?;
     let (head, offset) = inner.rsplit_once("+0x")?;
