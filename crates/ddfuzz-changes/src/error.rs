@@ -13,7 +13,7 @@ pub enum ChangesError {
     /// The program `git` is not installed.
     #[error("git is not installed, and versions are read by it")]
     NoGit,
-    /// The folder in which the search was started belongs to no git repository.
+    /// The folder from which versions are to be read belongs to no git repository.
     #[error("{} is in no git repository: {message}", folder.display())]
     NoRepository {
         /// The folder that belongs to no git repository.

@@ -87,8 +87,9 @@ impl BuildMessages {
     }
 }
 
-/// Returns the quoted texts in a line of a build message: ‘text’, `text', `text`, 'text' or "text".
-/// A quote that is not closed, or longer than `LONGEST_QUOTE` bytes, gives an empty text.
+/// Returns the quoted texts in a line of a build message, in any of these forms: ``‘text’, `text',
+/// `text`, 'text', "text"``. A quote that is not closed, or longer than `LONGEST_QUOTE` bytes,
+/// gives an empty text.
 fn quotes(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {

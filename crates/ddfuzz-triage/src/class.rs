@@ -15,7 +15,7 @@ use crate::snapshot::{Control, End, Event, RawFrame, Snapshot};
 use crate::{Confidence, Keys};
 use ddfuzz_exec::{Ended, Sanitizer};
 
-/// The class of a crash: a short text such as `segv`, `abrt`, `asan:heap-buffer-overflow` or `hang`
+/// Class of a crash, such as `segv`, `abrt`, `asan:heap-buffer-overflow` or `hang`
 /// (docs/src/keys.md).
 #[derive(
     Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

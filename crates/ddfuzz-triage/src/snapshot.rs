@@ -42,8 +42,8 @@ pub enum Trust {
     Call,
     /// The frame is real because the kernel pushed it when it delivered a signal to the thread.
     Signal,
-    /// The frame was inserted by the walk: a caller called its function, which then ended in a tail
-    /// call and left no frame.
+    /// The frame was inserted after the walk: a caller called its function, which then ended in a
+    /// tail call and left no frame.
     Tail,
     /// The frame is a guess: its return address was found in the dead stack below the stack
     /// pointer.
