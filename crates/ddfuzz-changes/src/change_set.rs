@@ -13,8 +13,7 @@ use crate::search::{Facts, UnitFacts};
 use crate::text::{Words, is_unread};
 use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
 
-/// Maximum number of files that differ between two versions for which the search finds out from
-/// which commit each change comes; with more files it does not.
+/// Maximum number of differing files for which it is looked up from which commit a change comes.
 const MOST_BLAMED: usize = 300;
 
 /// A file as it is in one version of the program: its path, mode and content.
@@ -36,8 +35,7 @@ pub struct Hunk {
     /// The range of lines of the file's new version that the hunk puts in, counted from 0; empty if
     /// the hunk only deletes lines.
     pub new: Range<usize>,
-    /// The name of the function that the hunk is in, as git prints it in the hunk's header; empty
-    /// if git prints none.
+    /// Name of the function that the hunk is in, as git prints it in the header; may be empty.
     pub function: String,
 }
 
@@ -82,8 +80,8 @@ pub struct FileChange {
     pub old: Option<Version>,
     /// The file in the new version; `None` if the file was deleted.
     pub new: Option<Version>,
-    /// The hunks by which the file's content changes; empty if only the path or mode changes, or if
-    /// the content cannot be compared by lines (a binary file).
+    /// The hunks by which the content changes; empty if it does not, or has no lines (a binary
+    /// file).
     pub hunks: Vec<Hunk>,
 }
 
@@ -105,9 +103,8 @@ impl FileChange {
         Ok((brought, touching))
     }
 
-    /// Returns the functions in the texts of the old and the new version of the file, found by a
-    /// grammar of its programming language; `None` if the file has no hunks, no grammar is known,
-    /// or a text is too large.
+    /// Returns the functions in the texts of the file's old and new version, found by a grammar of
+    /// its language; `None` if the file has no hunks, no grammar is known, or a text is too large.
     fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
         if self.hunks.is_empty() {
             return None;
@@ -116,8 +113,8 @@ impl FileChange {
         Some([outline(old)?, outline(new)?])
     }
 
-    /// Checks whether the difference of the file may consist of hunks of lines: true if the file is
-    /// a regular file in both versions.
+    /// Checks whether the file's difference may consist of hunks: it is a regular file in both
+    /// versions.
     pub fn has_lines(&self) -> bool {
         let is_regular = |version: &Version| version.entry.mode & 0o170000 == 0o100000;
         matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
@@ -132,8 +129,7 @@ impl FileChange {
         }
     }
 
-    /// Returns the path of the file in the new version, or in the old version if the file is
-    /// deleted.
+    /// Returns the path of the file in the new version, or if it is deleted, in the old one.
     pub fn path(&self) -> &[u8] {
         let version = self.new.as_ref().or(self.old.as_ref());
         version.map_or(b"", |version| &version.path)
@@ -165,8 +161,7 @@ impl FileChange {
     }
 }
 
-/// What one change does to its file: create, delete, rename it, replace some of its lines, and so
-/// on.
+/// What one change does to its file: create, delete, rename it, replace some of its lines ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The change creates the file.
@@ -187,8 +182,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the name that results of the search use for a change of this kind, such as `new
-    /// file` or `hunk`.
+    /// Returns the name of this kind of change in results, such as `new file` or `hunk`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Create => "new file",
@@ -323,10 +317,9 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Gathers the facts by which a search orders and divides the changes of the set: their groups
-    /// (directory, file, commit, function), the identifiers in their lines, and which change
-    /// probably requires which. `commit_of` has the result of [`commits`](ChangeSet::commits), or
-    /// is empty.
+    /// Gathers the facts by which a search orders and divides the changes: their groups (directory,
+    /// file, commit, function), the identifiers in their lines, and which change probably requires
+    /// which. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -430,8 +423,7 @@ enum Applied {
 }
 
 impl FileChange {
-    /// Applies the changes `chosen` of this file to the file in the tree `base`. Returns what
-    /// becomes of the file, and leaves `base` as it is.
+    /// Returns what becomes of this file in the tree `base` when its changes `chosen` are applied.
     fn applied(
         &self,
         chosen: &[Kind],
@@ -518,8 +510,8 @@ impl FileChange {
         Ok(merged.map(Content::of))
     }
 
-    /// Returns the text `old` of the file with the hunks `kept` applied: their lines are replaced
-    /// by those of the text `new`.
+    /// Returns the text `old` with the lines of the hunks `kept` replaced by those of the text
+    /// `new`.
     fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
         let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
         let mut text = Vec::new();
@@ -556,8 +548,7 @@ impl FileChange {
     }
 }
 
-/// Returns the part of the slice `lines` that is in `range`; a range that goes beyond the end of
-/// the slice is cut there.
+/// Returns the part of `lines` that is in `range`; a range that goes beyond the end is cut there.
 fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
@@ -617,8 +608,7 @@ pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }
 
-/// Checks whether an entry of a tree is written to the disk when the tree's files are: true for all
-/// but submodules.
+/// Checks whether an entry of a tree becomes a file on the disk: true for all but submodules.
 pub fn is_written(entry: &Entry) -> bool {
     entry.mode != SUBMODULE
 }

@@ -27,17 +27,15 @@ use crate::tree::Tree;
 use crate::workbench::Report;
 use crate::workers::Workers;
 
-/// A set of all changes between two versions. The log numbers the changes of all sets
-/// consecutively: `first` is the number of the set's first change.
+/// All changes between two versions; `first` is the number of the first of them in the log.
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
     first: usize,
 }
 
-/// The state of one search for failure-inducing changes: tests candidates (versions with some of
-/// the changes applied), remembers the outcomes, and writes each test to the log, or takes it from
-/// the log of an earlier run.
+/// One search for failure-inducing changes: tests candidates (versions with some changes applied),
+/// remembers outcomes, and writes each test to the log or takes it from there.
 pub struct Session<'a> {
     /// The private git repository from which the versions are read.
     pub repository: Arc<Repository>,
@@ -45,8 +43,7 @@ pub struct Session<'a> {
     pub old: String,
     /// The id of the commit of the new version, which fails.
     pub new: String,
-    /// The worker threads that build and test versions; `None` if a log is only replayed, without
-    /// tests.
+    /// The worker threads that build and test versions; `None` if a log is replayed without tests.
     pub workers: Option<Workers>,
     past: VecDeque<(u64, Line)>,
     writer: Option<LogWriter>,
@@ -58,8 +55,7 @@ pub struct Session<'a> {
     pub counts: Counts,
     /// Number of executed tests of the search whose outcome is UNRESOLVED.
     pub unresolved: u64,
-    /// Number of tests that needed no build, because a version with the same files was tested
-    /// before.
+    /// Number of tests that needed no build, because the same version was tested before.
     pub reused: u64,
     /// Number of changes in the smallest set of changes that has failed so far; `None` if none has.
     best: Option<u64>,
@@ -89,9 +85,8 @@ pub struct Budget {
 
 impl<'a> Session<'a> {
     /// Creates a session that searches what makes the commit `new` fail and not the commit `old`.
-    /// Tests are first answered by the lines `past` of an earlier log, each with its number in the
-    /// file, and then by `workers`; new lines are appended to `writer`. When `stop` is set, the
-    /// session ends with an error.
+    /// Tests are first answered by the lines `past` of an earlier log, each with its line number,
+    /// and then by `workers`; new lines are appended to `writer`. Setting `stop` ends the session.
     pub fn new(
         repository: Arc<Repository>,
         (old, new): (String, String),
@@ -125,20 +120,18 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Sets a function that is called with the search's status before each test that is run, for a
-    /// progress display; not before checks.
+    /// Sets a function that is called with the search's status before each test, but not before
+    /// checks.
     pub fn show_by(&mut self, show: impl FnMut(&Status) + 'a) {
         self.on_status = Box::new(show);
     }
 
-    /// Limits the number and time of all tests of the search, including those in the log of an
-    /// earlier run.
+    /// Limits number and time of all tests of the search, including those in an earlier run's log.
     pub fn limit(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// Checks whether the budget is used up: a test was refused because of it, and all later ones
-    /// are.
+    /// Checks whether a test was refused because the budget is used up; all later ones are, too.
     pub fn is_spent(&self) -> bool {
         self.spent
     }
@@ -205,9 +198,8 @@ impl<'a> Session<'a> {
         Ok(self.number(ChangeSet::new(files)))
     }
 
-    /// Compares the versions `old` and `new`, given by their files, adds their changes to the
-    /// session as a new set, and returns the index of this set. The log numbers the changes after
-    /// those of earlier sets.
+    /// Compares two versions, given by their files, adds their changes to the session as a new set,
+    /// and returns the index of this set. The log numbers the changes after those of earlier sets.
     ///
     /// # Errors
     /// If git cannot store or compare the versions.
@@ -224,14 +216,12 @@ impl<'a> Session<'a> {
         self.sets.len() - 1
     }
 
-    /// Returns the set of changes with the index `index`, which [`compare`](Session::compare)
-    /// returned when it added the set.
+    /// Returns the set of changes that [`compare`](Session::compare) added with the index `index`.
     pub fn set(&self, index: usize) -> Arc<ChangeSet> {
         Arc::clone(&self.sets[index].set)
     }
 
-    /// Returns the files of a candidate: those of its commit, with its changes applied; `None` if
-    /// the changes cannot be merged.
+    /// Returns the files of a candidate, its changes applied; `None` if these cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -331,8 +321,7 @@ impl<'a> Session<'a> {
 
     /// Runs a check, which is a test outside of the search (of the old or new version before it, or
     /// of the result after it), and returns its outcome: UNRESOLVED if the version does not build,
-    /// never `None`. With `anew`, the version is built on top of nothing but the first build, and
-    /// not of builds of other candidates.
+    /// never `None`. With `anew`, the version is built on top of nothing but the first build.
     ///
     /// # Errors
     /// As [`probe`](Session::probe).
@@ -464,9 +453,9 @@ impl<'a> Session<'a> {
         Ok(trees)
     }
 
-    /// Returns the log line for a test of `candidate`, without its outcome. `rule` names the step
-    /// of the search, `key` is the hash of the candidate's files (`None` if they are not known),
-    /// `source` says whether the test is run, cached or predicted.
+    /// Returns the log line for a test of `candidate` without its outcome. `rule` names the
+    /// search's step, `key` is the hash of the files, `source` says if the test is run, cached or
+    /// predicted.
     fn line(
         &mut self,
         candidate: &Candidate,
@@ -563,8 +552,7 @@ impl<'a> Session<'a> {
     }
 
     /// Calls the progress display, builds and tests the version `tree`, and returns the log line
-    /// `line` of its test completed by the outcome. Idle workers test the versions `ahead`
-    /// meanwhile.
+    /// `line` completed by the outcome. Idle workers test the versions `ahead` meanwhile.
     fn run(
         &mut self,
         tree: &Arc<Tree>,
