@@ -602,8 +602,8 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether the content of a file is a Git LFS pointer: a short text that stands for a large
-/// file outside of the git repository.
+/// Checks whether a file content is a Git LFS pointer: a text that stands for a file outside of
+/// git.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }
