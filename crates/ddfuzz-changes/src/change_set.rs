@@ -602,8 +602,7 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether a file content is a Git LFS pointer: a text that stands for a file outside of
-/// git.
+/// Checks whether a file content is a Git LFS pointer, a text for a file that is kept elsewhere.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }

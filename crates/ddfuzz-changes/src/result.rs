@@ -29,8 +29,7 @@ pub struct ChangesResult {
     /// Number of commits, other than the one known to fail, that could not be tested, so that the
     /// found changes may come from one of them.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes. What is claimed of the result is about the removal of each single
-    /// one of them.
+    /// Number of found changes; for each of them, the claim says what happens without it.
     pub removals: u64,
     /// Number of found changes that cannot be left out because the rest does not build without
     /// them; 0 if a difference was searched for.

@@ -91,7 +91,8 @@ struct Waiting<'t> {
     /// `None` if the thread runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
-    /// Number of times that deeper calls of the same function have left the watched loop so far.
+    /// Number of times so far that not the watched call, but a deeper call of the same function,
+    /// has left the watched loop.
     strays: u32,
 }
 

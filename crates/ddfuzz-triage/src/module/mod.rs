@@ -24,9 +24,10 @@ pub(crate) struct Segment {
 /// Kind of function at which user code begins: `main`, or the entry of a fuzzing harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
-    /// The function is `main`.
+    /// The function at which user code begins is `main`.
     Main,
-    /// The function is the entry of a fuzzing harness: `target_main` or `LLVMFuzzerTestOneInput`.
+    /// The function at which user code begins is the entry of a fuzzing harness: `target_main` or
+    /// `LLVMFuzzerTestOneInput`.
     Harness,
 }
 
