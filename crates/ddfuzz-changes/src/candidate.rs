@@ -5,37 +5,39 @@ use ddfuzz_minimize::ProofRef;
 
 use crate::search::Probed;
 
-/// A version to test: a commit with changes applied to it.
+/// A candidate: a version of the program for the search to build and test, made from the files of a
+/// commit by applying some of the changes between the old and the new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The id of the commit to which the changes are applied.
+    /// The id of the git commit to whose files the changes are applied.
     pub on: String,
-    /// The changes, in the order in which they are applied: the index of a set in the session, and
-    /// the changes of that set.
+    /// The changes that the candidate has on top of its commit, in the order in which they are
+    /// applied. Each pair is the index of a set of changes in the [`Session`](crate::Session), and
+    /// the indices of the changes of that set.
     pub kept: Vec<(usize, Config)>,
 }
 
-/// The result of testing a version.
+/// The known result of building and testing a version, and the line of the log that records it.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// The outcome of its test, and the identifiers that a failed build named. [`Probed::around`]
-    /// is empty.
+    /// The outcome of the version's test, and the identifiers that the compiler's messages name if
+    /// its build failed. [`Probed::around`] is empty.
     pub probed: Probed,
-    /// The places that a failed build named: files, each with a line counted from 1, or 0 for a
-    /// file that is missing.
+    /// The places in source files that the messages of a failed build name: each is a path with a
+    /// line, counted from 1, or 0 for a file that is missing.
     pub at: Vec<(Vec<u8>, u64)>,
-    /// The line of the log that records the outcome.
+    /// Reference to the line of the search's log that records the outcome of the test.
     pub proof: ProofRef,
 }
 
-/// State of a search, for a progress display.
+/// The state of a search for failure-inducing changes, for a progress display.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// The step of the search.
+    /// The name of the step that the search is in, such as `commit`, `group` or `proof`.
     pub rule: String,
-    /// Number of versions that were built and tested so far, also those that do not build; without
-    /// checks and without the tests that needed no build.
+    /// Number of versions that the search has built and tested so far, also those that do not
+    /// build; checks and tests that needed no build are not counted.
     pub executed: u64,
-    /// Number of changes of the smallest set that fails; 0 if none is known.
+    /// Number of changes in the smallest set of changes that has failed so far; 0 if none has.
     pub best: u64,
 }

@@ -13,26 +13,29 @@ use crate::search::{Facts, UnitFacts};
 use crate::text::{Words, is_unread};
 use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
 
-/// If more files than this differ, the commits that changes come from are not looked up.
+/// Maximum number of differing files for which it is looked up from which commit a change comes.
 const MOST_BLAMED: usize = 300;
 
-/// A file in one version.
+/// A file as it is in one version of the program: its path, mode and content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The path of the file, relative to the root of the tree.
     pub path: Vec<u8>,
-    /// The mode and content of the file.
+    /// The mode and content of the file in this version.
     pub entry: Entry,
 }
 
-/// A hunk of `git diff -U0`: lines of the old version that lines of the new one replace.
+/// A hunk of `git diff -U0`: a range of lines of a file's old version, and the range of lines of
+/// the new version that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hunk {
-    /// The replaced lines, counted from 0.
+    /// The range of lines of the file's old version that the hunk replaces, counted from 0; empty
+    /// if the hunk only adds lines.
     pub old: Range<usize>,
-    /// The lines that replace them, counted from 0.
+    /// The range of lines of the file's new version that the hunk puts in, counted from 0; empty if
+    /// the hunk only deletes lines.
     pub new: Range<usize>,
-    /// The function that the hunk is in, as git names it; empty if git names none.
+    /// Name of the function that the hunk is in, as git prints it in the header; may be empty.
     pub function: String,
 }
 
@@ -50,8 +53,8 @@ impl Hunk {
     }
 }
 
-/// Converts `START,COUNT` of a hunk's header to a range of lines, counted from 0; `None` if the
-/// text is not like that. Without lines, START is the line before.
+/// Converts `START,COUNT` in the header of a hunk to a range of lines, counted from 0; `None` for
+/// text in another format. If COUNT is 0, START is the line before the empty range.
 fn lines(text: &str) -> Option<Range<usize>> {
     let (start, count) = match text.split_once(',') {
         Some((start, count)) => (start.parse::<usize>().ok()?, count.parse().ok()?),
@@ -63,29 +66,30 @@ fn lines(text: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Writes a range of lines as the header of a hunk does: the first line, counted from 1 (for an
-/// empty range, the line before it), and the number of lines.
+/// Converts a range of lines to the two numbers by which the header of a hunk gives it: the first
+/// line, counted from 1 (for an empty range, the line before it), and the number of lines.
 pub fn as_in_header(lines: &Range<usize>) -> [u64; 2] {
     let start = lines.start + usize::from(!lines.is_empty());
     [start as u64, lines.len() as u64]
 }
 
-/// How one file differs between two versions.
+/// The difference of one file between the old and the new version of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The file in the old version; `None` for a new file.
+    /// The file in the old version; `None` if the file was created.
     pub old: Option<Version>,
-    /// The file in the new version; `None` for a deleted file.
+    /// The file in the new version; `None` if the file was deleted.
     pub new: Option<Version>,
-    /// The hunks of the content; empty if it is not changed by lines.
+    /// The hunks by which the content changes; empty if it does not, or has no lines (a binary
+    /// file).
     pub hunks: Vec<Hunk>,
 }
 
 impl FileChange {
-    /// Returns for each line of the new version of the file the id of the commit that has brought
-    /// it (`None` for a line of the old version); the list is empty if the file has no hunks. Also
-    /// returns the commits after the old version up to the new one that change the file, newest
-    /// first and without merges. Fails if git cannot read the history.
+    /// Returns two facts from the git history of the file between the two commits `versions`.
+    /// First, for each line of the new version, the id of the commit that added it (`None` for a
+    /// line that the old version has, too); empty if the file has no hunks. Second, the commits
+    /// that change the file, newest first, without merges. Fails if git cannot read the history.
     fn history(
         &self,
         repository: &Repository,
@@ -99,8 +103,8 @@ impl FileChange {
         Ok((brought, touching))
     }
 
-    /// Returns the functions of the old and the new version of the file by the grammar of its
-    /// language; `None` if the file has no hunks, no grammar is known, or a text is too large.
+    /// Returns the functions in the texts of the file's old and new version, found by a grammar of
+    /// its language; `None` if the file has no hunks, no grammar is known, or a text is too large.
     fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
         if self.hunks.is_empty() {
             return None;
@@ -109,15 +113,15 @@ impl FileChange {
         Some([outline(old)?, outline(new)?])
     }
 
-    /// Checks whether the content of the file may be changed by lines: it is a regular file in both
+    /// Checks whether the file's difference may consist of hunks: it is a regular file in both
     /// versions.
     pub fn has_lines(&self) -> bool {
         let is_regular = |version: &Version| version.entry.mode & 0o170000 == 0o100000;
         matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
     }
 
-    /// Returns the number of sections that a patch of git has for the file: two if the type of the
-    /// file changes, else one.
+    /// Returns how many sections a patch made by git has for the file: two if the file's type
+    /// changes (such as from a file to a symbolic link), else one.
     pub fn sections(&self) -> usize {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => 1 + usize::from(old.entry.mode >> 12 != new.entry.mode >> 12),
@@ -125,14 +129,14 @@ impl FileChange {
         }
     }
 
-    /// Returns the path of the file in the new version, or in the old one if it is deleted.
+    /// Returns the path of the file in the new version, or if it is deleted, in the old one.
     pub fn path(&self) -> &[u8] {
         let version = self.new.as_ref().or(self.old.as_ref());
         version.map_or(b"", |version| &version.path)
     }
 
-    /// Returns the kinds of the changes of the file, in the order in which the changes are
-    /// numbered.
+    /// Returns the single changes of which the file's difference consists (such as a rename and
+    /// several hunks), in the order in which they are numbered.
     fn kinds(&self) -> Vec<Kind> {
         let (old, new) = match (&self.old, &self.new) {
             (Some(old), Some(new)) => (old, new),
@@ -157,28 +161,28 @@ impl FileChange {
     }
 }
 
-/// What a change does to its file.
+/// What one change does to its file: create, delete, rename it, replace some of its lines ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Creates the file.
+    /// The change creates the file.
     Create,
-    /// Deletes the file.
+    /// The change deletes the file from the program's sources.
     Delete,
-    /// Renames the file.
+    /// The change renames the file.
     Rename,
-    /// Changes the permissions of the file.
+    /// The change sets another mode (permissions) of the file.
     Mode,
-    /// Changes the content of a binary file, the target of a symbolic link, or the commit of a
-    /// submodule.
+    /// The change replaces the whole content, which has no lines: of a binary file, a symbolic link
+    /// (its target), or a submodule (its commit).
     Content,
-    /// Replaces the file by one of another type, such as a symbolic link.
+    /// The change replaces the file by one of another type, such as a symbolic link.
     Replace,
-    /// Replaces lines, by the hunk with this index.
+    /// The change replaces lines of the file, by the hunk with this index in [`FileChange::hunks`].
     Hunk(usize),
 }
 
 impl Kind {
-    /// Returns what results call a change of this kind, such as `new file` or `hunk`.
+    /// Returns the name of this kind of change in results, such as `new file` or `hunk`.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Create => "new file",
@@ -192,28 +196,29 @@ impl Kind {
     }
 }
 
-/// A change of one file.
+/// A part of a change: what it does to one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Index of the file in [`ChangeSet::files`].
+    /// Index of the changed file in [`ChangeSet::files`].
     pub file: usize,
-    /// What the change does to the file.
+    /// What the change does to the file, such as to create it or to replace lines.
     pub kind: Kind,
 }
 
-/// All changes between two versions, numbered by file and line. A change is usually one part: a
-/// hunk, or a file that is created, deleted, renamed or otherwise changed as a whole. Parts that
-/// can only be applied together are one change, such as when a file becomes a directory.
+/// A set of all changes between two versions of the program, numbered by file and line. A change is
+/// usually one hunk, or the creation, deletion, renaming … of one file. Parts that can only be
+/// applied together, such as when a file becomes a directory, are one change.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
-    /// The files that differ.
+    /// The files that differ between the two versions.
     pub files: Vec<FileChange>,
-    /// The changes, each of one or more parts.
+    /// The changes between the two versions, which the search keeps or leaves out one by one; each
+    /// consists of one or more parts.
     pub units: Vec<Vec<Part>>,
 }
 
 impl ChangeSet {
-    /// Numbers the changes of the files.
+    /// Splits the differences `files` between two versions into single changes and numbers them.
     pub fn new(files: Vec<FileChange>) -> ChangeSet {
         let parts = files.iter().enumerate().flat_map(|(file, change)| {
             change
@@ -226,19 +231,19 @@ impl ChangeSet {
         ChangeSet { files, units }
     }
 
-    /// Returns the number of changes.
+    /// Returns the number of changes in the set.
     pub fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// Checks whether the versions do not differ.
+    /// Checks whether the set has no changes, because both versions have the same files.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
 
-    /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. The changes of
-    /// a file that is not as in the old version are merged into it. Returns `None` if they
-    /// conflict, or if a file would be where another needs a directory.
+    /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. If a file in
+    /// `base` differs from the file's old version, the changes are merged into it. Returns `None`
+    /// if the changes conflict, or if a file would be where another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -276,9 +281,9 @@ impl ChangeSet {
         Ok((!tree.is_contradictory()).then_some(tree))
     }
 
-    /// Returns for each change the id of the commit between two versions that it comes from; `None`
-    /// if several have touched it, or it is not known. The list is empty if there are fewer than
-    /// two commits, or if more than 300 files differ.
+    /// Returns for each change of the set the id of the commit, between the two commits `versions`,
+    /// that made the change; `None` if several commits touched it, or it is not known. The list is
+    /// empty if there are fewer than two commits, or if more than 300 files differ.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -312,9 +317,9 @@ impl ChangeSet {
         Ok(found)
     }
 
-    /// Gathers what the texts of the changes tell: their groups, their identifiers, and which
-    /// change probably requires which. `commit_of` has the result of
-    /// [`commits`](ChangeSet::commits), or is empty.
+    /// Gathers the facts by which a search orders and divides the changes: their groups (directory,
+    /// file, commit, function), the identifiers in their lines, and which change probably requires
+    /// which. `commit_of` has the result of [`commits`](ChangeSet::commits), or is empty.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -376,9 +381,10 @@ impl ChangeSet {
         Ok(facts.with_unread(&unread))
     }
 
-    /// Returns the names of the groups that a change belongs to ([`UnitFacts::groups`]): the
-    /// directory, the file, the commit if commits are known (empty if that of this change is not),
-    /// and the function. A change that is no hunk has the name of its kind in place of a function.
+    /// Returns the names of the groups that a change belongs to, from coarse to fine
+    /// ([`UnitFacts::groups`]): directory, file, commit, function. `commit` is the id of the
+    /// change's commit (empty if it is not known); if it is `None`, there is no group for the
+    /// commit. A change that is not a hunk has the name of its kind in place of a function.
     fn groups(
         &self,
         part: Part,
@@ -406,19 +412,18 @@ impl ChangeSet {
     }
 }
 
-/// The state of a file after changes were applied.
+/// What becomes of a file in a tree when changes of the file are applied.
 enum Applied {
-    /// The changes conflict with the file as it is.
+    /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,
-    /// The file is deleted.
+    /// The changes delete the file, so that the tree has none at its path.
     Gone,
-    /// The file is at this path, with this mode and content.
+    /// The changes leave a file at this path, with this mode and content.
     Put(Vec<u8>, Entry),
 }
 
 impl FileChange {
-    /// Applies the chosen changes of this file to the file in the tree `base`; returns the
-    /// resulting state of the file, and leaves `base` as it is.
+    /// Returns what becomes of this file in the tree `base` when its changes `chosen` are applied.
     fn applied(
         &self,
         chosen: &[Kind],
@@ -465,7 +470,8 @@ impl FileChange {
         Ok(Applied::Put(path.clone(), Entry { mode, content }))
     }
 
-    /// Applies the chosen changes of the content to the content `there`; `None` if they conflict.
+    /// Applies those of the changes `chosen` that change the file's content to the content `there`,
+    /// by a merge if that is not the content of the old version; `None` if they conflict.
     fn merged(
         &self,
         chosen: &[Kind],
@@ -504,7 +510,8 @@ impl FileChange {
         Ok(merged.map(Content::of))
     }
 
-    /// Replaces in the old text the lines of the hunks `kept` by those of the new text.
+    /// Returns the text `old` with the lines of the hunks `kept` replaced by those of the text
+    /// `new`.
     fn spliced(&self, kept: &[usize], old: &[u8], new: &[u8]) -> Vec<u8> {
         let (old, new) = (ddfuzz_delta::lines(old), ddfuzz_delta::lines(new));
         let mut text = Vec::new();
@@ -518,8 +525,9 @@ impl FileChange {
         text
     }
 
-    /// Returns the text that a change removes, and the text that it adds; both are empty if the
-    /// change is not one of text.
+    /// Returns the text that a change of the kind `kind` removes from the file, and the text that
+    /// it adds; both are empty if the change is no hunk and no creation or deletion of the file.
+    /// `old` and `new` are the contents of the file in both versions.
     pub(crate) fn texts(&self, kind: Kind, old: &[u8], new: &[u8]) -> (Vec<u8>, Vec<u8>) {
         match kind {
             Kind::Hunk(hunk) => {
@@ -540,14 +548,14 @@ impl FileChange {
     }
 }
 
-/// Returns the elements of `lines` in a range; the part of it after the end of `lines` is ignored.
+/// Returns the part of `lines` that is in `range`; a range that goes beyond the end is cut there.
 fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
 }
 
-/// Joins changes of which one alone would put a file where the other has a directory, or two files
-/// at one path.
+/// Joins those changes to one that can only be applied together: when one alone would put a file
+/// where the other has a directory, or both would put a file at the same path.
 fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     let mut freed: HashMap<&[u8], usize> = HashMap::new();
     let mut taken: Vec<(&[u8], usize)> = Vec::new();
@@ -594,18 +602,17 @@ fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     *units = joined;
 }
 
-/// Checks whether a content is a pointer of Git LFS, which stands for a file that git does not
-/// have.
+/// Checks whether a file content is a Git LFS pointer, a text for a file that is kept elsewhere.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() < 1024 && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }
 
-/// Checks whether an entry is written as a file: submodules are not.
+/// Checks whether an entry of a tree becomes a file on the disk: true for all but submodules.
 pub fn is_written(entry: &Entry) -> bool {
     entry.mode != SUBMODULE
 }
 
-/// Checks whether an entry is a symbolic link.
+/// Checks whether an entry of a tree is a symbolic link.
 pub fn is_link(entry: &Entry) -> bool {
     entry.mode == SYMLINK
 }

@@ -7,145 +7,152 @@ use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::LogError;
 use ddfuzz_model::files::FileError;
 
-/// Why a search for failure-inducing changes has no result.
+/// An error of the search for failure-inducing changes: why it has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// git is not installed.
+    /// The program `git` is not installed.
     #[error("git is not installed, and versions are read by it")]
     NoGit,
-    /// The folder is in no repository.
+    /// The folder from which versions are to be read belongs to no git repository.
     #[error("{} is in no git repository: {message}", folder.display())]
     NoRepository {
-        /// The folder that was looked at.
+        /// The folder that belongs to no git repository.
         folder: PathBuf,
-        /// The message of git.
+        /// The error message that git printed.
         message: String,
     },
-    /// The repository has no such revision.
+    /// The git repository has no such revision.
     #[error("there is no revision {revision:?} in {}", folder.display())]
     UnknownRevision {
-        /// The revision, as given.
+        /// The unknown revision, as the user gave it.
         revision: String,
-        /// The folder of the repository.
+        /// The folder of the repository in which the revision was looked for.
         folder: PathBuf,
-        /// Whether the repository is a shallow clone, whose history is cut off.
+        /// Whether the repository is a shallow clone, whose history is cut off, so that the
+        /// revision may be missing for that reason.
         shallow: bool,
     },
-    /// An object is missing, as in a partial clone.
+    /// An object that the search needs is missing from the git repository, as in a partial clone.
     #[error("the repository does not have the object {id}")]
     MissingObject {
-        /// The id of the object.
+        /// The id of the missing git object.
         id: String,
     },
-    /// git refused a command.
+    /// A git command ended with an error.
     #[error("git {what}: {message}")]
     Git {
-        /// The words of the command.
+        /// The arguments of the git command that failed.
         what: String,
-        /// What git printed to stderr.
+        /// What the failed git command printed to stderr.
         message: String,
     },
-    /// Both versions have the same files.
+    /// There is nothing to search, because the old and the new version have the same files.
     #[error("both versions have the same files, so no change can make a difference")]
     NoChange,
-    /// The old version does not pass.
+    /// The test of the old version, which must pass, has another outcome, or its build fails.
     #[error("the old version {shown} does not pass: {what}")]
     OldNotPassing {
-        /// The old version, as given.
+        /// The old version, by its commit id or as the user typed it.
         shown: String,
-        /// How the build or the test ended, in words.
+        /// How the build or the test of the old version ended, in words.
         what: String,
-        /// The end of what build and test printed.
+        /// The end of what the build or the test of the old version printed.
         output: String,
     },
-    /// The new version does not fail.
+    /// The test of the new version, which must fail, has another outcome, or its build fails.
     #[error("the new version {shown} does not fail: {what}")]
     NewNotFailing {
-        /// The new version, as given.
+        /// The new version, by its commit id or as the user typed it.
         shown: String,
-        /// How the build or the test ended, in words.
+        /// How the build or the test of the new version ended, in words.
         what: String,
-        /// The end of what build and test printed.
+        /// The end of what the build or the test of the new version printed.
         output: String,
     },
-    /// The three tests of a version do not have the same outcome.
+    /// The test is not deterministic: three tests of the old or of the new version do not all have
+    /// the same outcome.
     #[error("the test alternates: three tests of {shown} gave {outcomes}")]
     Alternating {
-        /// The version, as given.
+        /// The version whose tests have different outcomes, by its commit id or as the user typed
+        /// it.
         shown: String,
-        /// The names of the three outcomes.
+        /// The outcomes of the three tests of this version, separated by commas.
         outcomes: String,
     },
-    /// A test ended by a signal, or with a status from 128 on, which ends the search.
+    /// The test command ended by a signal or with an exit status from 128 on, which counts as
+    /// broken and ends the search, as for `git bisect run`.
     #[error("the test ended with {ended}, which ends the search")]
     TestBroken {
-        /// How the test ended.
+        /// How the test command ended: its exit status or signal.
         ended: String,
-        /// The end of what the test printed.
+        /// The end of what the test command printed.
         output: String,
     },
-    /// The result failed in the search. Built again on the first build of the old version alone, it
-    /// does not build, or does not fail in all of three tests.
+    /// The version with the found changes failed in the search; but built again, on top of nothing
+    /// but the first build of the old version, it does not build, or does not fail in all of three
+    /// tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// The outcome of the first of these tests that does not fail, in words.
+        /// In words, the outcome of the first test of the result that does not fail after it was
+        /// built again.
         outcome: String,
     },
-    /// The user has stopped the search.
+    /// The user stopped the search before it was finished.
     #[error("interrupted after {executed} tests; the state is in the log")]
     Interrupted {
-        /// Number of tests so far.
+        /// Number of tests that the search had run when it was stopped.
         executed: u64,
     },
-    /// The pattern of the expected failure is invalid.
+    /// The regular expression that the user gave for the output of a failing test is invalid.
     #[error("the pattern of --expect is invalid: {message}")]
     Pattern {
-        /// What is wrong with the pattern.
+        /// What is wrong with the regular expression.
         message: String,
     },
-    /// The disk is full.
+    /// The disk on which versions are built is full.
     #[error("the disk of {} is full", folder.display())]
     DiskFull {
-        /// A folder on the disk.
+        /// A folder on the full disk.
         folder: PathBuf,
     },
-    /// A log that is only replayed ends before its search does.
+    /// The log of a search was only to be replayed, without running tests, but it ends before its
+    /// search does.
     #[error("the log has no end yet")]
     Unfinished,
-    /// A program cannot be run.
+    /// A program, such as the build or test command, cannot be run.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// The log cannot be used or written.
+    /// The log of the search cannot be read or written, or does not belong to this search.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A file cannot be read or written.
+    /// A file that the search reads or writes cannot be accessed.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file of a worktree cannot be read or written.
+    /// A file of a worktree or of the private repository cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Path {
-        /// The operation that failed, for the message.
+        /// The operation on the file that failed, such as `creating`, for the message.
         what: &'static str,
-        /// The file.
+        /// The path of the file that cannot be read or written.
         path: PathBuf,
-        /// The error of the system.
+        /// The error that the system returned for the operation on the file.
         source: io::Error,
     },
     /// A system call failed, or a program (git, cp) or a thread could not be started.
     #[error("{what}: {source}")]
     System {
-        /// The operation that failed, for the message.
+        /// The operation that failed, such as `starting a worker thread`, for the message.
         what: String,
-        /// The error of the system.
+        /// The error that the system returned for the failed operation.
         source: io::Error,
     },
 }
 
 impl ChangesError {
-    /// Returns a function that turns an error of the system about the file `path` into a
-    /// [`ChangesError::Path`]; `what` is what was tried.
+    /// Returns a function, for `map_err`, that turns an `io::Error` about the file `path` into a
+    /// [`ChangesError::Path`]; `what` is the operation that failed.
     pub fn at<'a>(
         what: &'static str,
         path: &'a Path,
@@ -157,8 +164,8 @@ impl ChangesError {
         }
     }
 
-    /// Returns a function that turns an error of the system into a [`ChangesError::System`]; `what`
-    /// is what was tried.
+    /// Returns a function, for `map_err`, that turns an `io::Error` into a
+    /// [`ChangesError::System`]; `what` is the operation that failed.
     pub fn system(what: &str) -> impl Fn(io::Error) -> ChangesError + use<> {
         let what = what.to_owned();
         move |source| ChangesError::System {

@@ -15,51 +15,57 @@ use crate::search::{Minimal, Probed, Prober, bisect, config, isolate, minimize};
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Number of tests of each version before the search, and of the result after it.
+/// Number of tests of the old and of the new version before the search, and of the version with the
+/// found changes after it; all of them must have the same outcome.
 const TIMES: usize = 3;
 
-/// What a search shall find.
+/// What the search for failure-inducing changes shall find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// A minimal set of changes that fails on top of the old version.
+    /// Find a minimal set of changes with which the old version fails.
     Cause,
-    /// A change that makes the failure come once others are applied.
+    /// Find a minimal difference between a version that passes and one that fails: changes that
+    /// make the failure come once other changes, with which the version still passes, are applied.
     Difference,
 }
 
 /// The result of a search for failure-inducing changes.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The changes that were found, in the order in which they are applied to the old version, or
-    /// for [`Goal::Difference`] to `passing`: the index of a set in the session, and its changes.
+    /// The changes that were found, in the order in which they are applied: to the old version, or
+    /// for [`Goal::Difference`] to `passing`. Each pair is the index of a set of changes in the
+    /// session, and the found changes of that set.
     pub kept: Vec<(usize, Config)>,
-    /// The files of the old version.
+    /// All files of the old version of the program, which passes.
     pub old: Arc<Tree>,
-    /// The version before the found changes: the old version, or for [`Goal::Difference`] one with
-    /// further changes.
+    /// The files of the version to which the found changes are applied: the old version, or for
+    /// [`Goal::Difference`] one that has other changes already and passes.
     pub passing: Arc<Tree>,
-    /// The version with the found changes, which fails.
+    /// The files of the version with the found changes, which fails.
     pub failing: Arc<Tree>,
-    /// The last version of the history that passes, and the same version with the changes that were
-    /// found in the commit after it. `None` without a history, for [`Goal::Difference`], and if the
-    /// changes cannot be merged.
+    /// The last version of the git history that passes, and the same version with the changes that
+    /// were found in the commit after it. `None` if the history was not searched, for
+    /// [`Goal::Difference`], and if the changes cannot be merged.
     pub in_history: Option<(Arc<Tree>, Arc<Tree>)>,
-    /// The commits among which the changes are; empty without a history.
+    /// The commits from which the found changes come; empty if the history was not searched.
     pub commits: Vec<Commit>,
-    /// Number of commits beside the failing one that could not be tested, so that the changes may
-    /// be theirs; 0 if the budget was used up.
+    /// Number of commits, other than the one known to fail, that could not be tested, so that the
+    /// found changes may come from one of them; 0 if the budget was used up.
     pub unbuildable_commits: usize,
-    /// Whether changes of several commits are needed together; false if the budget was used up.
+    /// Whether the failure needs changes of several commits together (*interference* in delta
+    /// debugging); false if the budget was used up.
     pub interference: bool,
-    /// Number of found changes without which the others do not build; 0 for [`Goal::Difference`].
+    /// Number of found changes that cannot be left out because the rest does not build without
+    /// them; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
-    /// The last line of the log: what is claimed of the result, and the tests that prove it.
+    /// The last line of the search's log: what is claimed of the result (such as 1-minimal), and
+    /// the tests that prove it.
     pub end: EndLine,
 }
 
-/// Finds the changes by which the new version of `session` fails, and ends the log. `line` has the
-/// commits from the old to the new version, oldest first; `None` if there is no history, or it
-/// shall not be used.
+/// Searches the changes that make the new version of `session` fail, and ends the log of the
+/// search. `line` has the commits from the old to the new version, oldest first; `None` if there is
+/// no history, or it shall not be used.
 ///
 /// # Errors
 ///
@@ -89,8 +95,9 @@ pub fn find(
     }
 }
 
-/// Tests the old version (`Axiom`) or the new one (`Baseline`) three times, or only once if the
-/// first outcome is not `expected`. Fails unless all outcomes are `expected`.
+/// Tests the version `tree` three times before the search: the old one (`what` is `Axiom`) or the
+/// new one (`Baseline`); only once if the first outcome is not `expected`. Fails unless all
+/// outcomes are `expected`.
 fn check(
     session: &mut Session<'_>,
     what: What,
@@ -131,8 +138,8 @@ fn check(
     })
 }
 
-/// Tests changes of the set `set` on top of the commit `on`, with the changes `later` of other sets
-/// applied after them.
+/// Tests for a search the changes of one set: builds and tests the commit `on` with some changes of
+/// the set `set`, and after them the changes `later` of other sets.
 struct SetProber<'s, 'a> {
     session: &'s mut Session<'a>,
     on: String,
@@ -192,16 +199,19 @@ impl Prober for SetProber<'_, '_> {
     }
 }
 
-/// The result of searching one set of changes: those that are needed, the minimal set for
-/// [`Goal::Cause`], and those applied before them for [`Goal::Difference`].
+/// The result of searching one set of changes. `kept` has the found changes, `minimal` the result
+/// of the minimization for [`Goal::Cause`], and `passing`, for [`Goal::Difference`], the changes
+/// with which the version still passes.
 struct SetResult {
     kept: Config,
     minimal: Option<Minimal>,
     passing: Config,
 }
 
-/// Minimizes or isolates the changes of a set on top of the commit `on`. `commit_of` has the commit
-/// that each change comes from; empty without a history.
+/// Searches the failure-inducing changes of a set on top of the commit `on`, with the changes
+/// `later` of other sets applied after them: minimizes the set for [`Goal::Cause`], isolates a
+/// difference for [`Goal::Difference`]. `commit_of` has the commit that each change comes from, or
+/// is empty.
 fn search(
     session: &mut Session<'_>,
     goal: Goal,
@@ -237,8 +247,8 @@ fn search(
     }
 }
 
-/// Searches all changes between both versions as one set, without bisecting the history, and ends
-/// the log.
+/// Searches all changes between the old and the new version as one set, without bisecting the git
+/// history; ends the log and returns the result.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,
@@ -266,12 +276,13 @@ fn all_at_once(
     }
 }
 
-/// A linear history that is searched: version 0 is `first`, which passes; the following versions
-/// are the commits `line`, of which the last fails.
+/// A linear git history to be bisected: version 0 is the commit `first`, which passes; the versions
+/// after it are the commits `line`, of which the last fails.
 struct History<'l> {
     first: String,
     line: &'l [Commit],
-    /// Number of changes from each version to the next.
+    /// Number of changes (hunks and binary files, plus 1) from each version of the history to the
+    /// next.
     weights: Vec<u64>,
 }
 
@@ -288,8 +299,8 @@ impl<'l> History<'l> {
         })
     }
 
-    /// Returns the id of the commit of a version; 0 is the version before the first commit of the
-    /// line.
+    /// Returns the commit id of the version with the number `index`: 0 is the version before the
+    /// commits `line`, 1 the first of them, and so on.
     fn version(&self, index: usize) -> &str {
         match index {
             0 => &self.first,
@@ -297,9 +308,9 @@ impl<'l> History<'l> {
         }
     }
 
-    /// Bisects the versions up to `last`, which fails with the changes `kept` applied. Returns the
-    /// numbers of the last version known not to fail with them, and of the first after it known to
-    /// fail.
+    /// Bisects the versions from 0 to `last`, each with the changes `kept` applied; version `last`
+    /// with them is known to fail. Returns the numbers of the last version known not to fail, and
+    /// of the first after it known to fail. `rule` names the step in the log.
     fn bisect(
         &self,
         session: &mut Session<'_>,
@@ -320,8 +331,10 @@ impl<'l> History<'l> {
     }
 }
 
-/// Bisects the history, searches the changes of the commit that the bisection finds, then the
-/// earlier changes that these need on top of the old version; ends the log.
+/// Searches the failure-inducing changes with the git history `line` (commits from the old to the
+/// new version): bisects it, searches the changes of the commit that the bisection finds, then the
+/// earlier changes without which these do not make the old version fail. Ends the log and returns
+/// the result.
 fn by_history(
     session: &mut Session<'_>,
     goal: Goal,
@@ -381,10 +394,11 @@ fn by_history(
     })
 }
 
-/// Searches the line of the second parent of the merge that a bisection has led to. Returns the
-/// last version there that passes and the first commit that fails. `None` if `commits` is not a
-/// single merge of two parents, the line does not begin with a version that passes and end with one
-/// that fails, or the search leaves more than one commit.
+/// Searches the commits that a merge has merged, if the bisection has led to the merge `commits`:
+/// bisects the first-parent line of its second parent. Returns the id of the last version there
+/// that passes, and the first commit that fails. `None` if `commits` is not a single merge of two
+/// parents, that line does not begin with a version that passes and end with one that fails, or
+/// several commits are left.
 fn inside_merge(
     session: &mut Session<'_>,
     commits: &[Commit],
@@ -422,9 +436,10 @@ fn inside_merge(
     }
 }
 
-/// Makes changes that were found in a commit fail on top of the old version: searches the earlier
-/// commits for the changes that they need (*interference*), until all together fail there. Then
-/// leaves out needless ones and ends the log.
+/// Searches the earlier changes that the found changes `kept` of a commit need to make the old
+/// version fail (*interference*): bisects the history before version `last` and searches the
+/// commits found, until the old version fails with all of them. Then leaves out those that are not
+/// needed, ends the log, and returns the result.
 fn with_partners(
     session: &mut Session<'_>,
     history: &History<'_>,
@@ -462,9 +477,10 @@ fn with_partners(
     })
 }
 
-/// Expresses found changes of several commits as changes of the old version, in one set: a line
-/// that one commit changed and a later one changed again is one change there, which can be left
-/// out. Returns `kept` as it is if that is not possible.
+/// Returns the found changes `kept` of several commits as changes of the old version in one set. A
+/// line that one commit changed and a later one changed again is then changed once, so that the
+/// change can be left out as a whole. Returns `kept` unchanged if the changes do not lead to the
+/// same files in that form.
 fn on_top_of_old(
     session: &mut Session<'_>,
     kept: &[(usize, Config)],
@@ -487,8 +503,9 @@ fn on_top_of_old(
     )
 }
 
-/// Tests the removal of each change on top of the old version, and removes those from `kept` that
-/// are not needed there. Returns how many of the remaining removals do not build.
+/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
+/// changes without which the old version still fails. Returns the number of remaining changes
+/// without which the rest does not build.
 fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -515,8 +532,9 @@ fn leave_out_needless(
     }
 }
 
-/// Confirms a minimal set of changes, and ends the log with the claim that its tests prove:
-/// 1-minimal if each removal is known not to fail, else best so far.
+/// Ends the log with the found minimal set of changes `kept`, after the version with them was built
+/// anew and tested three times; returns the result. It is claimed to be 1-minimal if for each
+/// change a test shows that the rest does not fail, else best so far.
 fn conclude(
     session: &mut Session<'_>,
     kept: Vec<(usize, Config)>,
@@ -567,7 +585,9 @@ fn conclude(
     })
 }
 
-/// Confirms a difference, and ends the log with the claim that its tests prove.
+/// Ends the log with the found difference `part` (one set of changes that passes and a larger one
+/// that fails), after the failing version was built anew and tested three times; returns the result
+/// with the claim that the log's tests prove.
 fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,
@@ -618,8 +638,9 @@ fn conclude_difference(
     })
 }
 
-/// Builds the result on the first build of the old version alone, and tests it three times. Fails
-/// unless it fails each time: then the builds of the search have missed changes.
+/// Confirms that the version `tree`, with the found changes, fails: builds it on top of nothing but
+/// the first build of the old version, and tests it three times. Returns an error unless it fails
+/// each time, because incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {
         let outcome = session.check(What::Confirm, tree, time == 0)?;

@@ -3,22 +3,22 @@
 use crate::change_set::{FileChange, Hunk, Version};
 use crate::tree::{Content, Entry};
 
-/// A commit: its id, its parents, and the facts of it that results show.
+/// A git commit: its id, its parents, and what results show of it (author, date, subject).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The id of the commit, in hex digits.
     pub id: String,
-    /// The ids of its parents.
+    /// The ids of the commit's parents, in hex digits; several for a merge.
     pub parents: Vec<String>,
-    /// The name of its author.
+    /// The name of the commit's author.
     pub author: String,
-    /// The date of the author, as YYYY-MM-DD.
+    /// The author date of the commit, as YYYY-MM-DD.
     pub date: String,
-    /// The first line of its message.
+    /// The subject of the commit: the first line of its message.
     pub subject: String,
 }
 
-/// Writes a path as a string of C, as `git fast-import` reads it.
+/// Writes the path of a file as a C string literal in quotes, as `git fast-import` reads paths.
 pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     let mut text = vec![b'"'];
     for byte in path {
@@ -32,8 +32,8 @@ pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Parses the output of `git log -z` in the format of `repository.rs`. An entry in another format
-/// is left out.
+/// Parses the output of `git log -z` with the format `FORMAT` (five fields with unit separators) to
+/// commits. An entry that does not have this format is left out.
 pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     let commit = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);
@@ -52,7 +52,8 @@ pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     text.split(|byte| *byte == 0).filter_map(commit).collect()
 }
 
-/// Parses the output of `git diff-tree --raw -z`. The lists of hunks stay empty.
+/// Parses the output of `git diff-tree --raw -z` to the files that differ, with their modes and
+/// object ids in both versions. The lists of hunks are left empty.
 pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
     let mut fields = text.split(|byte| *byte == 0);
     let mut found = Vec::new();
@@ -90,8 +91,8 @@ pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
     found
 }
 
-/// Parses the hunks of each file in a patch without context. A file without hunks (binary, mode,
-/// rename) has an empty list.
+/// Parses a patch of git without context lines (`-U0`) to the hunks of each of its files, in the
+/// order of the files. A file without hunks (binary, mode, rename) has an empty list.
 pub(crate) fn hunks(patch: &[u8]) -> Vec<Vec<Hunk>> {
     let mut files: Vec<Vec<Hunk>> = Vec::new();
     let mut body = 0;

@@ -1,24 +1,24 @@
 //! Messages of compilers and linkers: which identifiers and places they name as missing or wrong.
 
-/// The identifiers and places that the messages of a failed build name.
+/// What the messages of a failed build point to: identifiers, and places in source files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildMessages {
-    /// Identifiers that the messages name as missing or wrong, each once, in the order of the
-    /// messages.
+    /// Identifiers that compiler or linker messages name as missing or wrong, each once, in the
+    /// order in which they occur.
     pub named: Vec<String>,
-    /// Places that the messages name: files, each with a line, counted from 1, or 0 for a file that
-    /// is missing. Each place occurs once.
+    /// Places that compiler messages name: paths of files, each with a line, counted from 1, or 0
+    /// for a file that is missing. Each place occurs once.
     pub at: Vec<(Vec<u8>, u64)>,
 }
 
-/// Largest number of identifiers that are read from the messages of one build.
+/// Maximum number of identifiers that are read from the messages of one build.
 const MOST_NAMED: usize = 200;
-/// Largest number of places that are read from the messages of one build.
+/// Maximum number of places (file and line) that are read from the messages of one build.
 const MOST_PLACES: usize = 64;
-/// Longest quoted text that is searched for identifiers, in bytes.
+/// Maximum length in bytes of a quoted text in a build message that is searched for identifiers.
 const LONGEST_QUOTE: usize = 200;
 
-/// A line with one of these words is taken for a message about a failure.
+/// Words that mark a line of a build's output as a message about a failure.
 const FAILURES: [&str; 12] = [
     "error",
     "Error",
@@ -34,15 +34,17 @@ const FAILURES: [&str; 12] = [
     "duplicate",
 ];
 
-/// Words in messages that are not taken for identifiers of the program.
+/// Words that are not taken for identifiers of the program when build messages quote them:
+/// keywords, type names and common English words.
 const COMMON: [&str; 20] = [
     "int", "char", "void", "const", "struct", "union", "enum", "static", "unsigned", "long",
     "float", "double", "main", "if", "else", "for", "while", "return", "the", "self",
 ];
 
 impl BuildMessages {
-    /// Reads the messages that a build printed: those of GCC, Clang, TinyCC, rustc, Go, Python and
-    /// the GNU linker. Other text is ignored.
+    /// Parses the output `text` of a failed build for the identifiers and places that its messages
+    /// name. Understands messages of GCC, Clang, TinyCC, rustc, Go, Python and the GNU linker, and
+    /// ignores other text.
     pub fn parse(text: &[u8]) -> BuildMessages {
         let text = String::from_utf8_lossy(text);
         let mut found = BuildMessages::default();
@@ -85,8 +87,9 @@ impl BuildMessages {
     }
 }
 
-/// Returns the texts in quotes of a line: ‘text’, `text', `text`, 'text' or "text". A quote that is
-/// not closed or too long gives an empty text.
+/// Returns the quoted texts in a line of a build message, in any of these forms: ``‘text’, `text',
+/// `text`, 'text', "text"``. A quote that is not closed, or longer than `LONGEST_QUOTE` bytes,
+/// gives an empty text.
 fn quotes(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -113,8 +116,8 @@ fn quotes(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the file and line that a message begins with, as `FILE:LINE:`, or that follow `-->`;
-/// `None` without them.
+/// Returns the source place that a line of a build message names, as path and line number:
+/// `FILE:LINE:` at its beginning, or the place after `-->`; `None` if it names none.
 fn place(line: &str) -> Option<(&str, u64)> {
     let text = match line.split_once("--> ") {
         Some((_, place)) => place,
@@ -127,7 +130,8 @@ fn place(line: &str) -> Option<(&str, u64)> {
     is_path.then_some((file, number))
 }
 
-/// Returns the file that a message says does not exist; `None` if it says nothing like that.
+/// Returns the path of the file that a line of a build message says does not exist (`… No such
+/// file`, `… file not found`); `None` for other lines.
 fn missing_file(line: &str) -> Option<&str> {
     let (before, _) = line
         .split_once(": No such file")

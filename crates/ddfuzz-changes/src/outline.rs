@@ -4,15 +4,16 @@ use std::ops::Range;
 
 use ddfuzz_structure::{Function, functions};
 
-/// The functions of a text, by their lines.
+/// The functions in a source text, with the lines that each covers.
 pub struct Outline {
-    /// The name of each function, and its lines, counted from 0.
+    /// The name of each function in the source text, and the range of its lines, counted from 0.
     functions: Vec<(String, Range<usize>)>,
 }
 
 impl Outline {
-    /// Finds the functions of a text in the language that the ending of the file's name tells.
-    /// `None` if no grammar of the language is known, or the text is too large.
+    /// Finds the functions in a source text by a grammar of its programming language, which the
+    /// ending of `file_name` tells. `None` if no grammar of the language is known, or the text is
+    /// too large.
     pub fn of(file_name: &[u8], text: &[u8]) -> Option<Outline> {
         let line_at = |offset: usize| {
             let before = &text[..offset.min(text.len())];
@@ -28,8 +29,8 @@ impl Outline {
         })
     }
 
-    /// Returns the name of the function that the line `line`, counted from 0, belongs to; empty
-    /// outside of functions.
+    /// Returns the name of the function that contains the line `line` (counted from 0) of the
+    /// source text; empty if no function does.
     pub fn function_at(&self, line: usize) -> String {
         let found = self
             .functions

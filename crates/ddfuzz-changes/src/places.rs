@@ -4,25 +4,29 @@ use ddfuzz_delta::Config;
 
 use crate::change_set::{ChangeSet, Kind};
 
-/// Largest number of changes near one place that are tried as what the build misses there.
+/// Maximum number of changes near one place in a failed build's messages that are tried as those
+/// whose absence makes the build fail there.
 const NEAREST: usize = 4;
 
-/// The changes of a set at and near the places that the messages of a failed build name, by their
-/// index in the set, in ascending order. "The version" is the one that was built.
+/// The changes of a set at or near the places (file and line) that the messages of a failed build
+/// name, split into those that the built version has and those that it lacks. Each list has indices
+/// into the set, in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-    /// Changes that the version does not have and that are nearest to the places, however far away:
-    /// at most `NEAREST` for each place.
+    /// Changes that the built version lacks and that are nearest to the places in the build's
+    /// messages, however far away: at most `NEAREST` for each place.
     pub near: Vec<usize>,
-    /// Changes that the version does not have, and that would change the lines at the places.
+    /// Changes that the built version lacks and that would change the very lines which the build's
+    /// messages name.
     pub missing: Vec<usize>,
-    /// Changes that the version has, and that have made the lines at the places.
+    /// Changes that the built version has and that have made the very lines which the build's
+    /// messages name.
     pub within: Vec<usize>,
 }
 
-/// Finds the changes of a set at and near the places `at` of a version that has the changes `kept`
-/// of the set. A place is a path with a line, counted from 1, or with 0 for the whole file; the end
-/// of the path is then enough.
+/// Finds the changes of `set` at or near the places `at`, which the messages of a failed build
+/// name. The built version has the changes `kept` of the set. A place is a path with a line,
+/// counted from 1; or with the line 0, for the whole file, and then the end of the path is enough.
 pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     let mut found = Around::default();
     for (path, line) in at {
@@ -44,9 +48,9 @@ pub fn around(set: &ChangeSet, kept: &Config, at: &[(Vec<u8>, u64)]) -> Around {
     found
 }
 
-/// Returns the distance and the index of each change of the file at `path`. The distance is in
-/// lines from the line `line` of a version that has the changes `kept`; 0 for a change of the whole
-/// file.
+/// Returns, for each change of the file at `path`, its distance from the line `line` of a version
+/// that has the changes `kept`, and its index in `set`. The distance is in lines, and 0 for a
+/// change of the file as a whole, and for all changes if `line` is 0.
 fn distances(set: &ChangeSet, kept: &Config, path: &[u8], line: u64) -> Vec<(u64, usize)> {
     let mut hunks = Vec::new();
     let mut found = Vec::new();

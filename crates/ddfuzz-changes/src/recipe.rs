@@ -10,65 +10,72 @@ use ddfuzz_triage::{Crash, Key};
 use crate::ChangesError;
 use crate::tree::Tree;
 
-/// How versions are built and tested.
+/// The settings by which each version of the program is built and tested: commands, input,
+/// environment and limits.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Shell command that builds the program in its directory; `None` if the test does that.
+    /// Shell command that builds the program, run in the directory with the version's files; `None`
+    /// if there is no build, or the test builds the program itself.
     pub build: Option<String>,
-    /// How a version is tested after the build.
+    /// How a version is tested after it was built: by a shell command, or by whether the program
+    /// crashes.
     pub test: TestKind,
-    /// The input, on stdin or as the file `@@`; empty without one.
+    /// The input of each test, given on stdin or as the file that `@@` in the arguments stands for;
+    /// empty if the test has none.
     pub input: Vec<u8>,
-    /// Whether builds and tests run in a sandbox, in which they can write to their directory only.
+    /// Whether builds and tests run in a sandbox, in which they can write only to the version's
+    /// directory.
     pub sandbox: Sandbox,
-    /// Variables that are set for builds and tests.
+    /// Environment variables, names and values, that are set for builds and tests.
     pub env: Vec<(OsString, OsString)>,
-    /// Limit on the wall time of a build.
+    /// Limit on the wall time of a build of one version.
     pub build_time: Duration,
-    /// Limit on the CPU time of a test.
+    /// Limit on the CPU time of a test of one version.
     pub test_time: Duration,
-    /// Whether `build_time` is the user's and stays. If not, the limit is learned from the builds
-    /// of both versions.
+    /// Whether the user has set `build_time`, so that it stays. If false, a limit is learned from
+    /// the builds of the old and the new version.
     pub keep_build_time: bool,
-    /// Whether `test_time` is the user's and stays. If not, the limit is learned from the tests of
-    /// both versions.
+    /// Whether the user has set `test_time`, so that it stays. If false, a limit is learned from
+    /// the tests of the old and the new version.
     pub keep_test_time: bool,
     /// Limit on the memory of a build or test, in bytes.
     pub memory: u64,
 }
 
-/// How a version is tested.
+/// How a version is tested, and which results of the test count as PASS, FAIL and UNRESOLVED.
 #[derive(Clone, Debug)]
 pub enum TestKind {
-    /// By a shell command: status 0 is PASS, 125 UNRESOLVED, any other below 128 FAIL. Reaching a
-    /// limit is UNRESOLVED; a status from 128 or a signal ends the search.
+    /// The test is a shell command. Its exit status 0 is PASS, 125 UNRESOLVED, any other below 128
+    /// FAIL. Reaching a limit is UNRESOLVED; a status from 128 on or a signal ends the search.
     Command {
-        /// The command, which is run in the directory of the version.
+        /// The shell command, which is run in the directory with the version's files.
         line: String,
-        /// What the output of a failing test must match; if it does not match, the outcome is
-        /// UNRESOLVED. `None`: each failure is FAIL.
+        /// A regular expression that the output of a failing test must match, else the outcome is
+        /// UNRESOLVED. `None`: each failing status is FAIL.
         expect: Option<regex::bytes::Regex>,
     },
-    /// By the crash of a program: the crash `held` is FAIL, no crash PASS, another crash
-    /// UNRESOLVED, and so is reaching a limit, or a build without the program.
+    /// The test runs the program and looks at its crash: the crash `held` is FAIL, no crash PASS.
+    /// UNRESOLVED are a different crash, reaching a limit, and a build that does not make the
+    /// program.
     Program {
-        /// The program: a path in the version, an absolute path, or a name in PATH.
+        /// The program to run: a path in the version's directory, an absolute path, or a name in
+        /// PATH.
         program: OsString,
-        /// Arguments of the program; `@@` stands for a file with the input.
+        /// Arguments of the program; `@@` stands for the path of a file with the input.
         args: Vec<OsString>,
-        /// The crash to search for. While it is empty, because the new version has not been tested,
-        /// each crash is FAIL.
+        /// The crash that counts as FAIL: that of the new version. While it is empty, because the
+        /// new version has not been tested yet, each crash is FAIL.
         held: Arc<OnceLock<HeldFailure>>,
-        /// The exit status that counts as a crash; `None` if none does.
+        /// The exit status of the program that counts as a crash; `None` if none does.
         crash_exit: Option<i32>,
     },
 }
 
 impl TestKind {
-    /// Compiles the regular expression of an expected failure.
+    /// Compiles the regular expression `text`, which the output of a failing test must match.
     ///
     /// # Errors
-    /// If it is invalid.
+    /// If the regular expression is invalid.
     pub fn pattern(text: &str) -> Result<regex::bytes::Regex, ChangesError> {
         regex::bytes::Regex::new(text).map_err(|error| ChangesError::Pattern {
             message: error.to_string(),
@@ -76,7 +83,7 @@ impl TestKind {
     }
 }
 
-/// Returns the memory of this machine, in bytes; 8 GiB if it is not known.
+/// Returns the size of this machine's memory in bytes; 8 GiB if it cannot be read.
 pub fn machine_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -84,17 +91,20 @@ pub fn machine_memory() -> u64 {
     kib.map_or(8 << 30, |kib| kib << 10)
 }
 
-/// The crash that a version must have to fail, by what holds across builds.
+/// The crash that the search looks for, as class and keys (hashes by which crashes are grouped): a
+/// version with this crash counts as failing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldFailure {
     /// The class of the crash, such as `segv`.
     pub class: String,
-    /// The major key of the crash, which holds for one build only.
+    /// The major key of the crash, a hash that identifies the bug; comparable only with crashes of
+    /// the same build.
     pub major: Key,
-    /// The minor key of the crash, which holds for one build only.
+    /// The minor key of the crash, a hash that identifies the path into the bug; comparable only
+    /// with crashes of the same build.
     pub minor: Key,
-    /// The stable key of the crash: its class and the names of its functions; `None` if they have
-    /// no names.
+    /// The stable key of the crash, a hash of class and function names that is comparable across
+    /// builds; `None` if the functions have no names.
     pub stable: Option<Key>,
 }
 
@@ -110,8 +120,9 @@ impl From<&Crash> for HeldFailure {
 }
 
 impl HeldFailure {
-    /// Checks whether a crash, probably of another build, is this one: it has the same class and
-    /// stable key. If one of them has no names, the class alone decides.
+    /// Checks whether `crash`, usually of another build, is the crash that the search looks for:
+    /// true if class and stable key are equal. If one of the two has no stable key, the class alone
+    /// decides.
     pub fn is(&self, crash: &Crash) -> bool {
         let same_names = match (self.stable, crash.keys.stable) {
             (Some(one), Some(other)) => one == other,
@@ -121,9 +132,10 @@ impl HeldFailure {
     }
 }
 
-/// Returns the shell command that builds a version, chosen by the build files in its top directory;
-/// `None` if there is none of the known ones. The tools go on after an error, so that one build
-/// names all that is missing.
+/// Returns the shell command by which a version is built if the user gives none, chosen by the
+/// build files in its top directory (`Cargo.toml`, `Makefile` …); `None` if there is no known one.
+/// The command makes the build tool go on after errors, so that one build names all that is
+/// missing.
 pub fn default_build(tree: &Tree) -> Option<&'static str> {
     let commands = [
         ("Cargo.toml", "cargo build --keep-going"),

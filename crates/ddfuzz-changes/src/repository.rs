@@ -18,20 +18,24 @@ pub use crate::git_text::Commit;
 use crate::git_text::{commits, hunks, quoted, raw_changes};
 use crate::tree::{Content, Entry, Tree};
 
-/// Languages whose functions git recognizes, by the endings of files, for the function of a hunk.
+/// Git attributes that give source files, by their endings, the language by which git finds the
+/// function of a hunk.
 const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.cxx diff=cpp\n\
 *.hh diff=cpp\n*.hpp diff=cpp\n*.rs diff=rust\n*.py diff=python\n*.go diff=golang\n*.java diff=java\n\
 *.kt diff=kotlin\n*.cs diff=csharp\n*.pl diff=perl\n*.pm diff=perl\n*.rb diff=ruby\n*.php diff=php\n\
 *.sh diff=bash\n*.ex diff=elixir\n*.m diff=objc\n*.f90 diff=fortran\n*.adb diff=ada\n*.pas diff=pascal\n\
 *.css diff=css\n*.html diff=html\n*.md diff=markdown\n*.scm diff=scheme\n*.tex diff=tex\n";
 
-/// A private repository that borrows the objects of the user's repository.
+/// A private, bare git repository in the output directory, which reads the objects of the user's
+/// repository and never writes into that. All access to versions, differences and history goes
+/// through it.
 pub struct Repository {
     folder: PathBuf,
     contents: Mutex<Option<Contents>>,
 }
 
-/// The process `git cat-file --batch`, which returns the contents of objects on request.
+/// A running process `git cat-file --batch`, which is asked for object ids and returns the contents
+/// of the objects.
 struct Contents {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -44,7 +48,8 @@ impl Drop for Contents {
     }
 }
 
-/// Makes a command of git without the variables `GIT_*`, which may point to another repository.
+/// Returns a command that runs git, without the environment variables `GIT_*` of this process,
+/// which may point to another repository.
 fn git() -> Command {
     let mut command = Command::new("git");
     for (name, _) in std::env::vars_os() {
@@ -61,7 +66,8 @@ fn git() -> Command {
     command
 }
 
-/// Runs git to its end and returns what it printed to stdout.
+/// Runs the git command `command` to its end and returns what it printed to stdout; an error if git
+/// cannot be started or fails.
 fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
     let done = command.output().map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => ChangesError::NoGit,
@@ -134,8 +140,8 @@ fn git_in(folder: &Path) -> Command {
 }
 
 impl Repository {
-    /// Creates the private repository in `folder` that borrows the objects of the repository at
-    /// `source`. An earlier one there is replaced.
+    /// Creates a private repository in `folder` that borrows the objects of the user's repository
+    /// at `source`, so that nothing is copied. What is in `folder` is removed.
     ///
     /// # Errors
     /// If git refuses, or files cannot be written.
@@ -156,8 +162,8 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Creates an empty private repository in `folder`, for [`Repository::import`]. `format` is the
-    /// hash function of object ids, such as `sha1`. What is in `folder` is removed.
+    /// Creates a private repository in `folder` without any commits, for [`Repository::import`].
+    /// `format` is the hash function of object ids, such as `sha1`. What is in `folder` is removed.
     ///
     /// # Errors
     /// If git refuses, or files cannot be written.
@@ -188,21 +194,24 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Returns the folder of the repository into which git writes objects. Unlike the main one, it
-    /// borrows no objects: when git is to write an object that it already has, it changes the time
-    /// of that object's file, which must not be one of the user's.
+    /// Returns the folder of a second repository inside this one, into which git writes new
+    /// objects. It borrows no objects of the user's repository: when git is to write an object that
+    /// it has already, it changes the time of that object's file, and that must not be a file of
+    /// the user.
     fn written(&self) -> PathBuf {
         self.folder.join("written")
     }
 
-    /// Returns a command of git in the private repository, without the settings of user and system.
+    /// Returns a git command that works on this private repository, without the git settings of
+    /// user and system.
     fn git(&self) -> Command {
         let mut command = isolated(&mut git());
         command.env("GIT_DIR", &self.folder);
         command
     }
 
-    /// Returns a command of git that writes objects.
+    /// Returns a git command that writes new objects, into the second repository in the folder
+    /// [`written`](Repository::written).
     fn writing_git(&self) -> Command {
         let mut command = isolated(&mut git());
         command.env("GIT_DIR", self.written());
@@ -210,8 +219,8 @@ impl Repository {
     }
 
     /// Stores the files of a directory as a commit without parents on the branch `name`, and
-    /// returns its id. Left out are folders named `.git`, and what is neither file, folder nor
-    /// symbolic link.
+    /// returns the commit's id. Folders named `.git` are left out, and so is all that is no file,
+    /// folder or symbolic link.
     ///
     /// # Errors
     /// If a file cannot be read, or git refuses.
@@ -246,7 +255,7 @@ impl Repository {
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
     }
 
-    /// Returns the files of a commit.
+    /// Returns all files of the commit `commit`, with their paths, modes and object ids.
     ///
     /// # Errors
     /// If git cannot read the commit.
@@ -273,7 +282,7 @@ impl Repository {
         Ok(Tree::of(lines.filter_map(entry)))
     }
 
-    /// Returns the content of an object.
+    /// Returns the content of the git object with the id `id`, such as that of a file.
     ///
     /// # Errors
     /// If the object is missing, for example in a partial clone.
@@ -297,7 +306,7 @@ impl Repository {
         }
     }
 
-    /// Returns the content of a file of a tree.
+    /// Returns the bytes of a file's content, which a tree holds as a git object or directly.
     ///
     /// # Errors
     /// As [`read`](Repository::read).
@@ -321,7 +330,7 @@ impl Repository {
         Ok(joined.then_some(commits))
     }
 
-    /// Returns one commit; `None` if git prints none.
+    /// Returns the commit with the id `id`; `None` if git prints none.
     ///
     /// # Errors
     /// If git cannot read the commit.
@@ -329,8 +338,8 @@ impl Repository {
         Ok(self.log(&["--no-walk", id])?.pop())
     }
 
-    /// Returns the commits after `old` up to `new`, on any line, that change the file at `path`,
-    /// newest first. Merges are left out.
+    /// Returns the commits after `old` up to `new`, on all branches of the history between them,
+    /// that change the file at `path`, newest first and without merges.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -348,8 +357,9 @@ impl Repository {
         Ok(commits(&output(command.arg(OsStr::from_bytes(path)))?))
     }
 
-    /// Returns for each line of a file of the new version the id of the commit after the old
-    /// version that has brought it; `None` for a line of the old version.
+    /// Returns, for each line of the file at `path` in the version `new`, the id of the commit
+    /// after `old` that added the line (by `git blame`); `None` for a line that the version `old`
+    /// has already.
     ///
     /// # Errors
     /// If git cannot read the history.
@@ -372,8 +382,8 @@ impl Repository {
         Ok(lines.into_iter().map(id).collect())
     }
 
-    /// Returns the number of commits after the old version up to the new one, on all lines of the
-    /// history; 0 if git prints no number.
+    /// Returns the number of commits after the version `old` up to `new`, on all branches of the
+    /// history between them; 0 if git prints no number.
     ///
     /// # Errors
     ///
@@ -390,14 +400,16 @@ impl Repository {
         )?))
     }
 
-    /// Returns the best common ancestor of two commits; `None` if there is none, or git fails.
+    /// Returns the id of the best common ancestor of two commits; `None` if there is none, or git
+    /// fails.
     pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
         let found = output(self.git().args(["merge-base", one, other])).ok()?;
         Some(line(found)).filter(|id| !id.is_empty())
     }
 
-    /// Returns for each commit of the first-parent line after `old` its number of hunks and binary
-    /// files, plus 1.
+    /// Returns, for each commit of the first-parent line `commits` after `old`, how much it
+    /// changes: its number of hunks and binary files, plus 1. A bisection divides the line by these
+    /// weights.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -422,7 +434,7 @@ impl Repository {
         Ok(weights)
     }
 
-    /// Returns how the files of two commits differ, with the hunks of `git diff -U0`.
+    /// Returns the files that differ between two commits, each with the hunks of `git diff -U0`.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -443,7 +455,8 @@ impl Repository {
         Ok(files)
     }
 
-    /// Returns the patch, as `git apply` takes it, that turns one tree into the other.
+    /// Returns the patch, in the format of `git apply`, that turns the tree `old` into the tree
+    /// `new`.
     ///
     /// # Errors
     /// If git cannot store or compare the trees.
@@ -466,7 +479,8 @@ impl Repository {
         )
     }
 
-    /// Returns the changes between two trees.
+    /// Returns the files that differ between the trees `old` and `new`, each with the hunks of `git
+    /// diff -U0`; both are stored in the repository first.
     ///
     /// # Errors
     /// If git cannot store or compare the trees.
@@ -474,7 +488,8 @@ impl Repository {
         self.compare(&self.store(old)?, &self.store(new)?)
     }
 
-    /// Stores a tree in the private repository and returns its id.
+    /// Stores the files of `tree` in the private repository as a git tree object, and returns the
+    /// object's id.
     ///
     /// # Errors
     /// If git refuses.
@@ -513,8 +528,9 @@ impl Repository {
         .map(line)
     }
 
-    /// Merges the changes from `base` to `theirs` into `ours`, three texts of one file. Returns
-    /// `None` if they conflict, or git cannot merge them.
+    /// Merges two versions of a file, `ours` and `theirs`, that both come from the text `base`, by
+    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git cannot merge
+    /// them.
     ///
     /// # Errors
     /// If git cannot be run, or the temporary files cannot be written.
@@ -540,10 +556,11 @@ impl Repository {
     }
 }
 
-/// The format of commits in the output of `git log`: id, parents, author, date and subject, with
-/// unit separators between them.
+/// Option of `git log` that sets the format in which commits are printed and parsed: id, parents,
+/// author, date and subject, with unit separators between them.
 const FORMAT: &str = "--format=%H%x1f%P%x1f%an%x1f%as%x1f%s";
-/// The options by which hunks are those of `git diff -U0`.
+/// Options of git that make it print patches without context lines (as `git diff -U0`), with
+/// renames detected and without external tools and colors.
 const PATCH: [&str; 6] = [
     "-p",
     "-U0",
@@ -599,7 +616,8 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), ChangesError> {
 }
 
 impl Contents {
-    /// Returns the content of an object; `None` if the repository does not have it.
+    /// Asks the process `git cat-file` for the content of the object `id` and returns it; `None` if
+    /// the repository does not have the object.
     fn read(&mut self, id: &str) -> std::io::Result<Option<Vec<u8>>> {
         if let Some(stdin) = &mut self.child.stdin {
             stdin.write_all(format!("{id}\n").as_bytes())?;
@@ -626,8 +644,8 @@ impl Contents {
     }
 }
 
-/// Sends the files below `below` in the folder `root` to `git fast-import`, in the order of their
-/// names.
+/// Writes the files in the folder `root/below`, with all folders below it, to `out` as input of
+/// `git fast-import`, in the order of their names. Folders named `.git` are left out.
 fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
     let folder = root.join(below);
     let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;

@@ -12,98 +12,111 @@ use crate::change_set::{ChangeSet, FileChange, Kind, Part, as_in_header};
 use crate::find::Found;
 use crate::repository::{Commit, Repository};
 
-/// The result of `ddfuzz changes` as JSON.
+/// The result of the command `ddfuzz changes`, as it is written to JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangesResult {
-    /// What is proved: `1-minimal`, `1-minimal-difference` or `best-so-far`.
+    /// What is proved of the found changes: `1-minimal`, `1-minimal-difference` or `best-so-far`.
     pub claim: Claim,
-    /// The changes, by file and line.
+    /// The found failure-inducing changes, each with file, lines and commits.
     pub changes: Vec<ChangeRecord>,
-    /// What was searched for: `cause` or `difference`.
+    /// What the search was to find: `cause` (a minimal set of changes that makes the old version
+    /// fail) or `difference` (between a version that passes and one that fails).
     pub goal: &'static str,
-    /// Number of tests, by how they were answered.
+    /// How many tests the search ran, and how many it answered without running them.
     pub tests: TestCounts,
-    /// Number of builds that were run, and that were not needed.
+    /// How many builds the search ran, and how many tests needed none.
     pub builds: BuildCounts,
-    /// Number of commits beside the failing one that could not be tested, so that the changes may
-    /// be theirs.
+    /// Number of commits, other than the one known to fail, that could not be tested, so that the
+    /// found changes may come from one of them.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes. The claim is about the removal of each one of them.
+    /// Number of found changes; for each of them, the claim says what happens without it.
     pub removals: u64,
-    /// Number of found changes without which the others do not build; 0 for a difference.
+    /// Number of found changes that cannot be left out because the rest does not build without
+    /// them; 0 if a difference was searched for.
     pub removals_that_do_not_build: u64,
-    /// Whether changes of several commits are needed together; false if the budget was used up.
+    /// Whether the failure needs changes of several commits together; false if the budget was used
+    /// up.
     pub interference: bool,
-    /// Whether the search ended because the budget of tests or of time was used up.
+    /// Whether the search ended early because its budget of tests or of time was used up.
     pub budget_used_up: bool,
-    /// Path of the patch with which the old version fails; null if a difference was searched for.
+    /// Path of the file with the patch that makes the old version fail; null if a difference was
+    /// searched for.
     pub cause: Option<OsText>,
-    /// Path of the patch of the difference: it makes a version fail that passes without it. Null if
-    /// there is none.
+    /// Path of the file with the patch of the difference: applied to a version that passes, it
+    /// makes that version fail. Null if no difference was searched for.
     pub difference: Option<OsText>,
-    /// Path of the patch that has to be applied before `difference`; null if it applies to the old
-    /// version.
+    /// Path of the file with the patch that turns the old version into the one to which
+    /// `difference` applies; null if that is the old version itself.
     pub applied: Option<OsText>,
-    /// Path of the log.
+    /// Path of the search's log, which records all tests.
     pub log: OsText,
 }
 
-/// Number of tests of a search.
+/// Counts of the tests of a search for failure-inducing changes, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TestCounts {
-    /// Tests for which a version was built and, if it builds, run; without checks.
+    /// Number of tests that the search ran: a version was built and, if it builds, tested. Checks
+    /// are not counted.
     pub executed: u64,
-    /// Executed tests with the outcome UNRESOLVED, such as those of versions that do not build.
+    /// Number of executed tests with the outcome UNRESOLVED, such as those of versions that do not
+    /// build.
     pub unresolved: u64,
-    /// Tests that were answered UNRESOLVED without a build, because a learned relation between
-    /// changes says that the version does not build, or because its changes cannot be merged.
+    /// Number of tests that were answered UNRESOLVED without a build: the version lacks a change
+    /// that another one is known to require, or its changes cannot be merged.
     pub predicted: u64,
-    /// Tests that were answered by an earlier test of the same version.
+    /// Number of tests that were answered without a run, because a version with the same files was
+    /// tested before.
     pub cached: u64,
-    /// Tests of the old and the new version before the search, and of the result after it.
+    /// Number of checks: tests of the old and the new version before the search, and of the version
+    /// with the found changes after it.
     pub checks: u64,
 }
 
-/// Number of builds of a search.
+/// Counts of the builds of a search for failure-inducing changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BuildCounts {
-    /// Builds that were run in this call, also those of versions tested ahead.
+    /// Number of builds that this call of `ddfuzz changes` ran, also of versions that were tested
+    /// ahead.
     pub run: u64,
-    /// Tests that needed no build, because the same version was tested before.
+    /// Number of tests that needed no build, because a version with the same files was tested
+    /// before.
     pub reused: u64,
 }
 
-/// A change, as it is found in the difference of both versions.
+/// A found change for the result: its file, its lines in the old and the new version, and its
+/// commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeRecord {
-    /// Path of the file.
+    /// Path of the changed file: the new one if the file was renamed.
     pub file: OsText,
-    /// What is changed: `hunk`, `new file`, `deleted file`, `renamed file`, `mode`, `binary`,
-    /// `type`.
+    /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
+    /// `mode`, `binary`, `type`.
     pub kind: &'static str,
-    /// First line, counted from 1, and number of lines in the old version, as `git diff -U0` writes
-    /// them; 0 and 0 if it has no such file.
+    /// The lines in the old version: first line, counted from 1, and number of lines, as `git diff
+    /// -U0` writes them; 0 and 0 if the old version has no such file.
     pub old: [u64; 2],
-    /// First line, counted from 1, and number of lines in the new version; 0 and 0 if it has no
-    /// such file.
+    /// The lines in the new version: first line, counted from 1, and number of lines, as `git diff
+    /// -U0` writes them; 0 and 0 if the new version has no such file.
     pub new: [u64; 2],
-    /// The function around the lines, if git names one.
+    /// Name of the function around the changed lines, as git prints it; empty if git prints none,
+    /// and for changes that are no hunk.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// The commits that the change comes from, as far as known.
+    /// The commits from which the change comes, as far as known; empty if the versions have no git
+    /// history.
     pub commits: Vec<CommitRecord>,
 }
 
-/// A commit that a change comes from.
+/// The git commit from which a change comes, as results show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommitRecord {
-    /// The id of the commit.
+    /// The id of the commit, in hex digits.
     pub commit: String,
-    /// The name of the author.
+    /// The name of the commit's author.
     pub author: String,
-    /// The date of the author, as YYYY-MM-DD.
+    /// The author date of the commit, as YYYY-MM-DD.
     pub date: String,
-    /// The first line of the message.
+    /// The subject of the commit: the first line of its message.
     pub subject: String,
 }
 
@@ -118,9 +131,9 @@ impl From<&Commit> for CommitRecord {
     }
 }
 
-/// Describes the found changes by file and line. Where a change is also one between the versions
-/// `old` and `new`, its lines are those of `git diff -U0` between them. Commits are named only with
-/// `has_history`.
+/// Returns a record for each found change, with file, lines and commits. If the same change occurs
+/// in the difference between the commits `old` and `new`, the record has its lines there. Without
+/// `has_history`, no commits are looked up.
 ///
 /// # Errors
 /// If contents or commits cannot be read.
@@ -157,8 +170,9 @@ pub fn describe(
     Ok(records)
 }
 
-/// Chooses those of the commits which have brought the lines `lines` of a hunk in the new version;
-/// all commits if none has, or if the hunk only deletes lines.
+/// Returns those of `commits` that added a line of a hunk: the lines `lines` (first line, counted
+/// from 1, and number) of the file at `path` in the new one of the `versions`. Returns all of
+/// `commits` if none of them did, or if the hunk only deletes lines.
 fn by_lines(
     repository: &Repository,
     versions: (&str, &str),
@@ -220,9 +234,9 @@ fn record(
     })
 }
 
-/// Finds the change in `whole` that does the same to the same file: a hunk that replaces the same
-/// text by the same text, or a change of the file with the same kind. Of several hunks, the
-/// nearest; `None` if there is none.
+/// Returns the change in the set `whole` that is the same as the change `part` of the set `made`: a
+/// hunk of the same file that replaces the same text by the same text, or another change of the
+/// same kind to the file. Of several hunks, the nearest is returned; `None` if there is none.
 fn same_change(
     repository: &Repository,
     made: &ChangeSet,
@@ -279,9 +293,9 @@ fn texts(
     }
 }
 
-/// Returns the commits that a change comes from: of the commits that the search found, those that
-/// touch its file. If none does, returns the only commit found, or else all between the versions
-/// `old` and `new` that touch the file.
+/// Returns the commits from which the change `change` of a file probably comes: those commits of
+/// the search's result that touch the file. If none does, returns the only commit of the result, or
+/// else all commits between `old` and `new` that touch the file.
 fn commits_of(
     repository: &Repository,
     found: &Found,

@@ -27,22 +27,23 @@ use crate::tree::Tree;
 use crate::workbench::Report;
 use crate::workers::Workers;
 
-/// All changes between two commits, with the number of the first of them in the log.
+/// All changes between two versions; `first` is the number of the first of them in the log.
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
     first: usize,
 }
 
-/// Tests candidates for a search, and writes the log.
+/// One search for failure-inducing changes: tests candidates (versions with some changes applied),
+/// remembers outcomes, and writes each test to the log or takes it from there.
 pub struct Session<'a> {
-    /// The repository with the versions.
+    /// The private git repository from which the versions are read.
     pub repository: Arc<Repository>,
-    /// The id of the commit of the version that passes.
+    /// The id of the commit of the old version, which passes.
     pub old: String,
-    /// The id of the commit of the version that fails.
+    /// The id of the commit of the new version, which fails.
     pub new: String,
-    /// Builds and tests; `None` if a log is only replayed.
+    /// The worker threads that build and test versions; `None` if a log is replayed without tests.
     pub workers: Option<Workers>,
     past: VecDeque<(u64, Line)>,
     writer: Option<LogWriter>,
@@ -50,41 +51,42 @@ pub struct Session<'a> {
     sets: Vec<NumberedSet>,
     known: HashMap<[u8; 32], Known>,
     tests: u64,
-    /// Number of tests, by how they were answered.
+    /// Number of tests so far, by how they were answered: executed, cached, predicted, and checks.
     pub counts: Counts,
-    /// Number of executed tests with the outcome UNRESOLVED.
+    /// Number of executed tests of the search whose outcome is UNRESOLVED.
     pub unresolved: u64,
     /// Number of tests that needed no build, because the same version was tested before.
     pub reused: u64,
-    /// Number of changes of the smallest set that has failed; `None` before the first.
+    /// Number of changes in the smallest set of changes that has failed so far; `None` if none has.
     best: Option<u64>,
     budget: Budget,
-    /// Time that the tests took so far, now and before the log was resumed.
+    /// Time that all tests of the search took so far, including those in the log of an earlier run.
     took: Duration,
-    /// Whether a test was not run because the budget was used up.
+    /// Whether the budget is used up, so that a test was refused and all later ones are.
     spent: bool,
-    /// Pairs of changes, by their numbers in the log, of which the first requires the second,
-    /// learned since the last line of the log.
+    /// Relations learned since the last line of the log: pairs of changes, by their numbers in the
+    /// log, of which the first requires the second.
     requires: Vec<[u64; 2]>,
     stop: Arc<AtomicBool>,
     on_status: Box<dyn FnMut(&Status) + 'a>,
-    /// The report of the last build and test that was run, for error messages.
+    /// The report of the build and test that was run last, from which error messages are made.
     pub last: Report,
 }
 
-/// Limits on what all tests of a search may take together. Checks do not count; tests that were
-/// made before the search was resumed do. `None`: no limit.
+/// Limits on the number and the total time of the tests of a search; `None` is no limit. Checks
+/// before and after the search do not count; tests that were made before it was resumed do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {
-    /// Number of tests that are run.
+    /// Maximum number of tests that the search may run; `None` for no limit.
     pub tests: Option<u64>,
-    /// Wall time of their builds and runs.
+    /// Maximum wall time of all builds and tests of the search; `None` for no limit.
     pub time: Option<Duration>,
 }
 
 impl<'a> Session<'a> {
-    /// Makes a session that answers tests first by the lines `past` of a log, each with its number
-    /// in the file, and then by `workers`; it appends new lines to `writer`.
+    /// Creates a session that searches what makes the commit `new` fail and not the commit `old`.
+    /// Tests are first answered by the lines `past` of an earlier log, each with its line number,
+    /// and then by `workers`; new lines are appended to `writer`. Setting `stop` ends the session.
     pub fn new(
         repository: Arc<Repository>,
         (old, new): (String, String),
@@ -118,32 +120,33 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Calls `show` before each test that is run; not before checks.
+    /// Sets a function that is called with the search's status before each test, but not before
+    /// checks.
     pub fn show_by(&mut self, show: impl FnMut(&Status) + 'a) {
         self.on_status = Box::new(show);
     }
 
-    /// Limits what the tests of the search may take, including those of the log.
+    /// Limits number and time of all tests of the search, including those in an earlier run's log.
     pub fn limit(&mut self, budget: Budget) {
         self.budget = budget;
     }
 
-    /// Checks whether a test was not run because the budget was used up; all later ones are not
-    /// run, either.
+    /// Checks whether a test was refused because the budget is used up; all later ones are, too.
     pub fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Notes, for the next line of the log, that the change `user` of the set `index` requires the
-    /// change `needed` of that set.
+    /// Notes that a build has shown that, in the set of changes with the index `index`, the change
+    /// `user` requires the change `needed`. The next line of the log records it.
     pub fn learn(&mut self, index: usize, user: usize, needed: usize) {
         let first = self.sets[index].first;
         let pair = [user, needed].map(|unit| (first + unit) as u64);
         self.requires.push(pair);
     }
 
-    /// Checks whether the budget does not allow the test that is due. The end of an earlier search
-    /// with a smaller budget is skipped if the log goes on after it, or can go on now.
+    /// Checks whether the budget forbids the test that comes next. If the log of an earlier run
+    /// ends because a smaller budget was used up, that end is skipped when the log has more tests
+    /// after it or the search may continue now.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;
@@ -172,7 +175,7 @@ impl<'a> Session<'a> {
         self.spent
     }
 
-    /// Returns the files of a commit.
+    /// Returns all files of the commit with the id `commit`; they are read from git once and kept.
     ///
     /// # Errors
     /// If git cannot read the commit.
@@ -185,8 +188,8 @@ impl<'a> Session<'a> {
         Ok(tree)
     }
 
-    /// Numbers the changes between two commits, after those of earlier sets, and returns the index
-    /// of their set.
+    /// Compares the commits `old` and `new`, adds their changes to the session as a new set, and
+    /// returns the index of this set. The log numbers the changes after those of earlier sets.
     ///
     /// # Errors
     /// If git cannot compare the commits.
@@ -195,8 +198,8 @@ impl<'a> Session<'a> {
         Ok(self.number(ChangeSet::new(files)))
     }
 
-    /// Numbers the changes between two versions, after those of earlier sets, and returns the index
-    /// of their set.
+    /// Compares two versions, given by their files, adds their changes to the session as a new set,
+    /// and returns the index of this set. The log numbers the changes after those of earlier sets.
     ///
     /// # Errors
     /// If git cannot store or compare the versions.
@@ -213,13 +216,12 @@ impl<'a> Session<'a> {
         self.sets.len() - 1
     }
 
-    /// Returns the set of changes with the index `index`, as [`compare`](Session::compare) returned
-    /// it.
+    /// Returns the set of changes that [`compare`](Session::compare) added with the index `index`.
     pub fn set(&self, index: usize) -> Arc<ChangeSet> {
         Arc::clone(&self.sets[index].set)
     }
 
-    /// Composes the files of a candidate; `None` if changes cannot be merged.
+    /// Returns the files of a candidate, its changes applied; `None` if these cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -228,7 +230,8 @@ impl<'a> Session<'a> {
         self.compose_on(&tree, &candidate.kept)
     }
 
-    /// Applies changes to a version; `None` if they cannot be merged.
+    /// Returns the files of the version `base` with the changes `kept` (index of a set, changes of
+    /// the set) applied in this order; `None` if they cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -247,12 +250,14 @@ impl<'a> Session<'a> {
         Ok(Some(tree))
     }
 
-    /// Tests a candidate, unless the same version is known. `rule` names the step of the search;
-    /// `ahead` are candidates that are probably tested next. Changes that cannot be merged count as
-    /// not built. When the budget is used up, the answer is UNRESOLVED, without a line in the log.
+    /// Builds and tests a candidate, unless the outcome of a version with the same files is known;
+    /// returns the result. `rule` names the step of the search in the log; `ahead` are the
+    /// candidates that are probably tested next, which idle workers test meanwhile. Changes that
+    /// cannot be merged count as a failed build. When the budget is used up, the result is
+    /// UNRESOLVED, and the log gets no line.
     ///
     /// # Errors
-    /// If the log disagrees, nothing can be tested, or the user stops.
+    /// If the log of an earlier run disagrees, nothing can be tested, or the user stops.
     pub fn probe(
         &mut self,
         candidate: &Candidate,
@@ -295,7 +300,7 @@ impl<'a> Session<'a> {
         Ok(known)
     }
 
-    /// Returns the answer to a test for which the budget does not suffice: UNRESOLVED.
+    /// Returns the result of a test that is refused because the budget is used up: UNRESOLVED.
     fn beyond_budget(&self) -> Known {
         Known {
             probed: Probed::of(Outcome::Unresolved),
@@ -304,19 +309,19 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Records in the log that a candidate is UNRESOLVED without a test, because a learned relation
-    /// predicts it.
+    /// Records in the log, without a test, that a candidate is UNRESOLVED: it lacks a change that,
+    /// as an earlier build has shown, another of its changes requires.
     ///
     /// # Errors
-    /// If the log disagrees or cannot be written.
+    /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
         let line = self.line(candidate, "predicted", None, Source::Predicted);
         self.write_unrun(line, None)
     }
 
-    /// Runs a check, which is a test of a version that is no step of the search, and returns its
-    /// outcome: UNRESOLVED if the version does not build, never `None`. With `anew`, the version is
-    /// built on the first build alone.
+    /// Runs a check, which is a test outside of the search (of the old or new version before it, or
+    /// of the result after it), and returns its outcome: UNRESOLVED if the version does not build,
+    /// never `None`. With `anew`, the version is built on top of nothing but the first build.
     ///
     /// # Errors
     /// As [`probe`](Session::probe).
@@ -349,11 +354,12 @@ impl<'a> Session<'a> {
         Ok(Some(line.outcome))
     }
 
-    /// Ends the log with the result, and returns its last line. `size` is the number of found
-    /// changes, `tree` the version with them.
+    /// Writes the last line of the log and returns it. `claim` says what is proved of the result
+    /// and `proof` has the tests that prove it; `size` is the number of found changes, and `tree`
+    /// has the files of the version with them.
     ///
     /// # Errors
-    /// If the log disagrees or cannot be written.
+    /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn end(
         &mut self,
         claim: Claim,
@@ -398,8 +404,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the line of the log which shows that a candidate does not fail; `None` if it was not
-    /// tested, fails, or its changes cannot be merged.
+    /// Returns the line of the log that proves that a candidate does not fail; `None` if the
+    /// candidate was not tested, fails, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -411,8 +417,8 @@ impl<'a> Session<'a> {
             .map(|known| known.proof))
     }
 
-    /// Returns the line of the log which shows the outcome of a candidate; `None` if it was not
-    /// tested, or its changes cannot be merged.
+    /// Returns the line of the log that records the outcome of a candidate, whatever it is; `None`
+    /// if the candidate was not tested, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -426,7 +432,7 @@ impl<'a> Session<'a> {
             .map(|known| known.proof))
     }
 
-    /// Checks whether lines of the log are left that the search has not used.
+    /// Checks whether the log of an earlier run has lines that the search has not used yet.
     pub fn has_past(&self) -> bool {
         !self.past.is_empty()
     }
@@ -447,7 +453,9 @@ impl<'a> Session<'a> {
         Ok(trees)
     }
 
-    /// Makes the line of a test without its outcome.
+    /// Returns the log line for a test of `candidate` without its outcome. `rule` names the
+    /// search's step, `key` is the hash of the files, `source` says if the test is run, cached or
+    /// predicted.
     fn line(
         &mut self,
         candidate: &Candidate,
@@ -492,8 +500,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes the next line of the log, and checks that it is of the test `expected`; `None` if the
-    /// log has no more lines.
+    /// Takes the next line from the log of an earlier run and returns it, if it is of the test
+    /// `expected`; an error if it is another line. `None` if that log has no more lines.
     fn logged(&mut self, expected: &TestLine) -> Result<Option<TestLine>, ChangesError> {
         let Some((number, line)) = self.past.pop_front() else {
             return Ok(None);
@@ -524,8 +532,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes the line of a test that was not run, or checks that the log has it, and counts the
-    /// test. `key` is that of the version if its outcome was known; `None` if it was predicted.
+    /// Writes the log line of a test that was answered without a run, or checks that the log of an
+    /// earlier run has it, and counts the test: as cached if `key`, the hash of the version's
+    /// files, is given, else as predicted.
     fn write_unrun(&mut self, line: TestLine, key: Option<[u8; 32]>) -> Result<(), ChangesError> {
         let number = self.past.front().map_or(0, |(number, _)| *number);
         match self.logged(&line)? {
@@ -542,8 +551,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Shows the status, builds and tests a version, and returns the line of its test with the
-    /// outcome.
+    /// Calls the progress display, builds and tests the version `tree`, and returns the log line
+    /// `line` completed by the outcome. Idle workers test the versions `ahead` meanwhile.
     fn run(
         &mut self,
         tree: &Arc<Tree>,
@@ -594,8 +603,8 @@ impl<'a> Session<'a> {
         Ok(report)
     }
 
-    /// Counts a test that was run, now or before the log was resumed, and remembers its outcome for
-    /// later candidates with the same files, by `key`.
+    /// Counts an executed test, from its log line, and returns its result. The result is remembered
+    /// under `key`, the hash of the version's files, for later candidates with the same files.
     fn record(&mut self, key: [u8; 32], line: &TestLine) -> Known {
         let changes = line.changes.clone().unwrap_or_default();
         let known = Known {
@@ -619,8 +628,8 @@ impl<'a> Session<'a> {
         known
     }
 
-    /// If the candidate of a test is the smallest set of changes that has failed, writes that, or
-    /// checks that the log says so.
+    /// If a test has failed with fewer changes than any before, writes a line about it to the log,
+    /// or checks that the log of an earlier run has that line.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {
@@ -647,7 +656,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Completes the line of a test by what the test has shown.
+/// Returns the log line `line` of a test completed by the test's result: the outcome, and the
+/// identifiers and places (`at`) that the messages of a failed build name.
 fn completed(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine {
     let changes = line.changes.map(|changes| {
         Box::new(ChangesTest {

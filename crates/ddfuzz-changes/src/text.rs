@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-/// Words after which an identifier is taken for defined, in C, Rust, Python, Go, JavaScript and
-/// others.
+/// Words of programming languages (C, Rust, Python, Go, JavaScript …) after which an identifier
+/// counts as defined, such as `struct` or `def`.
 const DEFINERS: [&str; 36] = [
     "define",
     "fn",
@@ -44,7 +44,7 @@ const DEFINERS: [&str; 36] = [
     "inline",
 ];
 
-/// Endings of files that a build seldom reads.
+/// Endings of the names of files that a build seldom reads: documents, images, files for git.
 const UNREAD: [&str; 14] = [
     ".md",
     ".txt",
@@ -62,7 +62,8 @@ const UNREAD: [&str; 14] = [
     ".png",
 ];
 
-/// Checks whether a build probably does not read a file: a document, or a file for git alone.
+/// Checks by the path of a file whether a build probably does not read it: true for documents
+/// (`README`, `.md`), images, and files for git alone.
 pub fn is_unread(path: &[u8]) -> bool {
     let path = String::from_utf8_lossy(path);
     let name = path.rsplit('/').next().unwrap_or(&path);
@@ -82,25 +83,25 @@ pub fn is_unread(path: &[u8]) -> bool {
     !is_build_file && (is_named || UNREAD.iter().any(|ending| name.ends_with(ending)))
 }
 
-/// A set of identifiers of texts.
+/// The set of all identifiers that occur in some texts.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     seen: HashSet<String>,
 }
 
 impl Words {
-    /// Adds the identifiers of a text.
+    /// Adds all identifiers in a text to the set.
     pub fn add(&mut self, text: &[u8]) {
         self.seen.extend(Words::of(text));
     }
 
-    /// Checks whether the identifier was seen.
+    /// Checks whether the identifier `word` occurs in one of the texts that were added.
     pub fn has(&self, word: &str) -> bool {
         self.seen.contains(word)
     }
 
-    /// Returns the identifiers of a text that are longer than one character, each once, in the
-    /// order in which they occur.
+    /// Returns the identifiers in a text that are longer than one character, each once, in the
+    /// order in which they first occur.
     pub fn of(text: &[u8]) -> Vec<String> {
         let mut seen = HashSet::new();
         let words = tokens(text).filter(|token| token.is_word && token.text.len() > 1);
@@ -110,7 +111,9 @@ impl Words {
             .collect()
     }
 
-    /// Returns the identifiers that lines of a text seem to define, in order, possibly repeated.
+    /// Returns the identifiers that a program text seems to define, line by line, in their order,
+    /// possibly repeated: those after a word such as `struct`, before the `(` of a function, or
+    /// before `=`.
     pub fn defined(text: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         for line in text.split(|byte| *byte == b'\n') {
@@ -141,13 +144,14 @@ impl Words {
     }
 }
 
-/// A word, or a single other character.
+/// A token of a program text: a word (identifier or keyword), or a single other character.
 struct Token<'a> {
     text: &'a [u8],
     is_word: bool,
 }
 
-/// Returns the words and other characters of a text, without white space and numbers.
+/// Splits a program text into words and single other characters; white space and words that begin
+/// with a digit are left out.
 fn tokens(text: &[u8]) -> impl Iterator<Item = Token<'_>> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     text.chunk_by(move |one, next| is_word(one) && is_word(next))

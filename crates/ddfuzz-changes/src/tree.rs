@@ -3,24 +3,26 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Mode of a symbolic link in a tree of git.
+/// File mode by which git's trees mark a symbolic link.
 pub const SYMLINK: u32 = 0o120000;
-/// Mode of a submodule in a tree of git.
+/// File mode by which git's trees mark a submodule.
 pub const SUBMODULE: u32 = 0o160000;
-/// Mode of an executable file in a tree of git.
+/// File mode by which git's trees mark an executable file.
 pub const EXECUTABLE: u32 = 0o100755;
 
-/// The content of a file: an object of the repository, or bytes that no object has.
+/// The content of a file in a version: an object of the git repository, or bytes that are no object
+/// (the file with some changes applied).
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// The id of an object, in hex digits.
+    /// The content is the git object with this id, in hex digits.
     Object(Arc<str>),
-    /// Bytes, with their blake3 hash.
+    /// The content is these bytes, which come with their blake3 hash.
     Bytes(Arc<[u8]>, [u8; 32]),
 }
 
 impl Content {
-    /// Makes the content of bytes that no object of the repository is known to have.
+    /// Makes the content of a file from bytes that are not stored as an object of the git
+    /// repository.
     pub fn of(bytes: Vec<u8>) -> Content {
         let hash = *blake3::hash(&bytes).as_bytes();
         Content::Bytes(bytes.into(), hash)
@@ -48,50 +50,54 @@ impl std::hash::Hash for Content {
     }
 }
 
-/// A file: its mode, as git writes it, and its content.
+/// An entry of a tree: the mode and the content of one file, symbolic link or submodule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Type and permissions of the file, like 0o100644.
+    /// Type and permissions of the file, as git writes them, such as 0o100644.
     pub mode: u32,
-    /// The content; of a symbolic link its target, of a submodule its commit.
+    /// The content of the file; of a symbolic link its target, of a submodule the id of its commit.
     pub content: Content,
 }
 
-/// All files of a version, by their paths relative to the root of the tree.
+/// All files of one version of the program: for each path, relative to the top directory, mode and
+/// content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     entries: BTreeMap<Vec<u8>, Entry>,
 }
 
 impl Tree {
-    /// Makes a tree of files with their paths.
+    /// Makes a tree from the paths and entries of all its files.
     pub fn of(entries: impl Iterator<Item = (Vec<u8>, Entry)>) -> Tree {
         Tree {
             entries: entries.collect(),
         }
     }
 
-    /// Returns the files in the order of their paths.
+    /// Returns all files of the tree, each with path and entry, in the order of their paths.
     pub fn entries(&self) -> impl Iterator<Item = (&Vec<u8>, &Entry)> {
         self.entries.iter()
     }
 
-    /// Returns the file at `path`; `None` if there is none.
+    /// Returns the entry (mode and content) of the file at `path`; `None` if the tree has no such
+    /// file.
     pub fn get(&self, path: &[u8]) -> Option<&Entry> {
         self.entries.get(path)
     }
 
-    /// Puts a file at `path`, or replaces the file there.
+    /// Puts a file with the mode and content of `entry` at `path` into the tree; a file that is
+    /// there is replaced.
     pub fn put(&mut self, path: &[u8], entry: Entry) {
         self.entries.insert(path.to_vec(), entry);
     }
 
-    /// Removes the file at `path`.
+    /// Removes the file at `path` from the tree; does nothing if there is none.
     pub fn remove(&mut self, path: &[u8]) {
         self.entries.remove(path);
     }
 
-    /// Checks whether a file of the tree is where another needs a directory.
+    /// Checks whether the tree cannot be written to a disk, because it has both a file at a path
+    /// and files below the same path.
     pub fn is_contradictory(&self) -> bool {
         let is_below_file = |path: &Vec<u8>| {
             let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -102,8 +108,9 @@ impl Tree {
         self.entries.keys().any(is_below_file)
     }
 
-    /// Returns a hash of the paths, modes and contents, by which equal trees are recognized. As in
-    /// comparisons, an object and bytes are different contents even if the object has these bytes.
+    /// Returns a hash of the paths, modes and contents of all files, by which versions with the
+    /// same files are recognized. A git object and bytes count as different contents, even if the
+    /// object has these bytes.
     pub fn key(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for (path, entry) in &self.entries {

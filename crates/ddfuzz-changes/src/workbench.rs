@@ -21,61 +21,73 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::worktree::Worktree;
 
-/// Largest part of the output of a build or test that is read, in bytes; it is taken from the end.
+/// Maximum number of bytes, from the end, that are read of the output of a build or test.
 const MOST_OUTPUT: u64 = 4 << 20;
-/// Largest number of lines of an output that messages show.
+/// Maximum number of lines, from the end, of the output of a build or test that messages show.
 const SHOWN_LINES: usize = 12;
-/// Limit on the size of a file that a build or test writes, in bytes. It is not reached unless
-/// something is wrong.
+/// Limit on the size of a file that a build or test writes, in bytes; so large that only faulty
+/// programs reach it.
 const FILE_SIZE: u64 = 1 << 40;
-/// Limit on the number of processes of a build or test. It is not reached unless something is
-/// wrong.
+/// Limit on the number of processes of a build or test; so large that only faulty programs reach
+/// it.
 const PROCESSES: u32 = 4096;
-/// If less space than this is free, in bytes, a failure is blamed on the disk.
+/// If fewer bytes than this are free on the disk, a failed build or test is blamed on the full
+/// disk.
 const LEAST_SPACE: u64 = 1 << 20;
-/// Extension of the file, beside the directory, with the output of builds.
+/// Extension of the name of the file, next to the version's directory, to which builds write their
+/// output.
 const BUILD: &str = "build";
-/// Exit status by which a test says that it cannot tell.
+/// Exit status by which a test command says that it cannot tell whether the version is good
+/// (UNRESOLVED).
 const CANNOT_TELL: i32 = 125;
-/// Lowest exit status that ends the search, as for `git bisect run`.
+/// Lowest exit status of a test command that counts as broken and ends the search, as for `git
+/// bisect run`.
 const BROKEN: i32 = 128;
 
 /// The result of building and testing a version.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The outcome of the test; `None` if the version does not build.
+    /// The outcome of the version's test; `None` if the version does not build.
     pub outcome: Option<Outcome>,
-    /// The identifiers and places that the messages of a failed build name.
+    /// The identifiers and places that the compiler's messages name; empty if the build did not
+    /// fail.
     pub messages: BuildMessages,
-    /// The end of what build or test printed.
+    /// The last lines of what the build, if it failed, or else the test command printed; empty if
+    /// the test runs the program and looks at its crash.
     pub output: String,
-    /// How the build or the test ended, in a few words.
+    /// How the build or the test ended, in a few words, such as `the test ended with exit 1`.
     pub what: String,
-    /// Whether a build was run, successful or not.
+    /// Whether a build was run for the version, successful or not; false if the version was built
+    /// already, or there is no build command.
     pub has_built: bool,
-    /// Whether a limit on time ended the build or the test.
+    /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,
-    /// Wall time of writing the version's files, of the build and of the test.
+    /// Wall time of writing the version's files to the disk, building it and testing it.
     pub took: Duration,
-    /// Wall time of writing the version's files and of the build; 0 if it failed or was not needed.
+    /// Wall time of writing the version's files to the disk and building it; 0 if the build failed,
+    /// or none was needed.
     pub build_took: Duration,
-    /// The crash of the program. `None` if it had none, or if a command is the test.
+    /// The crash of the program that the test ran; `None` if it did not crash, or the test is a
+    /// shell command.
     pub failure: Option<HeldFailure>,
 }
 
-/// Builds and tests versions of the program, one after another, in a separate directory. This is no
-/// worktree of git: the user's repository is only read.
+/// Builds and tests one version of the program after another, in a directory of its own, which
+/// keeps the build results for the next version. The directory is no git worktree; the user's
+/// repository is only read.
 pub struct Workbench {
     recipe: Recipe,
     worktree: Worktree,
     build: Option<Shell>,
     test: Option<Shell>,
-    /// The key of the version in the directory, if its build has succeeded.
+    /// The key (hash of the files) of the version whose build is in the directory; `None` if no
+    /// build succeeded since the files last changed.
     built: Option<[u8; 32]>,
 }
 
 impl Workbench {
-    /// Makes a workbench for the directory `root`, which is created with the first version.
+    /// Creates a workbench that builds and tests by `recipe` in the directory `root`, which is
+    /// created with the first version.
     pub fn new(recipe: Recipe, root: PathBuf) -> Workbench {
         Workbench {
             worktree: Worktree::new(root, recipe.sandbox),
@@ -86,7 +98,7 @@ impl Workbench {
         }
     }
 
-    /// Sets the limits on the wall time of builds and on the CPU time of tests from now on.
+    /// Sets the limits for all later builds (`build`, wall time) and tests (`test`, CPU time).
     pub fn limit(&mut self, build: Duration, test: Duration) {
         if (self.recipe.build_time, self.recipe.test_time) != (build, test) {
             (self.recipe.build_time, self.recipe.test_time) = (build, test);
@@ -94,9 +106,10 @@ impl Workbench {
         }
     }
 
-    /// Builds and tests a version. The version is not built again if it was built last. With
-    /// `anew`, it is always built, on what the build of the first version has left; if there is no
-    /// copy of that, in an empty directory.
+    /// Writes the files of a version into the directory, builds and tests it, and returns the
+    /// report. A version whose build is in the directory already is only tested. With `anew`, it is
+    /// always built, on top of nothing but what the build of the first version left; or in an empty
+    /// directory, if there is no copy of that.
     ///
     /// # Errors
     ///
@@ -145,8 +158,8 @@ impl Workbench {
         })
     }
 
-    /// Runs the build. Returns a report if it fails; `None` if it succeeds, or the recipe has no
-    /// build.
+    /// Runs the build command in the directory. Returns a report if the build fails; `None` if it
+    /// succeeds, or there is no build command.
     fn build(&mut self) -> Result<Option<Report>, ChangesError> {
         let Some(line) = self.recipe.build.clone() else {
             return Ok(None);
@@ -193,8 +206,8 @@ impl Workbench {
         }))
     }
 
-    /// Fails if a command has probably failed because the disk is full, which says nothing about
-    /// the version.
+    /// Returns an error if a build or test that printed `output` has probably failed because the
+    /// disk is full, which says nothing about the version.
     fn check_space(&self, output: &[u8]) -> Result<(), ChangesError> {
         let folder = self.worktree.root();
         let is_full = space::free(folder).is_some_and(|free| free < LEAST_SPACE)
@@ -296,12 +309,12 @@ impl Workbench {
     }
 }
 
-/// Directories of compiler names that lead to ccache, as Debian and Fedora install it.
+/// Folders in which Debian and Fedora install links with the names of compilers that run ccache.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
-/// Returns the variables of a build: those of the user, and before them those by which it uses
-/// ccache and sccache where these are installed. In a sandbox only those of the user, because there
-/// a build can neither write to a cache nor reach its server.
+/// Returns the environment variables of a build: those of the user, and before them such as make
+/// compilers use the caches ccache and sccache, where these are installed. In a sandbox only those
+/// of the user, because a build cannot write to a cache or reach its server there.
 fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if recipe.sandbox == Sandbox::On {
@@ -324,8 +337,9 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// Derives the report from a run of the program: the crash `held`, or any crash without it, is
-/// FAIL, another UNRESOLVED, no crash PASS. Reaching a limit without a crash is UNRESOLVED.
+/// Converts the verdict on a run of the program to the report of a test: the crash `held`, or any
+/// crash if that is `None`, is FAIL, a different crash UNRESOLVED, no crash PASS. Reaching a limit
+/// without a crash is UNRESOLVED.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     let of = |outcome, what: String, failure| Report {
         outcome: Some(outcome),
@@ -365,8 +379,8 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     of(outcome, what, Some(failure))
 }
 
-/// Finds the program of a version: a path in its directory, an absolute path, or a name in PATH;
-/// `None` if there is no such program.
+/// Returns the path of the program that a test runs: `program` as a path in the version's directory
+/// `root`, an absolute path, or a name in PATH; `None` if there is no such program.
 fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     let inside = root.join(program);
     let path = match inside.is_file() {
@@ -376,7 +390,8 @@ fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     find_program(&path).ok()
 }
 
-/// Returns the last `SHOWN_LINES` lines of an output that are not blank.
+/// Returns the last lines of the output of a build or test, at most `SHOWN_LINES`, without blank
+/// ones.
 fn tail(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<&str> = text
@@ -386,16 +401,17 @@ fn tail(output: &[u8]) -> String {
     lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n")
 }
 
-/// A shell command that runs again and again in a worktree, under supervision, with its output in a
-/// file.
+/// A shell command that is run again and again in a version's directory, under a supervisor and
+/// with limits, with its output in a file.
 struct Shell {
     executor: Box<dyn Executor>,
     output: File,
 }
 
 impl Shell {
-    /// Starts the executor of the shell command `line`. The file with its output is beside the
-    /// worktree and has the extension `name`. With the name `build`, compiler caches are used.
+    /// Prepares the shell command `line` to be run in the directory of `worktree`. Its output goes
+    /// to a file next to this directory, with the extension `name`. If `name` is `build`, compiler
+    /// caches are used.
     fn start(
         line: &str,
         worktree: &Worktree,
@@ -446,7 +462,7 @@ impl Shell {
         Ok(self.executor.run(input)?.ended)
     }
 
-    /// Returns what the last run printed, at most the last `MOST_OUTPUT` bytes of it.
+    /// Returns what the last run of the command printed, at most its last `MOST_OUTPUT` bytes.
     fn output(&self) -> Vec<u8> {
         let mut text = Vec::new();
         let mut file = &self.output;

@@ -14,59 +14,67 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::workbench::{Report, Workbench};
 
-/// Longest time between two looks at whether the user has stopped the search.
+/// Maximum time between two checks, while a search waits for a worker, whether the user has stopped
+/// it.
 const TICK: Duration = Duration::from_millis(50);
-/// Builds and tests of candidates may take this many times as long as those of the two versions.
+/// Factor by which builds and tests of candidates may take longer than the slowest ones of the old
+/// and the new version.
 const FACTOR: u32 = 10;
-/// Shortest limit on the wall time of a build that is learned.
+/// Minimum of the limit on a build's wall time that is learned from earlier builds.
 const LEAST_BUILD: Duration = Duration::from_secs(30);
-/// Shortest limit on the CPU time of a test that is learned.
+/// Minimum of the limit on a test's CPU time that is learned from earlier tests.
 const LEAST_TEST: Duration = Duration::from_secs(5);
 
-/// A version to build and test.
+/// A version for a worker thread to build and test, with its limits.
 struct Job {
     tree: Arc<Tree>,
     key: [u8; 32],
     anew: bool,
-    /// Limits on the time of a build and on the CPU time of a test.
+    /// Limits for this version: on the wall time of its build, and on the CPU time of its test.
     limits: (Duration, Duration),
 }
 
-/// A worker thread, seen from the search.
+/// What the search knows of one worker thread: the channel to it, and the versions that it was
+/// given.
 struct Worker {
     jobs: Sender<Job>,
-    /// Key of the version that the worker builds and tests; `None` if it is idle.
+    /// Key (hash of the files) of the version that the worker builds and tests now; `None` if it is
+    /// idle.
     busy: Option<[u8; 32]>,
-    /// The version that the worker was given last; `None` before the first.
+    /// The version that the worker was given last, whose files are in its directory; `None` if it
+    /// had none yet.
     holds: Option<Arc<Tree>>,
 }
 
 type Done = (usize, Result<Report, ChangesError>);
 
-/// Hands versions to the worker threads that build and test them, keeps the reports of versions
-/// tested ahead, and learns the time limits. The threads are not joined: if the search is stopped
-/// in a long build, ddfuzz ends, and the supervisors end the build.
+/// The pool of worker threads that build and test versions for a search. It keeps the reports of
+/// versions that were tested ahead, and learns the time limits. The threads are not joined: if the
+/// search is stopped during a long build, ddfuzz ends, and the supervisor processes end the build.
 pub struct Workers {
     workers: Vec<Worker>,
     done: Receiver<Done>,
-    /// Reports that have arrived and that the search has not yet asked for, by the key of the
-    /// version.
+    /// Reports of tested versions that the search has not asked for yet, by the key (hash of the
+    /// files) of the version.
     ahead: HashMap<[u8; 32], Report>,
     limits: (Duration, Duration),
-    /// Whether the limits on builds and on tests are those of the user, which are not learned.
+    /// Whether the limits on builds and on tests were set by the user, so that they are not
+    /// learned.
     keep: (bool, bool),
-    /// Longest wall time of a build and of a test so far.
+    /// Longest wall time so far of a build, and of a test, that the search asked for.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
-    /// Number of builds that were run, also those that failed and those of versions tested ahead.
+    /// Number of builds that were run, including failed ones and those of versions that were tested
+    /// ahead.
     pub builds: u64,
-    /// Number of versions that were given to idle workers to be tested ahead, whether or not the
-    /// search asked for them later.
+    /// Number of versions that idle workers were given to test ahead, whether or not the search
+    /// asked for them later.
     pub speculative: u64,
 }
 
 impl Workers {
-    /// Starts `jobs` workers, at least one, whose worktrees are directories in `folder`.
+    /// Starts `jobs` worker threads, at least one, each of which builds and tests in a separate
+    /// directory in `folder`.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -106,14 +114,14 @@ impl Workers {
         })
     }
 
-    /// Returns how many versions can be tested at the same time as the one that the search asks
-    /// for.
+    /// Returns how many versions can be tested ahead at the same time as the one that the search
+    /// waits for: one less than there are workers.
     pub fn spare(&self) -> usize {
         self.workers.len() - 1
     }
 
-    /// Sets the limits on time to `FACTOR` times the longest build and test so far, and at least to
-    /// the shortest limits. Limits that the user has set stay.
+    /// Sets the time limits on builds and tests to `FACTOR` times the longest ones so far, but at
+    /// least to `LEAST_BUILD` and `LEAST_TEST`. Limits that the user has set stay.
     pub fn learn_limits(&mut self) {
         if !self.keep.0 {
             self.limits.0 = (self.slowest.0 * FACTOR).max(LEAST_BUILD);
@@ -123,9 +131,10 @@ impl Workers {
         }
     }
 
-    /// Builds and tests a version, and returns its report, at once if the version was tested ahead.
-    /// Idle workers test the versions `ahead` meanwhile. With `anew`, the version is tested again,
-    /// on the first build alone (see [`Workbench::run`]).
+    /// Returns the report of building and testing the version `tree`: at once if it was tested
+    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. With
+    /// `anew`, the version is built and tested again, on top of nothing but the first build (see
+    /// [`Workbench::run`]).
     ///
     /// # Errors
     ///
@@ -177,9 +186,9 @@ impl Workers {
         }
     }
 
-    /// Gives a version to the idle worker whose worktree differs from it in the fewest files; with
-    /// `anew`, to the first worker, which has the first build. Does nothing if no such worker is
-    /// idle.
+    /// Gives a version to an idle worker: to that whose last version differs from it in the fewest
+    /// files; with `anew`, only to the first worker, whose directory has the first build. Does
+    /// nothing if no such worker is idle.
     fn give(&mut self, tree: &Arc<Tree>, anew: bool) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,
@@ -207,8 +216,8 @@ impl Workers {
         }
     }
 
-    /// Waits until any worker is idle; with `is_first`, until the first worker is, which has built
-    /// the first version.
+    /// Waits until a worker is idle; if `is_first` is set, until the first worker is, whose
+    /// directory has the build of the first version.
     fn wait_for_an_idle_worker(&mut self, is_first: bool) -> Result<(), ChangesError> {
         let count = if is_first { 1 } else { self.workers.len() };
         while self.workers[..count]
@@ -220,15 +229,16 @@ impl Workers {
         Ok(())
     }
 
-    /// Stores the reports that have arrived, without waiting.
+    /// Stores all reports that workers have sent so far, without waiting for more.
     fn collect(&mut self) {
         while let Ok((number, result)) = self.done.try_recv() {
             self.file(number, result);
         }
     }
 
-    /// Waits for a report for a short time, and stores it. An error of the version `key` is
-    /// returned; those of others are dropped, because the search may never ask for these versions.
+    /// Waits a short time for a worker's report, and stores it. Returns an error if the version
+    /// with the key `key` could not be tested; such errors of other versions are dropped, because
+    /// the search may never ask for them.
     fn receive(&mut self, key: [u8; 32]) -> Result<(), ChangesError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ChangesError::Interrupted { executed: 0 });
@@ -264,7 +274,8 @@ impl Workers {
     }
 }
 
-/// Runs one worker: builds and tests one version after another, until the search ends.
+/// Runs a worker thread: builds and tests each version from `inbox` on its workbench, and sends the
+/// report, until the search ends.
 fn work(
     number: usize,
     mut bench: Workbench,

@@ -16,19 +16,22 @@ use crate::change_set::{is_link, is_written};
 use crate::repository::Repository;
 use crate::tree::{Content, EXECUTABLE, Entry, Tree};
 
-/// Shortest time between the end of a build and the next change of a file. File systems note times
-/// in steps of some milliseconds, and a build tool compares the times of sources and objects.
+/// Minimum time between the end of a build and the next change of a source file, so that the file's
+/// time is later than those of the build's results: file systems note times in steps of some
+/// milliseconds.
 const STEP: Duration = Duration::from_millis(20);
 
-/// Size of the largest directory that is copied, in bytes: a copy shall take less time than a
-/// compilation.
+/// Maximum size in bytes of a directory with a version's build that is copied, so that a copy takes
+/// less time than a compilation.
 const MOST_COPIED: u64 = 64 << 20;
-/// Largest number of copies at one time.
+/// Maximum number of copies that are kept of the directory in which versions are built.
 const MOST_COPIES: usize = 12;
-/// Largest size of all copies together, in bytes; at least four copies are kept, however large.
+/// Maximum total size in bytes of the copies that are kept of a build directory; four copies are
+/// kept however large they are.
 const MOST_COPIED_TOGETHER: u64 = 256 << 20;
 
-/// Names of files that say how a program is built; most tools do not notice that they have changed.
+/// Names of files that say how a program is built. If one changes, the directory is made anew,
+/// because most build tools would not notice.
 const BUILD_FILES: [&str; 16] = [
     "Makefile",
     "makefile",
@@ -48,29 +51,31 @@ const BUILD_FILES: [&str; 16] = [
     "autogen.sh",
 ];
 
-/// A directory with the files of one version and what builds have made of it. The next version is
-/// made by writing only the files that differ, so that a build tool builds only what depends on
+/// A directory with the files of one version and the results of its build. For the next version,
+/// only the files that differ are written, so that the build tool rebuilds only what depends on
 /// them.
 pub struct Worktree {
     root: PathBuf,
     sandbox: Sandbox,
-    /// The version whose files are in the directory; `None` if the directory has to be made anew.
+    /// The version whose files are in the directory; `None` if the next version has to be written
+    /// into an emptied directory.
     state: Option<Tree>,
-    /// When the last build ended.
+    /// Time at which the last build or test in the directory ended.
     built: Instant,
-    /// Copies of the directory after builds of other versions; the first is that of the version
-    /// that was built first.
+    /// Copies of the directory as it was after builds of other versions. The first copy is of the
+    /// version that was built first.
     copies: Vec<Copy>,
-    /// Whether the directory is small enough to be copied.
+    /// Whether the directory was small enough so far to be copied after a build.
     is_small: bool,
-    /// Names of the files that a file includes, by the content of the file.
+    /// Cache of `#include` lines: for the content of each file, the names of the files that it
+    /// includes.
     includes: HashMap<Content, Vec<Vec<u8>>>,
 }
 
 impl Worktree {
-    /// Describes the worktree in the directory `root`, which is created by the first
-    /// [`update`](Worktree::update), and stays the same directory from then on. `sandbox`: whether
-    /// its builds run in a sandbox, possibly as another user.
+    /// Creates the description of a worktree in the directory `root`; the first
+    /// [`update`](Worktree::update) creates the directory. `sandbox` says whether builds in it run
+    /// in a sandbox, possibly as another user.
     pub fn new(root: PathBuf, sandbox: Sandbox) -> Worktree {
         Worktree {
             root,
@@ -83,25 +88,26 @@ impl Worktree {
         }
     }
 
-    /// Returns the path of the directory.
+    /// Returns the path of the directory in which versions are built.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Notes that a build or test has ended now; the next update waits until file times are later.
+    /// Notes that a build or test has ended now, so that the next update waits until the times of
+    /// changed files will be later.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }
 
-    /// Makes the next update begin with an empty directory, for example because a build was killed
-    /// and may have left half-written files.
+    /// Marks the directory as unusable, so that the next update begins with an empty one; for
+    /// example because a build was killed and may have left half-written files.
     pub fn discard(&mut self) {
         self.state = None;
     }
 
-    /// Keeps a copy of the directory with the build of its version, unless the directory is large
-    /// or there is a copy of this version. If there are too many, the oldest copy but the first is
-    /// replaced.
+    /// Copies the directory, with the version in it and its build, to restore it later; not if the
+    /// directory is large or there is a copy of this version. If there are too many copies, the
+    /// oldest one but the first is replaced.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -136,8 +142,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Replaces the directory by the copy of the version that was built first, as its build has
-    /// left it. Without a copy, the next update begins with an empty directory.
+    /// Replaces the contents of the directory by the copy of the version that was built first, with
+    /// its build. If there is no copy, the next update begins with an empty directory.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -149,8 +155,9 @@ impl Worktree {
         }
     }
 
-    /// Replaces the directory by the copy whose version differs from `tree` in the fewest files,
-    /// unless the version in the directory differs in as few or fewer.
+    /// Replaces the contents of the directory by that copy, with its build, whose version differs
+    /// from `tree` in the fewest files; does nothing if the version in the directory differs in no
+    /// more files.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -183,12 +190,12 @@ impl Worktree {
         Ok(())
     }
 
-    /// Makes the directory hold the files of `tree`, and what earlier builds made of unchanged
-    /// files.
+    /// Changes the files in the directory to those of the version `tree`, and leaves what earlier
+    /// builds made.
     ///
-    /// If a file changes that says how the program is built, the directory is made anew. A file
-    /// that includes a changed one gets a new time, because not each build tool knows of
-    /// inclusions.
+    /// If a file changes that says how the program is built, the directory is emptied first. A file
+    /// that includes a changed one gets a new modification time, because not each build tool knows
+    /// of inclusions.
     ///
     /// # Errors
     /// If a content cannot be read, or a file cannot be written.
@@ -255,8 +262,8 @@ impl Worktree {
         self.root.join(OsStr::from_bytes(path))
     }
 
-    /// Removes what a build has put in place of a directory above `path`: a link would lead out of
-    /// the worktree.
+    /// Removes files and links that a build has put where the directories above `path` have to be:
+    /// through a link, files would be written outside of the worktree.
     fn clear_way(&self, path: &[u8]) -> Result<(), ChangesError> {
         for (at, _) in path.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
             let folder = self.path(&path[..at]);
@@ -267,8 +274,9 @@ impl Worktree {
         Ok(())
     }
 
-    /// Removes what is at `path`, and the directories that become empty by that. With `is_file`, a
-    /// version has a file there, so that a directory was put there by a build and is removed, too.
+    /// Removes the file at `path` in the directory, and the directories that become empty by that.
+    /// If `is_file` is set, a version has a file at this path; then a directory there was made by a
+    /// build and is removed, too.
     fn remove(&self, path: &[u8], is_file: bool) -> Result<(), ChangesError> {
         let file = self.path(path);
         self.clear_way(path)?;
@@ -330,8 +338,9 @@ impl Worktree {
         Ok(())
     }
 
-    /// Returns the paths of the unchanged files that include one of the changed files, directly or
-    /// not. Files are compared by name, without their directories.
+    /// Returns the paths of the files of the version `tree` that include one of the files `changed`
+    /// by `#include`, directly or indirectly, and are not changed themselves. Files are identified
+    /// by name only, without directories.
     fn including(
         &mut self,
         tree: &Tree,
@@ -369,15 +378,15 @@ impl Worktree {
     }
 }
 
-/// A copy of the directory of a worktree after the build of a version.
+/// A copy of the directory in which versions are built, as it was after the build of one version.
 struct Copy {
-    /// Number in the name of the copy.
+    /// Number of the copy, in the name of its directory (`copy-NUMBER`).
     number: usize,
-    /// The files of the version.
+    /// The files of the program's version of which the copy has the build.
     state: Tree,
 }
 
-/// Removes all that is in a directory, which is created if it is missing.
+/// Removes all files and folders in the directory `folder`; creates it if it is missing.
 fn empty(folder: &Path) -> Result<(), ChangesError> {
     std::fs::create_dir_all(folder).map_err(ChangesError::at("creating", folder))?;
     let failed = || ChangesError::at("emptying", folder);
@@ -396,8 +405,8 @@ fn empty(folder: &Path) -> Result<(), ChangesError> {
     Ok(())
 }
 
-/// Gives the owner all rights in a directory and those below it; a build may have made them
-/// read-only. What cannot be changed is left as it is.
+/// Gives the owner all permissions on the directory `folder` and all below it, so that they can be
+/// removed; a build may have made them read-only. Errors are ignored.
 fn open_directories(folder: &Path) {
     let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -407,8 +416,8 @@ fn open_directories(folder: &Path) {
     }
 }
 
-/// Copies all files of a directory, with their times, into the directory `place`, which is emptied
-/// first.
+/// Copies all files in the directory `from`, with their times and permissions, into the directory
+/// `place`, which is emptied first.
 fn copy(from: &Path, place: &Path) -> Result<(), ChangesError> {
     empty(place)?;
     let copied = Command::new("cp")
@@ -434,7 +443,7 @@ fn copy(from: &Path, place: &Path) -> Result<(), ChangesError> {
     }
 }
 
-/// Returns the size of all files below a folder, in bytes.
+/// Returns the total size of all files in a folder and the folders below it, in bytes.
 fn size_of(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -445,7 +454,8 @@ fn size_of(folder: &Path) -> u64 {
     entries.map(size).sum()
 }
 
-/// Returns the paths of the files that are not the same in both trees, in ascending order.
+/// Returns the paths of the files that differ between the trees `old` and `new`, or are in one of
+/// them only, in ascending order.
 fn differing(old: &Tree, new: &Tree) -> Vec<Vec<u8>> {
     let gone = old.entries().filter(|(path, _)| new.get(path).is_none());
     let other = new
@@ -466,7 +476,8 @@ fn is_build_file(path: &[u8]) -> bool {
     is_known || name.ends_with(b".mk") || name.ends_with(b".cmake") || name.ends_with(b".m4")
 }
 
-/// Checks whether files of this name include others by `#include`.
+/// Checks by the ending of its name whether a file is C or C++ source, or the like, which can
+/// include other files by `#include`.
 fn may_include(path: &[u8]) -> bool {
     const ENDINGS: [&[u8]; 14] = [
         b".c", b".h", b".cc", b".cpp", b".cxx", b".hh", b".hpp", b".hxx", b".inc", b".def",
@@ -475,7 +486,7 @@ fn may_include(path: &[u8]) -> bool {
     ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// Returns the names, without directories, of the files that a text includes.
+/// Returns the names, without directories, of the files that a source text includes by `#include`.
 fn included(text: &[u8]) -> Vec<Vec<u8>> {
     let name = |line: &[u8]| {
         let line = line

@@ -10,10 +10,10 @@ use crate::snapshot::{Control, Event, RawFrame, Trust};
 use crate::snapshot_reader::frame;
 use crate::unwind::{Step, called_before};
 
-/// Returns for each runtime frame (C library, sanitizer) on top of the stack its exported name,
-/// innermost first; `None` where the name is unknown.
+/// Returns, for each of the runtime frames (C library, sanitizer) at the top of a stack, the
+/// exported name of its function, innermost first; `None` where the name is unknown.
 ///
-/// The outermost runtime frame may be a processor-specific variant (`__strlen_avx2` here,
+/// The outermost runtime frame may be in a processor-specific variant (`__strlen_avx2` here,
 /// `__strlen_evex` there) that is not exported. Its name is then the import that its caller calls,
 /// else the nearest exported name below its address.
 pub(crate) fn exported_names(
@@ -49,8 +49,9 @@ fn nearest_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     Some(region.module.exports.nearest(offset)?.name.clone())
 }
 
-/// Returns the name of the imported function that `caller` called last, by the call instruction
-/// before its return address; `None` where that does not tell.
+/// Returns the name of the imported function that the stack frame `caller` called last, as told by
+/// the call instruction before the frame's return address; `None` where that instruction does not
+/// tell.
 fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Arc<str>> {
     let region = layout.region(caller.address)?;
     let slot = match called_before(caller.address.checked_add(1)?, layout, memory)? {
@@ -61,10 +62,10 @@ fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option
     slots.get(&slot.wrapping_sub(region.bias)).cloned()
 }
 
-/// Inserts the frame of a user function that ended in a tail call, `free(p)` or `hook()`, into the
-/// runtime or to an invalid address. Such a function leaves no frame, so the bug would be named by
-/// each of its callers. The call before the return address still tells which function was called;
-/// only the start of the function is known.
+/// Inserts a missing frame into the stack of a crash: that of a user function that ended in a tail
+/// call (`free(p)` or `hook()`) into a runtime or to an invalid address. Such a function leaves no
+/// frame on the stack, so the bug would be named by each of its callers. The call instruction in
+/// its caller still tells the start of the function, but not where in it the tail call is.
 pub(crate) fn recover_tail_call(
     frames: &mut Vec<RawFrame>,
     steps: &mut Vec<Step>,
@@ -91,8 +92,9 @@ pub(crate) fn recover_tail_call(
     }
 }
 
-/// Returns the start of the user function that `caller` called last, by the call instruction before
-/// its return address; `None` where the instruction does not tell, and for a runtime function.
+/// Returns the start address of the user function that the stack frame `caller` called last, as
+/// told by the call instruction before the frame's return address; `None` where that instruction
+/// does not tell, and for a runtime function.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {
     let behind_call = caller.address.checked_add(1)?;
     let CallTarget::Address(start) = called_before(behind_call, layout, memory)? else {
@@ -108,15 +110,16 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
     })
 }
 
-/// Maximum length in bytes of a function that counts as one that only ends the program.
+/// Maximum length in bytes of a function that may count as one that only ends the program (`die`);
+/// longer functions never do.
 const LONGEST_FUNCTION: u64 = 1024;
 
-/// Number of frames, from the innermost user frame on, among which the `abort` of a static,
-/// stripped program is searched.
+/// Number of user frames, from the innermost on, among which the `abort` of a static, stripped
+/// program is searched.
 const DEEPEST: usize = 5;
 
 /// Checks whether a crash with this event may have come from a function that only ends the program
-/// (`die`). A memory fault cannot.
+/// (`die`): true for aborts, traps and exits, false for memory faults and exceeded limits.
 pub(crate) fn may_give_up(event: Event) -> bool {
     match event {
         Event::Signal { number, .. } => {
@@ -127,9 +130,10 @@ pub(crate) fn may_give_up(event: Event) -> bool {
     }
 }
 
-/// Marks the innermost user frames whose function only ends the program: `die()`, `fatal()`,
-/// `usage()`. Many bugs end in such a function, and only its caller tells them apart. If the
-/// program is static and stripped (`opaque`), its `abort` and what `abort` calls are marked too.
+/// Marks those of the innermost user frames whose function only ends the program: `die()`,
+/// `fatal()`, `usage()`. Many different bugs end in such a function, and only its caller tells them
+/// apart. If the program is static and stripped (`opaque`), its `abort` and what `abort` calls are
+/// marked too.
 pub(crate) fn mark_giving_up(
     frames: &mut [RawFrame],
     steps: &[Step],
@@ -155,10 +159,10 @@ pub(crate) fn mark_giving_up(
     }
 }
 
-/// Checks whether the frame `callee` is in a function that only ends the program and that `caller`
-/// called directly. The machine code decides, with or without symbols: the function cannot return
-/// and, unless `loops` is set, has no loop. A cold part that the compiler split off a function is
-/// jumped to, so it does not count.
+/// Checks whether the function of the stack frame `callee` only ends the program, and `caller`
+/// called it directly. Its machine code decides, with or without symbols: the function cannot
+/// return and, unless `loops` is set, has no loop. A cold part that the compiler split off a
+/// function is jumped to, so it does not count.
 fn is_giving_up(
     callee: Step,
     caller: Step,

@@ -17,49 +17,53 @@ use crate::snapshot_reader::{Cause, has_address, is_aftermath, read};
 use ddfuzz_exec::Ended;
 use ddfuzz_exec::tracing::{process_of, resume, wait};
 
-/// Result of tracing a process and its descendants to their end.
+/// The result of tracing a process and its descendants by ptrace to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How the run ended: by the first crash of the process or a descendant; without a crash, how
+    /// How the run ended: by the first crash of the process or a descendant; without a crash, as
     /// the process itself ended.
     pub ended: Ended,
-    /// State of the process that crashed, or else of the first process of the run, at its last
-    /// crash signal, at its exit with the status that counts as a crash, or when the run exceeded a
-    /// limit, also if it survived the signal; `None` if there was no such event.
+    /// State of the process that crashed, or, if none did, of the first process of the run. It was
+    /// read at the last crash signal (also if the process survived it), at an exit with the status
+    /// that counts as a crash, or when the run exceeded a limit; `None` if nothing of this
+    /// happened.
     pub snapshot: Option<Box<Snapshot>>,
 }
 
-/// Number of crash signals per run at which a snapshot is always taken; at later ones, only if the
-/// target does not handle the signal.
+/// Number of crash signals per run at which a snapshot of the process is always taken; at later
+/// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// A traced process with its descendants, and the snapshots taken of them so far.
+/// The ptrace tracer of one run: the first process with its descendants, and the snapshots taken of
+/// them so far.
 pub(crate) struct Tracer<'a> {
     pub(super) pid: Pid,
     crash_exit: Option<i32>,
     pub(super) cache: &'a mut ModuleCache,
     taken: u32,
-    /// Whether the process has executed the target's program.
+    /// Whether the first process of the run executes the target's program already; false until its
+    /// `execve`.
     executed: bool,
     pub(super) threads: TracedThreads,
     /// The watchdog's request to interrupt a run that exceeds its limits.
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the first process that stopped itself (`SIGSTOP`), in case it is never
-    /// continued.
+    /// Snapshot of the first process that stopped itself (`SIGSTOP`) in the run, used if the
+    /// process is never continued and has to be killed; `None` if none has.
     pub(super) stopped: Option<Snapshot>,
-    /// Result of a run that was interrupted because it exceeded a limit.
+    /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
-    /// For each process, the thread at which the last snapshot was taken, and that snapshot.
+    /// The last snapshot of each process, with the thread of which it was taken.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The first process that died of a crash, and its signal.
+    /// The first process of the run that died of a crash signal, and that signal; `None` if none
+    /// has.
     crash: Option<(Pid, i32)>,
 }
 
 impl<'a> Tracer<'a> {
-    /// Starts to trace `pid`. With `executes`, the process waits before its `execve`; otherwise it
-    /// already is the target.
+    /// Attaches by ptrace to the process `pid`, which waits to be traced. With `executes`, it waits
+    /// before its `execve` of the target's program; otherwise it runs that program already.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -98,8 +102,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Lets the process and its descendants run, delivers every signal, and returns when all have
-    /// ended.
+    /// Lets the process and its descendants run, with all signals delivered, until all have ended;
+    /// returns how the run ended and the snapshot of its crash.
     ///
     /// # Errors
     /// When `waitpid` fails.
@@ -113,10 +117,10 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles one wait status of thread `tid`: notes its end, or takes a snapshot if it is about
-    /// to receive a crash signal or to exit with the status that counts as a crash, and resumes it.
-    /// A thread that the target itself stopped stays stopped; once the trace is cut off, the
-    /// process is killed.
+    /// Handles one wait status of the traced thread `tid`: notes its end, or takes a snapshot if
+    /// the thread is about to receive a crash signal or to exit with the status that counts as a
+    /// crash, and resumes it. A thread that the target itself stopped stays stopped; once the run
+    /// was interrupted for exceeding a limit, the process is killed.
     pub(super) fn handle_event(&mut self, tid: Pid, status: i32) {
         if libc::WIFSTOPPED(status) {
             return self.handle_stop(tid, status);
@@ -204,8 +208,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Checks whether a thread is stopped by the watchdog's `SIGSTOP` and not by a signal of the
-    /// target.
+    /// Checks whether the stop of the thread `tid` (with the wait status `status`) comes from the
+    /// `SIGSTOP` of the watchdog, which interrupts runs, and not from a signal of the target.
     pub(super) fn is_interrupt(&self, tid: Pid, status: i32) -> bool {
         libc::WSTOPSIG(status) == libc::SIGSTOP
             && ptrace::getsiginfo(tid).is_ok_and(|info| {
@@ -215,7 +219,7 @@ impl<'a> Tracer<'a> {
             })
     }
 
-    /// Discards the snapshot of a process that has called `execve`: the old program does not
+    /// Handles the `execve` of a process: discards its snapshot, because the old program does not
     /// explain how the new one ends.
     fn executed(&mut self, process: Pid) {
         self.last.remove(&process);
@@ -242,8 +246,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Checks whether a stop of thread `tid` is only a consequence of its previous stop, as when
-    /// the target's signal handler aborts.
+    /// Checks whether the snapshot `later` of the thread `tid` is only a consequence of the
+    /// thread's last snapshot, as when the target's signal handler aborts.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
@@ -283,9 +287,9 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns `si_code` of the signal that a stopped thread is about to receive (0 if it cannot be
-/// read), and the fault address; `None` where the kernel reports no address: for a signal that was
-/// sent, and for an access to a non-canonical address.
+/// Returns the signal code (`si_code`; 0 if it cannot be read) and the fault address of the signal
+/// that a stopped thread is about to receive. The address is `None` where the kernel reports none:
+/// for a signal that was sent, and for an access to a non-canonical address.
 pub(crate) fn describe(tid: Pid) -> (i32, Option<u64>) {
     let Ok(info) = ptrace::getsiginfo(tid) else {
         return (0, None);
@@ -296,7 +300,8 @@ pub(crate) fn describe(tid: Pid) -> (i32, Option<u64>) {
     (info.si_code, address)
 }
 
-/// Checks whether the target has a handler for `signal`, from `/proc/TID/status`.
+/// Checks whether the process of thread `tid` has installed a handler for `signal`, from
+/// `/proc/TID/status`.
 pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
     status
@@ -306,18 +311,18 @@ pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
         .is_some_and(|caught| caught & 1 << (signal - 1) != 0)
 }
 
-/// The traced threads and their processes.
+/// The threads of a traced run, and the process that each belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct TracedThreads {
     process_of: HashMap<Pid, Pid>,
-    /// Live threads, in the order of their first event.
+    /// The ids of the run's live threads, in the order in which the tracer first heard of them.
     threads: Vec<Pid>,
 }
 
 impl TracedThreads {
-    /// Returns the process of the thread `tid`, which is added to the live threads at its first
-    /// event. For a thread that is gone, returns the process learned earlier, else the thread's own
-    /// id.
+    /// Returns the id of the process to which the thread `tid` belongs, and adds the thread to the
+    /// live ones at its first event. For a thread that is gone, returns the process learned
+    /// earlier, else the thread's own id.
     pub(crate) fn process(&mut self, tid: Pid) -> Pid {
         let threads = &mut self.threads;
         *self.process_of.entry(tid).or_insert_with(|| {
@@ -326,14 +331,16 @@ impl TracedThreads {
         })
     }
 
-    /// Returns the live threads with their processes, in the order of their first event.
+    /// Returns the ids of all live threads, each with the id of its process, in the order of their
+    /// first event.
     pub(crate) fn threads(&self) -> Vec<(Pid, Pid)> {
         let process = |tid: &Pid| self.process_of.get(tid).copied().unwrap_or(*tid);
         let threads = self.threads.iter();
         threads.map(|tid| (*tid, process(tid))).collect()
     }
 
-    /// Removes a thread that has ended, since its id may be reused, and returns its process.
+    /// Removes a thread that has ended from the live threads, since its id may be reused, and
+    /// returns the id of its process.
     pub(crate) fn forget_thread(&mut self, tid: Pid) -> Pid {
         self.threads.retain(|it| *it != tid);
         self.process_of.remove(&tid).unwrap_or(tid)

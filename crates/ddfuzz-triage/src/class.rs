@@ -24,7 +24,8 @@ use ddfuzz_exec::{Ended, Sanitizer};
 pub struct Class(pub String);
 
 impl Class {
-    /// Returns the sanitizer whose reports have this class; `None` for other classes.
+    /// Returns the sanitizer whose reports give crashes this class; `None` for a class that no
+    /// sanitizer gives.
     pub fn sanitizer(&self) -> Option<Sanitizer> {
         Sanitizer::of_class(&self.0)
     }
@@ -35,13 +36,13 @@ impl Class {
         self.0.split_once(':').map_or("", |(_, kind)| kind)
     }
 
-    /// Returns the number in a class `exit:NUMBER`, which means that the exit status counted as a
-    /// crash; `None` for other classes.
+    /// Returns the exit status in a class `exit:NUMBER`, which a crash has if its exit status
+    /// counted as a crash; `None` for other classes.
     pub fn exit_status(&self) -> Option<i32> {
         self.0.strip_prefix("exit:")?.parse().ok()
     }
 
-    /// Checks whether the crash is a memory leak that LeakSanitizer reported.
+    /// Checks whether this is the class of memory leaks that LeakSanitizer reports.
     pub fn is_leak(&self) -> bool {
         self.sanitizer() == Some(Sanitizer::Lsan)
     }
@@ -59,8 +60,8 @@ impl std::fmt::Display for Class {
     }
 }
 
-/// Determines the class of a crash from the snapshot of the dying process alone, without the
-/// messages that it printed.
+/// Determines the class of a crash (such as `segv`) from the snapshot of the dying process alone,
+/// without the messages that it printed.
 pub fn classify(snapshot: &Snapshot) -> Class {
     let signal = match snapshot.event {
         Event::Exit(status) => return Class(format!("exit:{status}")),
@@ -102,8 +103,8 @@ pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Dia
     Class(class)
 }
 
-/// Checks whether the snapshot was taken at a signal other than `SIGABRT`, which programs raise
-/// themselves.
+/// Checks whether the snapshot was taken at a crash signal other than `SIGABRT`, that is, not at an
+/// abort, an exit or an exceeded limit.
 fn faulted(snapshot: &Snapshot) -> bool {
     snapshot
         .signal()
@@ -135,8 +136,9 @@ fn signal_class(signal: i32) -> Class {
     Class(name.to_owned())
 }
 
-/// Checks whether the stack is used up: the fault lies just below the stack, or the stack has more
-/// frames than are read. A null pointer dereference deep in a recursion is no overflow.
+/// Checks whether the crash in the snapshot is a stack overflow: the faulting address lies just
+/// below the stack, or the stack has more frames than are read. A null pointer dereference deep in
+/// a recursion is none.
 fn overflows(snapshot: &Snapshot) -> bool {
     match snapshot.fault.class {
         Some(AddressClass::NearSp) => true,
@@ -145,26 +147,28 @@ fn overflows(snapshot: &Snapshot) -> bool {
     }
 }
 
-/// The class and keys of a crash, the frames from which the keys were computed, and how far the
-/// keys can be trusted.
+/// The result of classifying a crash: its class and keys (hashes by which crashes are grouped), the
+/// stack frames from which the keys were computed, and how far the keys can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classified {
-    /// Class of the crash.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major and minor key of the crash; the stable key is computed later, with the record.
+    /// Major and minor key of the crash. The stable key is not set yet; it is computed when the
+    /// crash record is built, because it needs function names.
     pub keys: Keys,
-    /// The frames from which the keys were computed.
+    /// The selected stack frames from which the keys were computed: user frames, without recursion.
     pub normalised: Normalised,
-    /// How far the keys can be trusted.
+    /// How far the keys of the crash can be trusted: low if the stack was read incompletely or no
+    /// user code is known.
     pub confidence: Confidence,
-    /// Text that identifies a panic in its keys, usually its source location; `None` for other
-    /// classes.
+    /// Text that identifies a Rust or Go panic in its keys, usually its source location; `None` if
+    /// the crash is no panic.
     pub place: Option<String>,
 }
 
 impl Classified {
-    /// Builds the result for a crash of which only the class is known: its keys depend on the class
-    /// alone.
+    /// Builds the result for a crash of which only the class is known: its keys are computed from
+    /// the class alone, and all such crashes of one class have the same.
     pub fn of_class(class: Class) -> Classified {
         let keys = frameless_keys(&class);
         Classified {
@@ -177,10 +181,10 @@ impl Classified {
     }
 }
 
-/// Computes class and keys of the crash in a snapshot. `depth` is the greatest number of user
-/// frames in the minor key (below 1 it counts as 1, above 5 as 5); that of a stack overflow
-/// includes the functions of the recursion instead. `diagnostics` are the messages that the process
-/// printed.
+/// Computes class and keys of the crash in a snapshot, with the help of the messages that the
+/// process printed (`diagnostics`). `depth` is the maximum number of user frames in the minor key
+/// (1…5; other values are clamped). For a stack overflow, the keys have the functions of the
+/// recursion instead of frames.
 pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnostics) -> Classified {
     let ended = match snapshot.event {
         Event::Signal { number, .. } => Ended::Signal(number),
@@ -212,9 +216,10 @@ pub fn class_and_keys(snapshot: &Snapshot, depth: usize, diagnostics: &Diagnosti
     }
 }
 
-/// Computes the keys of a Rust or Go panic, which its source location identifies better than
+/// Computes the keys of a Rust or Go panic, which its source location identifies better than stack
 /// frames; `None` if `class` is not that of a panic, or no panic message was printed. `depth` is
-/// that of [`class_and_keys`]; `backtrace` is the stderr of a second run with `RUST_BACKTRACE`.
+/// the number of stack frames in the minor key; `backtrace` is the stderr of a second run with
+/// `RUST_BACKTRACE`.
 pub fn classify_panic(
     class: Class,
     snapshot: Option<&Snapshot>,
@@ -244,8 +249,8 @@ pub fn classify_panic(
     })
 }
 
-/// Returns the text that identifies a Go panic: function and line of the first frame outside Go's
-/// runtime, else the message without numbers.
+/// Returns the text that identifies a Go panic in its keys: function and line of the first stack
+/// frame outside Go's runtime, else the panic message without numbers.
 fn go_place(panic: &GoPanic) -> String {
     let line = panic.line.as_deref().map(short_location);
     let function = panic.function.as_deref();
@@ -255,8 +260,9 @@ fn go_place(panic: &GoPanic) -> String {
     }
 }
 
-/// Returns the part of an abort message that goes into the keys: the failed assertion; for a static
-/// stripped program the last line of stderr. `None` for other aborts and other classes.
+/// Returns the text of an aborted program's messages that goes into the keys of the crash: the
+/// failed assertion; for a static stripped program, the last line of stderr. `None` for other
+/// aborts, and for crashes that are no abort.
 fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;
@@ -277,19 +283,19 @@ pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
     is_std_file(&panic.location)
 }
 
-/// Checks whether a stack frame certainly is user code: frames of the standard library on top of it
-/// were recognized. In a stripped Rust program the standard library cannot be distinguished from
-/// the program.
+/// Checks whether the stack frame `frame` certainly is user code: true if frames of Rust's standard
+/// library were recognized on top of it. In a stripped Rust program they cannot be, because the
+/// standard library looks like the program.
 fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     let of_std =
         |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the text that identifies a Rust panic in its keys: its location. For a location in the
-/// standard library, the first location outside of it in `backtrace`; without debug information,
-/// the first user frame of the stack, else the function in the backtrace and the message without
-/// numbers.
+/// Returns the text that identifies a Rust panic in its keys: usually its source location. If that
+/// is in the standard library, returns the first location outside of it in `backtrace`; or, without
+/// debug information, the location with the first user frame of the stack, or else with the
+/// function in the backtrace and the message without numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

@@ -17,130 +17,139 @@ use crate::{Class, Key, Symbolizer, stable_key};
 use ddfuzz_exec::{Ended, Limits, TargetRecord, Way};
 use ddfuzz_model::files::Base64;
 
-/// The keys of one crash: hashes by which crashes are grouped.
+/// The keys of one crash: hashes of class, stack and other facts, by which crashes are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {
-    /// Key that identifies the bug: crashes with equal major keys form one group, and the minimizer
-    /// preserves it.
+    /// The major key: a hash that identifies the bug. Crashes with equal major keys form one group,
+    /// and the minimizer keeps only inputs with the same one.
     pub major: Key,
-    /// Key that identifies the path into the bug: one reproducer is stored per minor key.
+    /// The minor key: a hash that identifies the path into the bug. One reproducer is stored per
+    /// minor key.
     pub minor: Key,
-    /// Key computed from function names, which matches crashes across rebuilds of the program;
-    /// `None` without symbols.
+    /// The stable key: a hash of function names, which matches crashes across rebuilds of the
+    /// program; `None` if the program has no symbols.
     pub stable: Option<Key>,
-    /// Version number of the rules by which the keys were computed.
+    /// Version number of the rules by which the keys of the crash were computed.
     pub version: u32,
 }
 
-/// How far the keys of a crash can be trusted.
+/// How far the keys (hashes by which crashes are grouped) of a crash can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The keys are reliable: the stack was read, or the program printed where it failed.
+    /// The keys are reliable: the stack of the crash was read, or the program printed where it
+    /// failed.
     High,
-    /// The keys are unreliable: no frame of user code is known, the stack was read incompletely, or
-    /// the program is static and stripped.
+    /// The keys are unreliable: no stack frame of user code is known, the stack was read
+    /// incompletely, or the program is static and stripped.
     Low,
 }
 
-/// Estimate of how dangerous a crash is (docs/src/keys.md).
+/// An estimate of how dangerous the bug behind a crash is (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The effect is limited: null dereference, failed assertion, arithmetic exception, stack
-    /// overflow, panic, hang, memory blow-up.
+    /// The effect of the crash is limited: null dereference, failed assertion, arithmetic
+    /// exception, stack overflow, panic, hang, memory blow-up.
     Low,
-    /// Memory is misused: a read of an invalid address, or heap corruption found by the allocator.
+    /// Memory is misused, but in a less dangerous way: a read of an invalid address, or heap
+    /// corruption that the allocator found.
     Medium,
-    /// Control or memory may be corrupted: jump to an invalid address, smashed stack, write to an
-    /// invalid address.
+    /// Control flow or memory may be corrupted: a jump to an invalid address, a smashed stack, a
+    /// write to an invalid address.
     High,
 }
 
-/// How a crashing input was found.
+/// How the input of a crash was found: by a campaign, in the minimization of another input, or as a
+/// file of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "lowercase")]
 pub enum Found {
-    /// A campaign's run number `run` found the crash. `input` reproduces the input
-    /// (`KIND:SEED:LENGTH`, or `seed+HASH:SEED` for a mutated seed, with the seeds and words of the
-    /// campaign).
+    /// A run of a fuzzing campaign found the crash. `input` is a text from which the campaign's
+    /// generator makes the input again.
     Run {
         /// Id of the campaign that found the crash.
         campaign: String,
         /// Index of the run in its campaign, from 0.
         run: u64,
-        /// Name by which the generator reproduces the input: `KIND:SEED:LENGTH`, or
-        /// `seed+HASH:SEED` for a mutated seed.
+        /// Name from which the generator of the campaign makes the input again: `KIND:SEED:LENGTH`,
+        /// or `seed+HASH:SEED` for a mutated seed.
         input: String,
     },
-    /// A test of the minimization of another input had this crash instead of that input's crash.
+    /// A test of the minimization of another input crashed, but with a different crash than that
+    /// input (a *slip*).
     Slip {
-        /// Hash of the input that was being minimized, 16 hex digits.
+        /// Hash of the input that was being minimized when the different crash was found, as 16 hex
+        /// digits.
         of: String,
-        /// Index of the test in the minimization log; `None` for a check and for a discarded
-        /// look-ahead test, which have no line in the log.
+        /// Index, in the minimization log, of the test with the different crash; `None` for a check
+        /// and for a discarded look-ahead test, which have no line in the log.
         test: Option<u64>,
     },
-    /// The user passed a file with the input.
+    /// The user passed a file with the crashing input.
     File {
-        /// Path of the input file.
+        /// Path of the file with the crashing input.
         path: std::path::PathBuf,
     },
 }
 
-/// The program that crashed, where one output directory holds crashes of many programs.
+/// The program that crashed and how it was run, recorded where one output directory holds crashes
+/// of many programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Name of the program that crashed.
     pub utility: String,
-    /// How the program was run (path, arguments, environment), without its limits.
+    /// How the crashed program was run (path, arguments, environment), without its limits.
     pub target: TargetRecord,
 }
 
-/// Record of a crash. The input is stored in a separate file.
+/// The record of a crash (`crash.json`): class, keys, stack and other facts. The input is stored in
+/// a separate file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crash {
-    /// Version of the schema of this record.
+    /// Version number of the format of crash records in which this record is.
     pub v: u32,
-    /// Keys by which the crash is grouped with others.
+    /// Keys of the crash: hashes by which it is grouped with others.
     pub keys: Keys,
-    /// Class of the crash, such as `segv`.
+    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// How the run ended: signal, exit status, or exceeded limit.
+    /// How the run that crashed ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// How far the keys can be trusted.
+    /// How far the keys of the crash can be trusted.
     pub confidence: Confidence,
-    /// Estimate of how dangerous the crash is.
+    /// Estimate of how dangerous the bug behind the crash is.
     pub severity: Severity,
     /// Reason for the severity estimate, a phrase for people such as `a null dereference`.
     pub severity_reason: String,
     /// How the run that showed the crash was executed: new process, fork server, or in-process
     /// harness.
     pub way: Way,
-    /// Source of the frames: `ptrace`; `copy` where tracing is refused; `report` for the frames of
-    /// a sanitizer's report; `text` where only the printed message identifies the crash; `status`
-    /// where nothing does.
+    /// How the stack frames were obtained: `ptrace`; `copy`, from a copy that the dying process
+    /// made of itself, where tracing is refused; `report`, from a sanitizer's report; `text`, no
+    /// frames, but a printed message identifies the crash; `status`, nothing but signal or exit
+    /// status.
     pub capture: String,
-    /// Number of triage runs of the input that had this crash.
+    /// Number of triage's runs of the input that had this crash.
     pub hits: u32,
     /// Number of times that triage ran the input, up to and including the run that crashed.
     pub tries: u32,
-    /// All frames of the stack, innermost first.
+    /// All stack frames of the crashed thread, innermost first.
     pub frames: Vec<Frame>,
     /// Time and memory limits of the run that crashed.
     pub limits: Limits,
-    /// How the input was found (campaign, minimization or user's file); `None` until the store
-    /// files the record.
+    /// How the crashing input was found (by a campaign, by a minimization, or as the user's file);
+    /// `None` until the record is put into the store.
     pub found: Option<Found>,
-    /// Inputs that the same process ran before, oldest first, for a crash that did not happen again
-    /// in a fresh process.
+    /// Inputs that the same process ran before the crashing one, oldest first, for a crash that did
+    /// not happen again in a fresh process; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preceding: Vec<Base64>,
     /// The program that crashed, where the output directory holds crashes of many programs; else
     /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<Box<Subject>>,
-    /// Registers, fault, messages and other facts read from the dying process.
+    /// Further facts about the dying process: registers, the faulting memory access, messages, and
+    /// more.
     #[serde(flatten)]
     pub details: Details,
 }
@@ -160,7 +169,7 @@ impl Crash {
     }
 }
 
-/// When a crash was captured and how long the capture took.
+/// When triage captured a crash, and how long that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// Time at which triage started its first run of the input, in milliseconds since 1970.
@@ -172,13 +181,14 @@ pub struct Times {
     pub capture_us: u64,
 }
 
-/// A Rust or Go panic, as its message describes it.
+/// A Rust or Go panic that ended the program, as the panic message describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PanicRecord {
-    /// Location of the panic: `FILE:LINE:COLUMN` in Rust, `FILE:LINE` in Go.
+    /// Source location of the panic: `FILE:LINE:COLUMN` in Rust, `FILE:LINE` in Go; `None` if it is
+    /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// The panic message.
+    /// Message of the panic, without its location.
     pub message: String,
     /// Text that is hashed into the keys to identify the panic: usually its source location, with a
     /// shortened path.
@@ -196,7 +206,8 @@ impl PanicRecord {
     }
 }
 
-/// Facts of a dying process besides its frames (docs/src/keys.md).
+/// Facts about the process of a crash besides its stack frames: registers, messages, times and more
+/// (docs/src/keys.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
@@ -208,103 +219,113 @@ pub struct Details {
     /// exceeded limit, or not at all. The process may have died of another signal that its handler
     /// raised.
     pub signal: Option<i32>,
-    /// Source of `signal`: the kernel's `si_code`.
+    /// The kernel's `si_code` of `signal`, which tells who raised the signal; `None` without a
+    /// signal.
     pub si_code: Option<i32>,
-    /// The memory access that faulted: address, kind, what is mapped there.
+    /// The memory access at which the process crashed: address, read or write, and what is mapped
+    /// there.
     pub fault: Fault,
-    /// Values of the crashed thread's registers, by register name.
+    /// Values of the registers of the crashed thread, by register name.
     pub registers: BTreeMap<String, Address>,
-    /// Up to 16 bytes of code at the program counter, as hex digits.
+    /// Up to 16 bytes of machine code at the program counter of the crashed thread, as hex digits.
     pub code: String,
-    /// Why the stack walk ended, such as a destroyed stack.
+    /// Why the walk over the crashed thread's stack ended, such as a destroyed stack.
     pub end: End,
     /// Name of the runtime function (of the C library, say) that user code called and in which the
     /// crash happened: `free`, `__assert_fail`, `strlen`.
     pub via: Option<String>,
-    /// Message with which the C library aborted.
+    /// Message with which the C library aborted the program, such as `malloc(): corrupted top
+    /// size`; `None` if it did not.
     pub abort_message: Option<String>,
-    /// Type of the uncaught C++ exception that ended the program.
+    /// Type of the uncaught C++ exception that ended the program, such as `std::out_of_range`;
+    /// `None` if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exception: Option<String>,
-    /// Parsed report of the sanitizer that detected the crash.
+    /// Parsed report of the sanitizer that detected the crash; `None` if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-    /// Stack of the allocation of the reported memory (for an uninitialized value, of its
-    /// creation), innermost first.
+    /// Stack of the allocation of the memory in a sanitizer's report (of an uninitialized value,
+    /// the stack of its creation), innermost frame first; empty if the report has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<Frame>,
-    /// Stack of the `free` of the reported memory, innermost first.
+    /// Stack of the `free` of the memory in a sanitizer's report, innermost frame first; empty if
+    /// the report has none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
-    /// For a hang: the calls inside the one that does not return, innermost first. They differ from
-    /// run to run.
+    /// For a hang: the calls inside the call that does not return, innermost first. They differ
+    /// from run to run, so that they are in no key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Frame>,
-    /// The object (variable or heap block) that the sanitizer's report is about.
+    /// The object (variable or heap block) that the sanitizer's report is about; `None` if there is
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Box<Object>>,
-    /// The Rust or Go panic that ended the program.
+    /// The Rust or Go panic that ended the program; `None` if none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,
     /// Compiler options of the program that decide which crashes it can show: sanitizers, as
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
-    /// Last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
+    /// The last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
     pub stderr: String,
-    /// When the crash was captured and how long that took.
+    /// When the crash was captured, and how long that took.
     pub times: Times,
 }
 
-/// One frame of the stack of a crash, with function name and source line.
+/// One stack frame of a crash, with function name and source line, as crash records contain it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame {
-    /// Base name of the program or library that contains the code; `exe` for the main executable.
+    /// Base name of the program or library that contains the frame's code; `exe` for the main
+    /// executable.
     pub module: String,
-    /// Offset of the code from the module's load bias, in bytes.
+    /// Address of the frame's code, as an offset from the load bias of its module, in bytes.
     pub offset: u64,
-    /// Start of the function that contains the code (by FDE, else by symbol), in bytes from the
-    /// module's load bias.
+    /// Start of the function that contains the frame's code (by unwind tables, else by symbols), in
+    /// bytes from the module's load bias; `None` where it is unknown.
     pub function_start: Option<u64>,
-    /// Demangled name of the function, where symbols exist; of the containing function, not of
-    /// those inlined into it.
+    /// Demangled name of the function that contains the frame's code, not of a function inlined
+    /// into it; `None` without symbols.
     pub name: Option<String>,
-    /// `file:line` of the innermost function at this code, where DWARF exists: of the first
-    /// function in `inlined`, else of the function `name`.
+    /// Source line `file:line` of the innermost function at the frame's code: of the first one in
+    /// `inlined`, else of the function `name`; `None` without debug information.
     pub line: Option<String>,
-    /// Whether the frame is user code, and not code of a runtime (C library, sanitizer, standard
-    /// library).
+    /// Whether the stack frame is user code, and not code of a runtime (C library, sanitizer,
+    /// standard library).
     pub own: bool,
-    /// Whether the function only ends the program (`die`), so that its caller identifies the crash.
+    /// Whether the frame's function only ends the program (`die`), so that its caller identifies
+    /// the crash better.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gives_up: bool,
-    /// Demangled names of the functions inlined at this code, innermost first.
+    /// Demangled names of the functions inlined at the frame's code, innermost first; empty if
+    /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inlined: Vec<String>,
-    /// If functions are inlined at this code: `file:line` of each, innermost first, then that of
-    /// the function `name`. Empty if none is inlined.
+    /// If functions are inlined at the frame's code: the source line `file:line` of each, innermost
+    /// first, and then that of the function `name`. Empty if none is inlined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<Option<String>>,
-    /// GNU build id of the module, as hex digits. Never part of a key.
+    /// GNU build id of the frame's module, as hex digits; `None` if it has none. It is never part
+    /// of a key.
     #[serde(default)]
     pub build_id: Option<String>,
-    /// Evidence that the frame is real and not a stale value on the stack.
+    /// Evidence that the frame is real, and not a stale value that was found on the stack.
     #[serde(default)]
     pub trust: Trust,
 }
 
-/// One function of a frame: an inlined function, or the function that contains it.
+/// A function at the code of a stack frame: an inlined function, or the function that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level<'a> {
     /// Demangled name of the function; `None` where unknown.
     pub name: Option<&'a str>,
-    /// `file:line` of the code in the function; `None` where unknown.
+    /// Source line `file:line` of the frame's code in this function; `None` where unknown.
     pub line: Option<&'a str>,
 }
 
 impl Frame {
-    /// Iterates over the functions of the frame, innermost first, each with its source line: the
-    /// inlined functions, then the function that contains them.
+    /// Iterates over the functions at the frame's code, each with its source line: the inlined
+    /// functions, innermost first, and then the function that contains them.
     pub fn levels(&self) -> impl Iterator<Item = Level<'_>> {
         let names = self.inlined.iter().map(Some).chain([self.name.as_ref()]);
         names.enumerate().map(|(at, name)| Level {
@@ -328,34 +349,37 @@ impl Frame {
 /// Version of the schema of crash records (`crash.json`).
 const SCHEMA: u32 = 1;
 
-/// Facts of a crashed run, other than its stack and keys, that the crash record contains.
+/// Facts about a crashed run that go into the crash record, other than its stack and keys.
 pub(crate) struct Run<'a> {
-    /// How the run ended.
+    /// How the crashed run ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// Source of the stack frames: ptrace, the process's copy of itself, a sanitizer's report, or
-    /// none.
+    /// How the stack frames of the crash were obtained: by ptrace, from a copy that the process
+    /// made of itself, from a sanitizer's report, or not at all.
     pub capture: CaptureWay,
-    /// How the target was executed: new process, fork server, or in-process harness.
+    /// How the target was executed in the crashed run: as a new process, by a fork server, or as an
+    /// in-process harness.
     pub way: Way,
-    /// Time and memory limits of the run.
+    /// Time and memory limits of the crashed run.
     pub limits: Limits,
-    /// Number of triage runs of the input, including this run.
+    /// Number of times that triage ran the input, up to and including this run.
     pub tries: u32,
     /// Time at which triage started its first run of the input.
     pub at: SystemTime,
-    /// Wall time of triage's run of the input, with the reading of the stack; 0 if triage did not
-    /// run it.
+    /// Wall time of triage's run of the input, including the reading of the stack; 0 if triage did
+    /// not run the input.
     pub took: Duration,
-    /// Messages that the run printed.
+    /// Parsed messages that the crashed run printed.
     pub diagnostics: &'a Diagnostics,
     /// Names of the sanitizers and Rust debug assertions that the program was compiled with; `None`
     /// where unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Stack of the allocation, and stack of the `free`, of the memory that a sanitizer reported.
+    /// Two stacks from the sanitizer's report: of the allocation, and of the `free`, of the memory
+    /// that it is about; empty if the report has none.
     pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
-/// Builds the record of a crash from its class and keys, its snapshot and facts of its run.
+/// Builds the record of a crash from its class and keys (`classified`), its snapshot (if there is
+/// one) and facts about its run.
 pub(crate) fn record(
     named: Classified,
     snapshot: Option<&Snapshot>,
@@ -412,10 +436,10 @@ pub(crate) fn record(
     }
 }
 
-/// Returns the names of the user functions on the stack, innermost first, for the stable key, up to
-/// the first function without a name. An inlined function counts as the function that contains it;
-/// only for an endless loop the first name is the innermost one, because it is the function that
-/// the loop is written in.
+/// Returns the names of the user functions on the stack of a crash, innermost first, up to the
+/// first function without a name; the stable key is computed from them. An inlined function counts
+/// as the function that contains it. Only for an endless loop, the first name is the innermost
+/// inlined function, because the loop is written in it.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);
@@ -428,8 +452,9 @@ fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -
     own
 }
 
-/// Returns the frames of a snapshot with function names and source lines. If a hang has an endless
-/// loop, the first frame gets the function and line of the loop. Empty without a snapshot.
+/// Converts the stack frames of a snapshot to frames with function names and source lines. If a
+/// hang has an endless loop, the first frame gets the function and line of the loop. Empty without
+/// a snapshot.
 fn frames(
     snapshot: Option<&Snapshot>,
     normalised: &Normalised,
@@ -449,7 +474,7 @@ fn frames(
     frames
 }
 
-/// Number of bytes of stderr that a record keeps, from the end.
+/// Number of bytes of stderr, from the end, that a crash record keeps.
 const STDERR: usize = 4096;
 
 fn panic_record(place: String, diagnostics: &Diagnostics) -> PanicRecord {
@@ -506,23 +531,25 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     details
 }
 
-/// Source of the frames of a crash (docs/src/keys.md), best first.
+/// How the stack frames of a crash were obtained (docs/src/keys.md), best way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaptureWay {
-    /// Frames were read from the stopped process by ptrace.
+    /// The frames were read by ptrace from the stopped process.
     Ptrace,
-    /// Frames were unwound from the copy that the dying process made of itself.
+    /// The frames were unwound from the copy of its registers and stack that the dying process made
+    /// of itself.
     Copy,
-    /// Frames are the first stack of a sanitizer's report.
+    /// The frames are those of the first stack in a sanitizer's report.
     Report,
-    /// There are no frames; the printed message identifies the crash.
+    /// There are no frames; the message that the program printed identifies the crash.
     Text,
-    /// There are no frames; only the signal or exit status is known.
+    /// There are no frames; only the signal or the exit status of the crash is known.
     Status,
 }
 
 impl CaptureWay {
-    /// Returns the name of the capture way in crash records.
+    /// Returns the name that crash records have for this way of obtaining stack frames, such as
+    /// `ptrace`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             CaptureWay::Ptrace => "ptrace",

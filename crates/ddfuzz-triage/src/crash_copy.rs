@@ -15,9 +15,9 @@ use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermath};
 use ddfuzz_exec::{CrashSnapshots, Ended};
 
-/// Returns how a run ended, and the snapshot of the process that crashed, both from the copies that
-/// dying processes made of themselves: the first process that died of a deadly signal decides.
-/// Where no copy tells, `ended` is returned unchanged. The snapshot is `None` if the run did not
+/// Reads the copies of registers and stack that dying processes of a run made of themselves in
+/// shared memory. Returns how the run ended (by the signal of the first process that certainly died
+/// of one, else `ended`), and the snapshot of the process that crashed; `None` if the run did not
 /// end by a crash signal or left no copy.
 pub(crate) fn read_copies(
     copies: &CrashSnapshots,
@@ -41,8 +41,8 @@ pub(crate) fn read_copies(
     (ended, last(copies, of_process, cache).map(Box::new))
 }
 
-/// Returns the snapshot from the last of a process's copies, without copies made at a mere
-/// consequence of the signal before (a signal handler that aborts).
+/// Returns the snapshot from the last of the copies `slots` that one process made of itself. Copies
+/// made at a mere consequence of an earlier signal (a signal handler that aborts) are left out.
 fn last<'a>(
     copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,
@@ -97,20 +97,21 @@ fn interpret_slot(copies: &CrashSnapshots, slot: &Slot, cache: &mut ModuleCache)
     }
 }
 
-/// The readable memory of a copied process: the ranges that it copied (stack and more), and the
-/// code of its mapped files.
+/// The readable memory of a process that copied itself and died: the address ranges that it copied
+/// (stack and more), and the code of its mapped files.
 struct CopiedMemory<'a> {
     copies: &'a CrashSnapshots,
     slot: &'a Slot,
     maps: &'a Maps,
-    /// Open files by the first address of their mapping; `None` where the file cannot be read.
+    /// The opened files with mapped code, by the first address of their mapping; `None` for a file
+    /// that cannot be read.
     files: HashMap<u64, Option<Code>>,
 }
 
-/// The file that holds the code of a mapping.
+/// An opened file with the code of one mapping of a process that copied itself.
 struct Code {
     file: File,
-    /// Offset in the file at which the mapping begins, in bytes.
+    /// Offset in the mapped file, in bytes, at which the mapping begins.
     at: u64,
 }
 
@@ -128,8 +129,9 @@ impl CopiedMemory<'_> {
         self.copies.read(self.slot.index, at, &mut buffer[..length])
     }
 
-    /// Reads code at `address` into `buffer` from the mapped file, and returns the number of bytes;
-    /// 0 for memory that is writable or not executable, because it may differ from the file.
+    /// Reads code at `address` of the copied process into `buffer`, from the mapped file, and
+    /// returns the number of bytes; 0 for memory that is writable or not executable, because it may
+    /// differ from the file.
     fn read_code(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         let maps = self.maps;
         let mapping = maps.find(address);
@@ -187,8 +189,8 @@ fn code_of(mapping: &Mapping) -> Option<Code> {
     })
 }
 
-/// Opens the vDSO (code that the kernel maps into each process) of this process, since it has no
-/// file and is the same in all processes.
+/// Opens the vDSO (code that the kernel maps into each process) in this process's own memory: it
+/// has no file, and is the same in all processes.
 fn own_vdso() -> Option<Code> {
     let maps = Maps::of(nix::unistd::Pid::this());
     let vdso = maps.iter().find(|it| it.path.as_os_str() == "[vdso]")?;
@@ -198,62 +200,68 @@ fn own_vdso() -> Option<Code> {
     })
 }
 
-/// Offset of the registers in the head of one copy, in bytes. `runtime/snapshot.h` of ddfuzz-exec
-/// defines the layout of a copy.
+/// Offset of the registers in the head of one copy that a dying process made of itself, in bytes.
+/// The layout of a copy is defined by `runtime/snapshot.h` of ddfuzz-exec.
 const REGISTERS: usize = 64;
-/// Offset, in the head of a copy, of offset and size of the text of `/proc/PID/maps`, in bytes.
+/// Offset, in the head of a copy that a dying process made of itself, of the two numbers that say
+/// where the text of `/proc/PID/maps` is: its offset and size, in bytes.
 const MAPS: usize = 224;
-/// Offset, in the head of a copy, of the number of copied memory ranges, in bytes; their
-/// descriptions follow the number.
+/// Offset, in the head of a copy that a dying process made of itself, of the number of copied
+/// memory ranges, in bytes; the descriptions of the ranges follow the number.
 const WINDOWS: usize = 240;
-/// Size of the description of a copied memory range (start, length, offset in the copy), in bytes.
+/// Size in bytes of the description of one memory range that a dying process copied: start, length,
+/// and offset in the copy.
 const WINDOW: usize = 24;
-/// Maximum number of memory ranges in one copy.
+/// Maximum number of memory ranges in one copy that a dying process makes of itself.
 const MOST_WINDOWS: u64 = 48;
-/// Size of the head of a copy, in bytes: all but the contents of the maps and of the memory ranges.
+/// Size in bytes of the head of one copy that a dying process made of itself: all but the contents
+/// of the memory map and of the copied memory ranges.
 const HEAD: usize = WINDOWS + 8 + MOST_WINDOWS as usize * WINDOW;
-/// Maximum number of bytes of a copied `/proc/PID/maps` that are read.
+/// Maximum number of bytes that are read of the text of `/proc/PID/maps` in a copy that a dying
+/// process made of itself.
 const LONGEST_MAPS: u64 = 1 << 20;
 
-/// A range of memory that a dying process copied.
+/// A range of memory that a dying process copied, and where the copied bytes are.
 #[derive(Clone, Debug)]
 struct Window {
-    /// Addresses in the process from which the bytes were copied.
+    /// Addresses in the dead process from which the bytes were copied.
     range: Range<u64>,
-    /// Offset of the copied bytes in the shared memory of this copy of the process.
+    /// Offset of the copied bytes, in the part of the shared memory that belongs to this copy.
     at: u64,
 }
 
-/// One copy (registers, memory map, memory ranges) that a process made of itself at one signal.
+/// One copy that a process made of itself at a signal: registers, memory map, memory ranges.
 #[derive(Clone, Debug)]
 struct Slot {
-    /// Index of the copy among all copies in the shared memory.
+    /// Index of this copy of a process's state, among all copies in the shared memory of the run.
     index: u64,
-    /// Sequence number of the copy in its run, from 1.
+    /// Sequence number of this copy of a process's state, among all copies that processes of the
+    /// run made, from 1.
     number: u64,
-    /// Process id of the process that made the copy; 0 if the process died before it wrote the id.
+    /// Id of the process that made this copy of its state; 0 if it died before it wrote its id.
     process: i32,
     thread: i32,
     signal: i32,
     code: i32,
     address: u64,
-    /// Address of the program's entry point.
+    /// Address of the entry point of the program that the copied process ran.
     entry: u64,
-    /// Device and inode of the program's executable file.
+    /// Device and inode of the executable file that the copied process ran.
     executable: (u64, u64),
-    /// Signal that certainly kills the process; `None` where the target may handle it.
+    /// Signal of which the copied process certainly died; `None` where the target may have handled
+    /// the signal.
     deadly: Option<i32>,
     /// Whether the process copied all of its state before it died.
     whole: bool,
     registers: Registers,
-    /// Text of `/proc/PID/maps`.
+    /// Text of `/proc/PID/maps` of the copied process.
     maps: Vec<u8>,
     windows: Vec<Window>,
 }
 
 impl Slot {
-    /// Reads the copy with index `index` from the shared memory; `None` where no process has made
-    /// it.
+    /// Reads the copy with the index `index`, which a dying process made of itself, from the shared
+    /// memory `copies`; `None` where no process made it.
     fn read(copies: &CrashSnapshots, index: u64) -> Option<Slot> {
         let mut head = [0; HEAD];
         if copies.read(index, 0, &mut head) != HEAD || word(&head, 0) == 0 {

@@ -4,40 +4,40 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::memory::Maps;
 
-/// Kind of address that a faulting memory access went to, by what is mapped there: null, stack,
-/// heap, a file, nothing (docs/src/keys.md).
+/// Kind of the address that a faulting memory access went to, by what is mapped there: null, stack,
+/// heap, a file, nothing … (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressClass {
-    /// The address is below 64 KiB: a null pointer, possibly with an offset.
+    /// The accessed address is below 64 KiB: a null pointer, possibly with an offset.
     Null,
-    /// The address is not canonical, so it can never be valid on this processor.
+    /// The accessed address is not canonical, so it can never be valid on this processor.
     NonCanonical,
-    /// The address is unmapped, below the stack and within 1 MiB of the stack pointer: a stack
-    /// overflow.
+    /// The accessed address is unmapped, below the stack and within 1 MiB of the stack pointer: a
+    /// stack overflow.
     NearSp,
-    /// The address is in a mapped stack.
+    /// The accessed address is in a mapped stack.
     Stack,
-    /// The address is in the heap.
+    /// The accessed address is in the heap of the process.
     Heap,
-    /// The address is in a mapped file.
+    /// The accessed address is in a mapped file, such as the program or a library.
     Image,
-    /// The address is in mapped memory without a file.
+    /// The accessed address is in mapped memory without a file, and is neither stack nor heap.
     Anonymous,
-    /// The address is not mapped.
+    /// Nothing is mapped at the accessed address.
     Unmapped,
 }
 
-/// Kind of a memory access.
+/// Whether a memory access reads, writes or executes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
-    /// The memory was read.
+    /// The memory access reads memory.
     #[serde(rename = "r")]
     Read,
-    /// The memory was written.
+    /// The memory access writes memory.
     #[serde(rename = "w")]
     Write,
-    /// The memory was executed.
+    /// The memory access executes memory: code was fetched from the address.
     #[serde(rename = "x")]
     Execute,
 }
@@ -45,16 +45,17 @@ pub enum Access {
 /// The memory access at which the processor raised the signal of a crash; unknown parts are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// Address that was accessed; for signals other than `SIGSEGV` and `SIGBUS`, the address that
-    /// the kernel reports with the signal.
+    /// Address that the faulting instruction accessed; for signals other than `SIGSEGV` and
+    /// `SIGBUS`, the address that the kernel reports with the signal; `None` if it is unknown.
     pub address: Option<Address>,
-    /// What is mapped at the accessed address (stack, heap, file, nothing …).
+    /// What is mapped at the accessed address: stack, heap, a file, nothing …; `None` if the
+    /// address is unknown.
     pub class: Option<AddressClass>,
-    /// Whether memory was read, written or executed.
+    /// Whether the faulting access reads, writes or executes memory; `None` if that is unknown.
     pub access: Option<Access>,
 }
 
-/// Addresses below this value count as a null pointer with an offset (a field of a null struct).
+/// Addresses below this value count as null pointers with an offset (a field of a null struct).
 const NULL_PAGES: u64 = 64 << 10;
 /// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
 /// overflow, in bytes.

@@ -20,27 +20,29 @@ use crate::unwind::{WalkStart, walk_up_to};
 use ddfuzz_exec::tracing::{resume, wait};
 use ddfuzz_exec::{ExecError, Run, Traced, lives};
 
-/// Call stack of one read of the input, innermost frame first: module (`exe` for the main
-/// executable) and offset from its load bias in bytes. At most [`DEPTH`] frames of the program's
-/// own modules.
+/// The call stack of a program at the moment when it read from its input, innermost frame first.
+/// Each frame is a module (`exe` for the main executable) and an offset from its load bias in
+/// bytes. At most [`DEPTH`] frames, of the program's own modules only.
 pub type ReadStack = Vec<(Arc<str>, u64)>;
 
-/// Maximum number of frames that are kept of the stack of one read of the input.
+/// Maximum number of stack frames that are kept for each time that a program read its input.
 pub const DEPTH: usize = 8;
 
-/// The call stacks at which one run read its input.
+/// The call stacks at which a program read from its input in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Call stacks in the order of the reads; equal neighbours are stored once.
+    /// The call stacks at which the program read from its input, in the order of the reads; equal
+    /// neighbours are stored once.
     pub stacks: Vec<ReadStack>,
-    /// Whether tracing ended early because there were too many reads or other system calls.
+    /// Whether the tracing was ended before the run, because the program made too many reads or
+    /// other system calls.
     pub cut: bool,
 }
 
-/// Traces runs by ptrace to find the call stacks at which they read their input.
+/// Traces runs of a target by ptrace to find the call stacks at which it reads its input.
 pub struct ReadStacks {
     cache: ModuleCache,
-    /// Whether the system has refused ptrace; if so, all further runs are made without it.
+    /// Whether the system has refused ptrace; if so, all further runs are made without tracing.
     refused: bool,
 }
 
@@ -54,8 +56,9 @@ impl Default for ReadStacks {
 }
 
 impl ReadStacks {
-    /// Releases a waiting run and traces it to its end. The reads are `None` where the system
-    /// refuses to trace, and where no file holds the input.
+    /// Lets a started run, which waits to be traced, continue to its end; returns its result and
+    /// the call stacks at which it read its input. The stacks are `None` where the system refuses
+    /// to trace, and where no file holds the input.
     ///
     /// # Errors
     /// When the server is gone, the run cannot be waited for, or tracing fails otherwise than by a
@@ -106,30 +109,31 @@ fn tracing(source: io::Error) -> ExecError {
     ExecError::system("tracing the reads of a target")(source)
 }
 
-/// Maximum number of reads of the input that are examined.
+/// Maximum number of times that a run reads its input for which the call stack is recorded.
 const READS: u32 = 256;
-/// Maximum number of system calls that are traced in a run.
+/// Maximum number of system calls that are traced in a run, to find those that read the input.
 const CALLS: u32 = 4096;
-/// Maximum number of frames that are unwound per read of the input.
+/// Maximum number of stack frames that are unwound each time that a run reads its input.
 const WALKED: usize = 64;
 
-/// A traced run and its reads so far.
+/// The ptrace tracer of one run, with the call stacks at which the run has read its input so far.
 pub(super) struct Tracer<'a> {
     pid: Pid,
     cache: &'a mut ModuleCache,
     /// Device and inode of the files that hold the input.
     inputs: Vec<(u64, u64)>,
-    /// Whether the process has executed the target's program.
+    /// Whether the first process of the run executes the target's program already; false until its
+    /// `execve`.
     executed: bool,
-    /// Number of reads of the input so far.
+    /// Number of times that the run has read its input so far.
     looked_at: u32,
     calls: u32,
     reads: Reads,
 }
 
 impl<'a> Tracer<'a> {
-    /// Starts to trace `pid`. With `executes`, the process waits before its `execve`; otherwise it
-    /// already is the target.
+    /// Attaches by ptrace to the process `pid`, which waits to be traced. With `executes`, it waits
+    /// before its `execve` of the target's program; otherwise it runs that program already.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -162,8 +166,8 @@ impl<'a> Tracer<'a> {
         })
     }
 
-    /// Lets the process and its descendants run, delivers every signal, and returns when the
-    /// process has ended.
+    /// Lets the traced process and its descendants run, with all signals delivered, until the
+    /// process has ended; returns the call stacks at which the input was read.
     pub(super) fn follow(mut self) -> Reads {
         while let Ok((tid, status)) = wait() {
             if libc::WIFSTOPPED(status) {
@@ -198,8 +202,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Resumes a thread and delivers `signal` (0 for none). The thread stops at its next system
-    /// call if the target's program runs and tracing has not ended early.
+    /// Resumes a thread and delivers `signal` (0 for none). If the target's program runs and
+    /// tracing has not ended early, the thread will stop at its next system call.
     fn go_on(&self, tid: Pid, signal: i32) {
         let request = match self.executed && !self.reads.cut {
             true => libc::PTRACE_SYSCALL,
@@ -208,8 +212,8 @@ impl<'a> Tracer<'a> {
         resume(request, tid, signal);
     }
 
-    /// Handles the entry or exit of a system call: at the entry of one that reads the input,
-    /// records the call stack.
+    /// Handles the stop of thread `tid` at the entry or exit of a system call: at the entry of one
+    /// that reads the input, records the thread's call stack.
     fn call(&mut self, tid: Pid) {
         let Some(source) = source_of(tid) else {
             return;
@@ -239,8 +243,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Returns the call stack of a stopped thread: the innermost frames in the program's own
-    /// modules.
+    /// Returns the call stack of a stopped thread: the innermost frames that are in the program's
+    /// own modules, at most [`DEPTH`].
     fn stack(&mut self, tid: Pid) -> ReadStack {
         let Ok(registers) = Registers::of(tid) else {
             return ReadStack::new();
@@ -258,8 +262,9 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns the descriptor that the system call of a stopped thread reads from, if any; the outer
-/// `None` means that the thread is not at the entry of a system call.
+/// Returns the file descriptor from which the system call of the stopped thread `tid` reads. The
+/// inner `None` means that the call reads from none; the outer one that the thread is not at the
+/// entry of a system call.
 fn source_of(tid: Pid) -> Option<Option<i32>> {
     let info = ptrace::syscall_info(tid).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
@@ -270,7 +275,8 @@ fn source_of(tid: Pid) -> Option<Option<i32>> {
     Some(source(entry.nr, entry.args))
 }
 
-/// Returns the descriptor that a system call reads or maps; `None` for other calls.
+/// Returns the file descriptor that the system call `number` with the arguments `args` reads or
+/// maps; `None` for calls that do neither.
 pub(super) fn source(number: u64, args: [u64; 6]) -> Option<i32> {
     let first = args[0];
     let descriptor = match i64::try_from(number).ok()? {

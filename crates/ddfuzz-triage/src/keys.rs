@@ -12,23 +12,25 @@ use crate::snapshot::{RawFrame, Snapshot};
 use crate::{Class, Keys, Object};
 use ddfuzz_exec::Sanitizer;
 
-/// Version of the rules by which crash keys are computed. Since version 2, keys include the object
-/// of an AddressSanitizer report and the endless loop of a hang; keys without these equal those of
-/// version 1.
+/// Version number of the rules by which crash keys (hashes that group crashes) are computed. Since
+/// version 2, keys include the object of an AddressSanitizer report and the endless loop of a hang;
+/// keys without these equal those of version 1.
 pub const VERSION: u32 = 2;
 
-/// Default number of stack frames that are hashed into the minor key.
+/// Default number of stack frames that are hashed into the minor key of a crash.
 pub const DEPTH: usize = 2;
 
 /// Minimum number of calls of a function on the stack for it to count as part of an endless
 /// recursion.
 const RECURRING: usize = 3;
 
-/// Maximum number of function names in the stable key, which matches crashes across rebuilds.
+/// Maximum number of function names that are hashed into the stable key, which matches crashes
+/// across rebuilds.
 const STABLE_DEPTH: usize = 3;
 
-/// Computes the major and minor key of a crash from its class and stack. `depth` is the number of
-/// frames in the minor key (1…5); `text` is the part of an abort message that belongs to the keys.
+/// Computes the major and minor key of a crash, hashes of its class and of stack frames that were
+/// selected by `normalised`. `depth` is the number of frames in the minor key (1…5); `text` is the
+/// part of an abort message that belongs to the keys, such as a failed assertion.
 pub fn keys(
     class: &Class,
     snapshot: &Snapshot,
@@ -80,9 +82,10 @@ pub fn keys(
     without_stable(&major, &minor)
 }
 
-/// Returns what identifies the object of an AddressSanitizer report in the keys: for a stack
-/// variable its function and position, for a heap block the call that allocated it, for a global
-/// variable name and file. `None` for other crashes, and if the access was far from the object.
+/// Returns what identifies, in the keys of a crash, the object that an AddressSanitizer report is
+/// about: for a stack variable its function and position, for a heap block the call that allocated
+/// it, for a global variable name and file. `None` for other crashes, and if the access was far
+/// from the object.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
     let reported = matches!(class.sanitizer(), Some(Sanitizer::Asan | Sanitizer::Hwasan));
     let owner = snapshot.owner.as_ref().filter(|it| reported && it.near)?;
@@ -95,8 +98,8 @@ fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a s
     Some((id, &owner.variable))
 }
 
-/// Returns module and offset of the endless loop of a hang, which its keys include; `None` for
-/// other crashes and without such a loop.
+/// Returns what identifies, in the keys of a hang, its endless loop: module and offset of the loop.
+/// `None` for other crashes, and if no such loop was found.
 fn endless_id<'a>(
     class: &Class,
     snapshot: &'a Snapshot,
@@ -113,9 +116,9 @@ pub(crate) fn keys_include_object(class: &Class, snapshot: &Snapshot) -> bool {
     object_id(class, snapshot).is_some()
 }
 
-/// Returns by how many frames the minor key is shortened: one per dropped function that only ends
-/// the program (`die`). 0 for a static, stripped program, where the C library's own such functions
-/// cannot be told from the user's.
+/// Returns by how many frames the minor key of a crash is shortened: one for each innermost frame
+/// that was dropped because its function only ends the program (`die`). 0 for a static, stripped
+/// program, where such functions of the C library cannot be distinguished from the user's.
 fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     match snapshot.opaque_runtime {
         true => 0,
@@ -149,8 +152,8 @@ pub fn panic_keys(
     without_stable(&major, &minor)
 }
 
-/// Computes the keys of a crash of which only the class is known: they are equal for all such
-/// crashes of one class.
+/// Computes the keys of a crash without known stack frames from its class alone; all such crashes
+/// of one class have equal keys.
 pub fn frameless_keys(class: &Class) -> Keys {
     let mut minor = Fields::new("ddfuzz-minor-1", class);
     minor.push(b"");
@@ -185,7 +188,8 @@ pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Opt
     (!names.is_empty()).then(|| fields.key())
 }
 
-/// Module name and offset in the module of a frame or a function.
+/// Module name, and offset in the module in bytes, that identify a stack frame or a function in
+/// keys.
 type Id<'a> = (&'a str, u64);
 
 fn frame_id(frame: &RawFrame) -> Id<'_> {
@@ -197,8 +201,8 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
 }
 
 /// Returns the functions of the endless recursion of a stack overflow, sorted; if none recurs, the
-/// innermost function. Frames further out than all calls of the innermost recurring function do not
-/// count, as those of a recursive parser that called it.
+/// innermost function. Functions that recur only further out on the stack, before the innermost
+/// recurring one was first called, do not count (such as a recursive parser that called it).
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);
@@ -220,7 +224,7 @@ fn recurring_in<'a>(calls: &[Id<'a>]) -> Vec<Id<'a>> {
     seen.into_keys().collect()
 }
 
-/// The fields that are hashed to one key.
+/// The byte strings that are hashed together to one crash key.
 struct Fields(Vec<Vec<u8>>);
 
 impl Fields {
@@ -246,13 +250,13 @@ impl Fields {
     }
 }
 
-/// A crash key: the first 16 bytes of a blake3 hash. Records contain all 32 hex digits; people see
-/// the first 12.
+/// A crash key: a hash by which crashes are grouped, the first 16 bytes of a blake3 hash. Records
+/// contain all 32 hex digits; people see the first 12.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; 16]);
 
 impl Key {
-    /// Computes a key: the hash of all fields (byte strings), each prefixed by its length.
+    /// Computes a key by hashing byte strings, each prefixed by its length.
     pub fn of<'a>(fields: impl IntoIterator<Item = &'a [u8]>) -> Key {
         let mut hasher = blake3::Hasher::new();
         for field in fields {
@@ -264,7 +268,7 @@ impl Key {
         Key(bytes)
     }
 
-    /// Returns the first 12 hex digits, which people see and which name folders.
+    /// Returns the first 12 hex digits of the key, which people see and which name folders.
     pub fn short(self) -> String {
         self.to_string()[..12].to_owned()
     }
@@ -282,7 +286,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Error: a text is not a key, because it does not have 32 hex digits.
+/// The error for a text that is not a crash key, because it does not have 32 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key has 32 hex digits, not {0:?}")]
 pub struct NotAKey(String);

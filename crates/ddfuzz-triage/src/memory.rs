@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
-/// Memory that can be read by address.
+/// The memory of a process (live, or copied before it died), readable by address.
 pub trait Memory {
-    /// Fills `buffer` from `address` on, up to the first unreadable byte, and returns the number of
-    /// bytes.
+    /// Reads memory from `address` on into `buffer`, up to the first unreadable byte, and returns
+    /// the number of bytes read.
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize;
 
     /// Reads the eight bytes at `address` as a number; `None` where they are not all readable.
@@ -33,10 +33,11 @@ pub trait Memory {
 /// Number of bytes of a target's memory that are read and cached as one block; a divisor of every
 /// page size.
 const PAGE: u64 = 4096;
-/// Number of blocks of 4 KiB that are read at once from a stack.
+/// Number of blocks of 4 KiB that are read at once from the stack of a stopped thread.
 const AHEAD: usize = 16;
 
-/// Memory of a stopped process. Pages are cached as long as the process is stopped.
+/// The memory of a stopped process, read through the kernel. Blocks that were read are cached, so
+/// the process must stay stopped.
 pub(crate) struct ProcessMemory {
     pid: Pid,
     sp: u64,
@@ -60,8 +61,8 @@ impl ProcessMemory {
         self.pages.get(&start)?.as_deref()
     }
 
-    /// Reads up to `count` pages at `start` into the cache; the first unreadable page is cached as
-    /// unreadable.
+    /// Reads up to `count` blocks of memory from the address `start` on into the cache; the first
+    /// unreadable block is cached as unreadable.
     fn fetch(&mut self, start: u64, count: usize) {
         let mut buffer = vec![0; count * PAGE as usize];
         // One vector a page: a partial transfer then ends at a page, and counts what came before.
@@ -100,12 +101,13 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// One line of `/proc/PID/maps`: a range of addresses and the file mapped there.
+/// A mapping of a process's memory, one line of `/proc/PID/maps`: a range of addresses, its
+/// permissions and the file mapped there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address of the mapped range.
+    /// First address of the memory mapping.
     pub start: u64,
-    /// First address after the mapped range.
+    /// First address after the memory mapping.
     pub end: u64,
     /// Whether the process may read the mapped memory.
     pub readable: bool,
@@ -113,11 +115,12 @@ pub struct Mapping {
     pub writable: bool,
     /// Whether the process may execute the mapped memory.
     pub executable: bool,
-    /// Offset in the mapped file at which the range begins, in bytes.
+    /// Offset in the mapped file, in bytes, at which the memory mapping begins.
     pub offset: u64,
-    /// Inode of the mapped file; 0 without a file.
+    /// Inode of the mapped file; 0 if no file is mapped.
     pub inode: u64,
-    /// Path of the mapped file, or the kernel's name (`[stack]`, `[heap]`, `[vdso]`); may be empty.
+    /// Path of the mapped file, or the kernel's name for the mapping (`[stack]`, `[heap]`,
+    /// `[vdso]`); may be empty.
     pub path: PathBuf,
 }
 
@@ -140,7 +143,7 @@ impl Mapping {
         PathBuf::from(OsString::from_vec(bytes.to_vec()))
     }
 
-    /// Returns the base name of the mapped file, or the kernel's name (`[stack]`).
+    /// Returns the base name of the mapped file, or the kernel's name for the mapping (`[stack]`).
     pub fn base_name(&self) -> String {
         let path = self.file_path();
         let name = path.file_name().unwrap_or(path.as_os_str());
@@ -174,7 +177,8 @@ impl Mapping {
     }
 }
 
-/// Replaces `\012`, which the kernel writes for a line feed in a path.
+/// Returns the path of a mapped file as the kernel prints it in `/proc/PID/maps`, with each `\012`
+/// replaced by the line feed that it stands for.
 fn unescape(path: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
@@ -194,7 +198,7 @@ fn hex(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The memory map of a process, ascending by address.
+/// The memory map of a process: its mappings, ascending by address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maps(Vec<Mapping>);
 
@@ -221,17 +225,17 @@ impl Maps {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// Checks whether the code at `address` can be executed.
+    /// Checks whether the process can execute code at `address`, judging by its memory map.
     pub fn is_executable(&self, address: u64) -> bool {
         self.find(address).is_some_and(|mapping| mapping.executable)
     }
 
-    /// Checks whether the memory map is empty: that of a process that does not let itself be read.
+    /// Checks whether the memory map is empty, because the process does not let itself be read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Iterates over the mappings, ascending by address.
+    /// Iterates over the mappings of the process, ascending by address.
     pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
         self.0.iter()
     }

@@ -15,8 +15,8 @@ use crate::module::Module;
 use crate::runtime_modules::is_runtime_module;
 use crate::unwind::Unwinder;
 
-/// Identifies one version of an ELF file, and whether it is parsed as a runtime module (C library
-/// …).
+/// Identifies one version of an ELF file, together with whether it is parsed as a runtime module (C
+/// library, sanitizer).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -26,30 +26,32 @@ struct Identity {
     runtime: bool,
 }
 
-/// A parsed module: identity of its file, functions that the user wants dropped, parsed facts.
+/// A parsed module in use: the identity of its file, the names of functions that count as runtime
+/// functions because the user wants them ignored, and the parsed facts.
 type InUse = (Identity, Vec<String>, Weak<Module>);
 
-/// Parsed modules that any triager of this process uses. Each takes some megabytes if it has debug
-/// information, and every minimization has its own triager.
+/// Parsed modules that the triagers of this process share: one with debug information takes some
+/// megabytes, and every minimization has its own triager.
 static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
-/// An executable mapping of a process, and the module (program or library) mapped there.
+/// An executable mapping of a process, with the module (program or library) that is mapped there.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
-    /// Addresses of the mapping in the process.
+    /// Range of addresses of the executable mapping in its process.
     pub range: Range<u64>,
-    /// Load bias: the difference between addresses in memory and in the file.
+    /// Load bias of the mapped module: the difference between its addresses in memory and in the
+    /// file.
     pub bias: u64,
     /// Base name of the mapped file; `exe` for the target's own executable.
     pub name: Arc<str>,
-    /// Whether the module is the executable of its process.
+    /// Whether the mapped module is the main executable of its process.
     pub main: bool,
-    /// Whether the whole module belongs to a runtime (C library, sanitizer).
+    /// Whether the mapped module as a whole belongs to a runtime (C library, sanitizer).
     pub runtime: bool,
-    /// Path at which the module's file can be read; `None` for the vDSO, and where the file is
-    /// gone.
+    /// Path at which the file of the mapped module can be read; `None` for the vDSO, and where the
+    /// file is gone.
     pub path: Option<Arc<Path>>,
-    /// Parsed facts of the module: functions, segments, names.
+    /// Parsed facts of the mapped module: functions, segments, names.
     pub module: Arc<Module>,
 }
 
@@ -61,12 +63,12 @@ impl Region {
     }
 }
 
-/// The main executable of a process.
+/// The main executable of a process, and whether it is that of the fuzzing target.
 struct Main {
-    /// Path of the main executable's mapping.
+    /// Path of the main executable, as in the memory map of its process; `None` if it is unknown.
     path: Option<PathBuf>,
-    /// Whether the executable is the target's own, and not that of a program that the target
-    /// started.
+    /// Whether the main executable is the target's own, and not that of another program that the
+    /// target started.
     own: bool,
 }
 
@@ -76,11 +78,12 @@ impl Main {
     }
 }
 
-/// The executable mappings of one process with their modules, and its unwinder.
+/// The executable mappings of one process with their modules, and a stack unwinder for them.
 pub(crate) struct Layout {
     regions: Vec<Region>,
     fingerprint: Vec<(Mapping, Option<Identity>)>,
-    /// Whether the process executes the target's own executable.
+    /// Whether the process runs the target's own executable, and not another program that the
+    /// target started.
     own: bool,
     /// Stack unwinder for the mapped modules.
     pub unwinder: Unwinder,
@@ -109,8 +112,8 @@ impl Layout {
     }
 }
 
-/// Cache of parsed modules, and of the mappings of the last process. Without address randomization,
-/// the next process has the same mappings.
+/// A cache of parsed modules, and of the executable mappings of the process that was read last.
+/// Without address randomization, the next process has the same mappings.
 pub(crate) struct ModuleCache {
     modules: HashMap<Identity, Arc<Module>>,
     vdso: Option<Arc<Module>>,
@@ -121,7 +124,8 @@ pub(crate) struct ModuleCache {
 }
 
 impl ModuleCache {
-    /// Creates an empty cache. Functions named in `dropped` count as runtime functions.
+    /// Creates an empty cache of parsed modules. Functions named in `dropped` count as runtime
+    /// functions, so that keys ignore them.
     pub(crate) fn new(dropped: Vec<String>) -> ModuleCache {
         ModuleCache {
             modules: HashMap::new(),
@@ -132,20 +136,21 @@ impl ModuleCache {
         }
     }
 
-    /// Records the current executable of `process` as the target's own. Other executables keep
-    /// their names, so that their offsets are not confused with the target's.
+    /// Records the executable that `process` runs now as the target's own, whose module is named
+    /// `exe`. Other executables keep their names, so that their offsets are not confused with the
+    /// target's.
     pub(crate) fn know_target(&mut self, process: Pid) {
         self.target = Source::Live(process).executable();
     }
 
-    /// Records device and inode of the target's own executable, for a process that is read from its
-    /// copy.
+    /// Records device and inode of the target's own executable, where the target is read from a
+    /// copy that it made of itself and not from a live process.
     pub(crate) fn know_copied_target(&mut self, executable: (u64, u64)) {
         self.target = Some(executable);
     }
 
-    /// Returns the executable mappings of a process with their parsed modules; of those that did
-    /// not change since the last call, from the cache.
+    /// Returns the executable mappings of a process with their parsed modules; those that did not
+    /// change since the last call come from the cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,
@@ -264,8 +269,8 @@ impl ModuleCache {
     }
 }
 
-/// Returns the parsed module of the file at `path`: shared, if another triager of this process uses
-/// it, else newly parsed; empty where the file cannot be read or parsed.
+/// Returns the parsed module of the ELF file at `path`: the one that another triager of this
+/// process uses, else a newly parsed one; empty if the file cannot be read or parsed.
 fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     let known = || IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
     let same = |(one, names, _): &&InUse| one == identity && names == dropped;
@@ -280,9 +285,9 @@ fn in_use(path: &Path, identity: &Identity, dropped: &[String]) -> Arc<Module> {
     module
 }
 
-/// Returns the parsed module of the file at `path`, as a process that maps it has it: shared with
-/// all triagers of this process; empty where the file cannot be parsed, `None` where there is none.
-/// `runtime` marks a runtime module (C library …).
+/// Returns the parsed module of the ELF file at `path`, shared with all triagers of this process;
+/// empty if the file cannot be parsed, `None` if there is no such file. `runtime` says that it is a
+/// runtime module (C library …); functions named in `dropped` count as runtime functions.
 pub(crate) fn parsed_file(path: &Path, runtime: bool, dropped: &[String]) -> Option<Arc<Module>> {
     let identity = Identity {
         runtime,
@@ -292,7 +297,7 @@ pub(crate) fn parsed_file(path: &Path, runtime: bool, dropped: &[String]) -> Opt
 }
 
 /// Maximum size in bytes of an ELF file that is read as a whole, which is faster. Larger files
-/// mostly are debug information, of which only the needed parts are read.
+/// mostly consist of debug information, and only the needed parts are read.
 const READ_AT_ONCE: u64 = 128 << 20;
 
 fn parse(path: &Path, identity: &Identity, dropped: &[String]) -> Option<Module> {
@@ -308,16 +313,17 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_os_str() == "[vdso]"
 }
 
-/// Returns the path of the mapping that contains the program's entry point. Device and inode are
-/// not compared, because some file systems show different ones in maps and metadata.
+/// Returns the path of the file in whose mapping the program's entry point lies, which is the main
+/// executable. Device and inode are not compared, because some file systems show different ones in
+/// maps and metadata.
 fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
     let mapping = maps.find(source.entry()?);
     mapping.map(|mapping| mapping.path.clone())
 }
 
-/// Returns the identity of a mapping's file, and a path to read it: its own path if that still is
-/// the same file, else the kernel's link to the deleted or replaced file. `None` for a mapping
-/// without a file, and where the file is gone.
+/// Returns the identity of the file of a mapping, and a path at which it can be read: its own path
+/// if that still is the same file, else the kernel's link to the deleted or replaced file. `None`
+/// for a mapping without a file, and where the file is gone.
 fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identity, PathBuf)> {
     if !mapping.is_file() {
         return None;
@@ -349,22 +355,23 @@ fn identity_of(path: &Path) -> Option<Identity> {
     })
 }
 
-/// A process whose modules are read: a live one, or the copy of one.
+/// A process whose modules are read: a live one, or one that has ended and left a copy of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The process of a stopped thread, by the thread's id.
+    /// A live process, given by the id of a stopped thread of it.
     Live(Pid),
-    /// A process that has ended and left a copy of itself.
+    /// A process that has ended and left a copy of its registers and memory.
     Copied {
-        /// Address of the program's entry point.
+        /// Address of the entry point of the program that the process ran.
         entry: u64,
-        /// Device and inode of the program's executable file.
+        /// Device and inode of the executable file that the process ran.
         executable: (u64, u64),
     },
 }
 
 impl Source {
-    /// Returns device and inode of the process's executable; `None` where they cannot be read.
+    /// Returns device and inode of the executable that the process runs; `None` where they cannot
+    /// be read.
     pub(crate) fn executable(&self) -> Option<(u64, u64)> {
         match self {
             Source::Live(tid) => {
@@ -375,8 +382,8 @@ impl Source {
         }
     }
 
-    /// Returns the address of the program's entry point, from the auxiliary vector of a live
-    /// process; `None` where it cannot be read.
+    /// Returns the address of the entry point of the program that the process runs; `None` where it
+    /// cannot be read (from the auxiliary vector of a live process).
     pub(crate) fn entry(&self) -> Option<u64> {
         const AT_ENTRY: u64 = 9;
         let tid = match self {
@@ -391,8 +398,8 @@ impl Source {
         })
     }
 
-    /// Returns the kernel's link to the file of a mapping, which works for deleted files too;
-    /// `None` for an ended process.
+    /// Returns the path of the kernel's link (in `/proc`) to the file of a mapping, which works for
+    /// deleted files too; `None` for a process that has ended.
     pub(crate) fn kept(&self, mapping: &Mapping, is_main: bool) -> Option<PathBuf> {
         let Source::Live(tid) = self else {
             return None;

@@ -6,35 +6,37 @@ use std::sync::Arc;
 use crate::Entry;
 use crate::snapshot::{Control, End, RawFrame, Snapshot};
 
-/// The stack frames from which crash keys are computed.
+/// The stack frames of a crash from which its keys are computed: without runtimes, `main` and
+/// repetitions by recursion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Normalised {
-    /// User frames that identify the bug, innermost first, with repetitions by recursion removed:
-    /// indices into the snapshot's frames.
+    /// User frames that identify the bug, innermost first, with repetitions by recursion removed;
+    /// each is an index into the frames of the snapshot.
     pub own: Vec<usize>,
-    /// Number of dropped user frames whose function only ends the program (`die`). The minor key is
-    /// shorter by as many frames.
+    /// Number of innermost user frames that were dropped because their functions only end the
+    /// program (`die`). The minor key is shortened by as many frames.
     pub given_up: usize,
-    /// User frames before repetitions by recursion are removed: indices into the snapshot's frames.
-    /// The keys of stack overflows need them.
+    /// User frames before repetitions by recursion were removed, as indices into the frames of the
+    /// snapshot. The keys of stack overflows are computed from them.
     pub unfolded: Vec<usize>,
     /// Name of the runtime function (`free`, `strlen`) that the innermost user frame called; `None`
-    /// if the innermost frame is user code, or no name is known.
+    /// if the crash is in user code itself, or no name is known.
     pub via: Option<Arc<str>>,
-    /// Whether the stack has no user frame; `own` then contains the innermost runtime frame.
+    /// Whether the stack of the crash has no frame of user code; `own` then has the innermost
+    /// runtime frame.
     pub runtime_only: bool,
 }
 
-/// C library functions that abort on a smashed stack; of the frames that called them, only the
-/// first is reliable.
+/// C library functions that abort the program when they find a smashed stack. Only the first of the
+/// user frames that called them is reliable.
 pub(crate) const SMASH_GUARDS: [&str; 3] = ["__stack_chk_fail", "__fortify_fail", "__chk_fail"];
 
 /// C library functions that report a failed assertion.
 const ASSERTS: [&str; 3] = ["__assert_fail", "__assert", "__assert_perror_fail"];
 
-/// Selects the frames that identify the bug: drops runtime frames (C library, sanitizer) and
-/// functions that only end the program, cuts `main` or a harness's entry with its callers, and
-/// folds recursion. Of a smashed stack, only the first user frame is selected.
+/// Selects the stack frames that identify the bug: drops frames of runtimes (C library, sanitizer)
+/// and of functions that only end the program, cuts `main` or a fuzzing harness's entry with its
+/// callers, and folds recursion. Of a smashed stack, only the first user frame is selected.
 pub fn normalise(snapshot: &Snapshot) -> Normalised {
     let frames = &snapshot.frames;
     let top = snapshot.runtime_on_top();
@@ -71,8 +73,8 @@ pub fn normalise(snapshot: &Snapshot) -> Normalised {
     }
 }
 
-/// Drops the innermost user frames whose functions only end the program (`die`, `fatal`), but never
-/// the last user frame; returns the number of dropped frames.
+/// Removes from `own` the innermost user frames whose functions only end the program (`die`,
+/// `fatal`), but never the last frame; returns the number of removed frames.
 fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
     let only = own.iter().take_while(|index| frames[**index].gives_up);
     let dropped = only.count().min(own.len().saturating_sub(1));
@@ -80,13 +82,15 @@ fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
     dropped
 }
 
-/// Checks whether the stack walk ended at `main` or a harness's entry. A Rust program that aborts
-/// on panic has no unwind tables for `main`, so frames beyond it are unreliable.
+/// Checks whether the outermost frame of the stack walk is in `main` or a fuzzing harness's entry.
+/// The walk ends there in a Rust program that aborts on panic, because it has no unwind tables for
+/// `main`.
 fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
 
-/// Checks whether the C library's stack guard aborted the process because of a smashed stack.
+/// Checks whether the C library's stack guard found a smashed stack and aborted the process: one of
+/// its functions is among the innermost frames.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &SMASH_GUARDS)
 }
@@ -105,9 +109,9 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     snapshot.runtime_on_top().iter().any(is_one)
 }
 
-/// Cuts the outermost entry function (`main`, or that of a fuzzing harness) and its callers, but
-/// never the last user frame. A harness's entry takes precedence over `main`, which belongs to the
-/// fuzzer then.
+/// Removes from the user frames `own` the outermost entry function (`main`, or that of a fuzzing
+/// harness) and its callers, but never the last frame. A harness's entry takes precedence over
+/// `main`, which belongs to the fuzzer then.
 fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
     let entries = || own.iter().map(|index| frames[*index].entry);
     let outermost = |entry: Entry| entries().rposition(|it| it == Some(entry));
@@ -116,11 +120,11 @@ fn cut_entry(own: &mut Vec<usize>, frames: &[RawFrame]) {
     }
 }
 
-/// Maximum length of a recursion's cycle whose repetitions are removed, in frames.
+/// Maximum number of functions in the cycle of a recursion whose repetitions are folded.
 const LONGEST_CYCLE: usize = 10;
 
-/// Folds adjacent repetitions of cycles of length 1…10 to one, shortest cycles first, so that the
-/// depth of a recursion does not matter.
+/// Folds recursion in a list of stack frames: adjacent repetitions of a cycle of 1 to 10 frames
+/// become one, shortest cycles first, so that the depth of the recursion does not matter.
 pub fn fold_cycles<T>(mut frames: Vec<T>, same: impl Fn(&T, &T) -> bool) -> Vec<T> {
     for length in 1..=LONGEST_CYCLE {
         let mut folded: Vec<T> = Vec::with_capacity(frames.len());

@@ -6,7 +6,8 @@ use crate::Crash;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer};
 
-/// Properties of a run that decide which crashes it can show.
+/// The properties of a run (sanitizers, limits, crash exit status) that decide which crashes it can
+/// show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conditions {
     /// Sanitizers and debug assertions that the program was compiled with
@@ -14,16 +15,18 @@ pub struct Conditions {
     ///
     /// [`TargetFacts::instrumentation`]: ddfuzz_exec::facts::TargetFacts::instrumentation
     pub instrumentation: Option<Vec<String>>,
-    /// Time and memory limits of the run.
+    /// Time and memory limits under which the target is run.
     pub limits: Limits,
-    /// Exit status that counts as a crash; `None` if none does.
+    /// Exit status that counts as a crash in this run; `None` if none does.
     pub crash_exit: Option<i32>,
 }
 
-/// Why a run that passes does not show that a crash is fixed, with advice to the user.
+/// The reason why a run that passes does not show that a known crash is fixed, with advice to the
+/// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unobservable {
-    /// Why a passing run shows nothing: a sentence in which "it" is the crash.
+    /// The reason why a passing run does not show that the crash is fixed: a sentence in which "it"
+    /// is the crash.
     pub why: String,
     /// Advice to the user: how to make a run that can show the crash.
     pub hint: String,
@@ -38,8 +41,8 @@ impl Unobservable {
     }
 }
 
-/// Functions by which programs abort themselves. Unlike heap and stack checks, such aborts do not
-/// depend on memory layout.
+/// Functions by which programs abort themselves. Unlike aborts by heap and stack checks, such
+/// aborts do not depend on memory layout.
 const ABORTING: [&str; 6] = [
     "abort",
     "raise",
@@ -50,8 +53,8 @@ const ABORTING: [&str; 6] = [
 ];
 
 impl Crash {
-    /// Returns why a passing run under the conditions `now` does not show that this crash is fixed;
-    /// `None` if it does show that.
+    /// Returns the reason why a passing run under the conditions `now` does not show that this
+    /// crash is fixed; `None` if it does show that.
     pub fn unobservable(&self, now: &Conditions) -> Option<Unobservable> {
         unreported(self, now)
             .or_else(|| unasserted(self, now))
@@ -60,9 +63,9 @@ impl Crash {
             .or_else(|| uncounted(self, now))
     }
 
-    /// Checks whether a build with the sanitizers in `instrumentation` has the same ones as the
-    /// build that crashed; true where unknown. Different sanitizers report the same bug as
-    /// different crashes.
+    /// Checks whether crashes of a build compiled with `instrumentation` can be compared with this
+    /// crash: true if it has the same sanitizers as the build that crashed, and where they are
+    /// unknown. Different sanitizers report the same bug as different crashes.
     pub fn is_comparable(&self, instrumentation: Option<&[String]>) -> bool {
         match (self.details.instrumentation.as_deref(), instrumentation) {
             (Some(before), Some(now)) => sanitizers(before) == sanitizers(now),
@@ -70,8 +73,8 @@ impl Crash {
         }
     }
 
-    /// Returns the explanation why a different crash, in a build with other sanitizers, does not
-    /// show that this crash is fixed.
+    /// Returns the reason why a different crash, in a build with other sanitizers, does not show
+    /// that this crash is fixed.
     pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable::new(
@@ -97,7 +100,8 @@ impl Crash {
         }
     }
 
-    /// Checks whether a build needs Rust's overflow checks or debug assertions to show this crash.
+    /// Checks whether a build needs Rust's overflow checks or debug assertions to show this crash,
+    /// a panic.
     pub fn needs_debug_assertions(&self) -> bool {
         let known = self.details.instrumentation.as_deref();
         let had = known.is_some_and(|known| has(known, DEBUG_ASSERTIONS));
@@ -111,8 +115,8 @@ fn has(instrumentation: &[String], name: &str) -> bool {
     instrumentation.iter().any(|known| known == name)
 }
 
-/// Returns the sanitizers that a program was compiled with; single checks count as
-/// UndefinedBehaviorSanitizer.
+/// Returns the sanitizers in `instrumentation`, the compiler options of a program; single checks
+/// count as UndefinedBehaviorSanitizer.
 fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     let known = instrumentation
         .iter()
@@ -124,7 +128,8 @@ fn sanitizers(instrumentation: &[String]) -> Vec<Sanitizer> {
     all
 }
 
-/// Returns those of a program's sanitizers that change its memory layout.
+/// Returns those sanitizers in `instrumentation`, the compiler options of a program, that change
+/// its memory layout.
 fn shadowing(instrumentation: &[String]) -> Vec<Sanitizer> {
     let mut found = sanitizers(instrumentation);
     found.retain(|one| one.shadows());
@@ -148,7 +153,8 @@ const NOT_IN_UNDEFINED: [&str; 4] = [
     "unsigned-integer-overflow",
 ];
 
-/// Returns the `-fsanitize=` flag that a build needs to report the crash.
+/// Returns the value of `-fsanitize=` with which a build reports the crash that `sanitizer`
+/// reported.
 fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     let check = crash.class.kind();
     match sanitizer {
@@ -163,7 +169,7 @@ fn flag(crash: &Crash, sanitizer: Sanitizer) -> String {
     }
 }
 
-/// Checks whether a program compiled with the sanitizers `now` reports crashes like `crash`, which
+/// Checks whether a program compiled with the options `now` would report the crash `crash`, which
 /// `sanitizer` reported.
 fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     match sanitizer {
@@ -184,9 +190,9 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     }
 }
 
-/// Returns why a passing run proves nothing about a crash that a sanitizer reported: the program
-/// lacks the sanitizer or this check of it, or ddfuzz cannot see whether it has them. `None` if the
-/// run proves something, or no sanitizer reported the crash.
+/// Returns the reason why a passing run does not show that a crash is fixed that a sanitizer
+/// reported: the program lacks the sanitizer or this check of it, or ddfuzz cannot see whether it
+/// has them. `None` if there is no such reason, or no sanitizer reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);
@@ -218,8 +224,8 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Returns why a passing run shows nothing, if its program is known to lack the overflow check or
-/// debug assertion that panicked; else `None`.
+/// Returns the reason why a passing run does not show that a Rust panic is fixed, if the program is
+/// known to lack the overflow check or debug assertion that panicked; else `None`.
 fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let now = now.instrumentation.as_deref()?;
     if !crash.needs_debug_assertions() || has(now, DEBUG_ASSERTIONS) {
@@ -232,8 +238,8 @@ fn unasserted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Returns why a passing run shows nothing, if the limit that the crash (hang, memory blow-up)
-/// exceeded is larger now; else `None`.
+/// Returns the reason why a passing run does not show that a hang or memory blow-up is fixed, if
+/// the limit that it exceeded is larger now; else `None`.
 fn larger_limit(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     let then = &crash.limits;
     match crash.class.0.as_str() {
@@ -255,8 +261,8 @@ fn larger_limit(crash: &Crash, now: &Limits) -> Option<Unobservable> {
     }
 }
 
-/// Checks whether the crash may disappear with another memory layout or speed of the program,
-/// judging by its class.
+/// Checks by the class of a crash whether it may disappear when the program's memory layout or
+/// speed changes.
 fn depends_on_layout(crash: &Crash) -> bool {
     match crash.class.0.as_str() {
         "fpe" | "ill" | "trap" | "sys" | "rustpanic" | "gopanic" => false,
@@ -268,8 +274,9 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// Returns why a passing run shows nothing, if its program is known to have another memory layout
-/// because of other sanitizers, and the crash may depend on it; else `None`.
+/// Returns the reason why a passing run does not show that a crash is fixed, if the program is
+/// known to have another memory layout because of other sanitizers, and the crash may depend on the
+/// layout; else `None`.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);
@@ -293,7 +300,8 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Returns a description of the compiler options of a build with these sanitizers.
+/// Returns a description, for people, of the compiler options of a build with these sanitizers:
+/// `with -fsanitize=…`, or `without sanitizers`.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
         none if none.is_empty() => "without sanitizers".to_owned(),
@@ -301,8 +309,8 @@ fn build(sanitizers: &[Sanitizer]) -> String {
     }
 }
 
-/// Returns why a passing run shows nothing, if the exit status of the crash no longer counts as a
-/// crash; else `None`.
+/// Returns the reason why a passing run does not show that a crash by exit status is fixed, if its
+/// exit status does not count as a crash now; else `None`.
 fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let status = crash.class.exit_status()?;
     (now.crash_exit != Some(status)).then(|| {

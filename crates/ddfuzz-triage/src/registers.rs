@@ -9,15 +9,15 @@ use crate::fault::Address;
 /// The registers of a stopped thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
-    /// Program counter: address of the current instruction.
+    /// Program counter of the thread: address of the current instruction.
     pub pc: u64,
-    /// Stack pointer.
+    /// Stack pointer of the thread.
     pub sp: u64,
-    /// Frame pointer.
+    /// Frame pointer of the thread.
     pub fp: u64,
-    /// Link register; 0 on x86-64, which has none.
+    /// Link register of the thread; 0 on x86-64, which has none.
     pub lr: u64,
-    /// All general registers by name.
+    /// Values of all general registers of the thread, by register name.
     pub all: BTreeMap<&'static str, u64>,
 }
 

@@ -17,21 +17,22 @@ use ddfuzz_exec::Ended;
 /// report.
 const SITE: usize = 32;
 
-/// Maximum size of a module file that is read, in bytes.
+/// Maximum size in bytes of a program or library that is read to convert the frames of a
+/// sanitizer's report.
 const LARGEST: u64 = 1 << 30;
 
-/// Converts frames of sanitizer reports to frames with module, offset and function start, as stack
-/// walks find them.
+/// Converts the stack frames in sanitizers' reports to the form in which stack walks find them:
+/// module, offset, start of the function.
 pub(crate) struct ReportFrames {
-    /// Path of the target's own executable.
+    /// Path of the target's own executable; `None` if it is unknown.
     program: Option<PathBuf>,
     dropped: Vec<String>,
     modules: HashMap<PathBuf, Option<Arc<Module>>>,
 }
 
 impl ReportFrames {
-    /// Creates a converter for reports of the target whose executable is `program`. Functions named
-    /// in `dropped` count as runtime functions.
+    /// Creates a converter for the reports of the target whose executable is `program`. Functions
+    /// named in `dropped` count as runtime functions, so that keys ignore them.
     pub(crate) fn new(program: Option<&Path>, dropped: Vec<String>) -> ReportFrames {
         ReportFrames {
             program: program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())),
@@ -40,8 +41,8 @@ impl ReportFrames {
         }
     }
 
-    /// Checks whether `base` is the base name of the target's own executable: ThreadSanitizer
-    /// prints only base names.
+    /// Checks whether `base` is the base name of the target's own executable. Base names are
+    /// compared because ThreadSanitizer prints nothing else.
     fn is_own(&self, base: &str) -> bool {
         let name = self.program.as_deref().and_then(Path::file_name);
         name.is_some_and(|name| name.to_string_lossy() == base)
@@ -53,10 +54,11 @@ impl ReportFrames {
         self.module(&program, false)
     }
 
-    /// Returns the snapshot of a process that wrote `report`, with the frames that identify the
-    /// bug, and whether these come from the report (true) or from the stack walk. The walked frames
-    /// stay if they contain the place that the report names (frames inside it then count as
-    /// runtime); else the report's frames replace them.
+    /// Combines the snapshot of a process with the sanitizer's report that it wrote. Returns the
+    /// snapshot with the stack frames that identify the bug, and whether they come from the report
+    /// (true) or from the stack walk (false). The walked frames stay if they contain the place that
+    /// the report names (frames inside it then count as runtime); else the report's frames replace
+    /// them.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,
@@ -93,8 +95,9 @@ impl ReportFrames {
         (Some(snapshot), true)
     }
 
-    /// Returns two stacks that a sanitizer's report contains, of at most 32 frames each: of the
-    /// allocation and of the `free` of the reported memory. A stack that the report lacks is empty.
+    /// Converts two stacks in a sanitizer's report, at most 32 frames each: that of the allocation,
+    /// and that of the `free`, of the memory that it is about. A stack that the report lacks is
+    /// empty.
     pub(crate) fn sites(&mut self, report: &Report) -> (Vec<RawFrame>, Vec<RawFrame>) {
         let mut site = |reported: &[ReportFrame]| {
             let reported = reported.iter().take(SITE);
@@ -124,7 +127,8 @@ impl ReportFrames {
         })
     }
 
-    /// Sets the exported name of a frame that turned out to be a sanitizer's or C library's.
+    /// Sets the exported function name of a stack frame that was found to belong to a sanitizer or
+    /// the C library.
     fn find_name(&mut self, frame: &mut RawFrame) {
         if frame.exported.is_some() {
             return;
@@ -205,9 +209,9 @@ impl ReportFrames {
     }
 }
 
-/// Converts a frame of a sanitizer's report that has names but no module and offset, because the
-/// user chose the sanitizer's options. The source line, else the function, takes the place of the
-/// module.
+/// Converts a stack frame of a sanitizer's report that has names but no module and offset, because
+/// the user chose the sanitizer's options. The source line, else the function, takes the place of
+/// the module name.
 fn symbolized(reported: &ReportFrame) -> RawFrame {
     let function = reported.function.as_deref().unwrap_or_default();
     let name = function.split('(').next().unwrap_or(function);

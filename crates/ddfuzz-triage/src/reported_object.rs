@@ -9,40 +9,44 @@ use crate::site::site_of_frames;
 use crate::snapshot::{Owner, RawFrame};
 use crate::{Symbolizer, short_function};
 
-/// The object (stack variable, heap block or global) that a sanitizer's report is about, with names
-/// for people, as crash records contain it.
+/// The object (stack variable, heap block or global variable) that a sanitizer's report is about,
+/// as crash records contain it, with names for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the object that the sanitizer's report is about: stack variable, heap block or
+    /// global variable.
     pub kind: ObjectKind,
-    /// Size of the object, in bytes.
+    /// Size in bytes of the object (variable or heap block) that the sanitizer's report is about.
     pub size: u64,
-    /// Start of the access, in bytes from the start of the object; negative before the object.
+    /// Start of the faulty access, in bytes from the start of the accessed object; negative if it
+    /// is before the object.
     pub offset: i64,
-    /// Name of the variable; `None` for a heap block.
+    /// Name, in the source, of the variable that was accessed; `None` for a heap block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variable: Option<String>,
-    /// Function that declares the variable or allocates the block; without symbols, module and
-    /// offset.
+    /// Function that declares the variable or allocates the heap block; without symbols, module and
+    /// offset; `None` where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// File that declares the variable or allocates the block, as in the debug information.
+    /// Source file that declares the variable or allocates the heap block, as in the debug
+    /// information; `None` where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Source line that declares the variable or allocates the block.
+    /// Source line that declares the variable or allocates the heap block; `None` where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Base name of the program or library that contains `address`; `exe` for the main executable.
+    /// Base name of the program or library that contains the code at `address`; `exe` for the main
+    /// executable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Start of the function that declares the variable, or the call that allocates the block, in
-    /// bytes from the module's load bias.
+    /// Start of the function that declares the variable, or the call that allocates the heap block,
+    /// in bytes from the module's load bias.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
 }
 
-/// Describes the object for people, such as ``32 bytes into the 32-byte buffer `name` of
-/// set_name``.
+/// Describes the object and where it was accessed for people, such as ``32 bytes into the 32-byte
+/// buffer `name` of set_name``.
 impl std::fmt::Display for Object {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let far = self.offset.unsigned_abs();
@@ -132,44 +136,50 @@ impl Object {
     }
 }
 
-/// Returns the variable's name in the source, without the suffixes that clang adds to names in
-/// inlined functions (`name.i1.i`).
+/// Returns the name of a variable as in the source, without the suffixes that clang adds to names
+/// in inlined functions (`name.i1.i`).
 fn plain(variable: &str) -> String {
     let plain = variable.split('.').next().unwrap_or_default();
     let known = if plain.is_empty() { variable } else { plain };
     known.to_owned()
 }
 
-/// Kind of the object that a sanitizer's report is about: stack variable, heap block, global.
+/// Kind of the object that a sanitizer's report is about: stack variable, heap block or global
+/// variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectKind {
-    /// The object is a variable in the frame of a function.
+    /// The accessed object is a local variable in the stack frame of a function.
     Stack,
-    /// The object is a block of the heap.
+    /// The accessed object is an allocated block of the heap.
     Heap,
-    /// The object is a global variable.
+    /// The accessed object is a global variable.
     Global,
 }
 
-/// The object that a faulty access was meant for, as parsed from a sanitizer's report.
+/// The object (variable or heap block) that a faulty access was meant for, as parsed from a
+/// sanitizer's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportObject {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the accessed object: stack variable, heap block or global variable.
     pub kind: ObjectKind,
-    /// Size of the object, in bytes.
+    /// Size in bytes of the accessed object (variable or heap block).
     pub size: u64,
-    /// Start of the access, in bytes from the start of the object; negative before the object.
+    /// Start of the faulty access, in bytes from the start of the accessed object; negative if it
+    /// is before the object.
     pub offset: i64,
-    /// Name of the variable; `None` for a heap block.
+    /// Name of the accessed variable in the report; `None` for a heap block.
     pub variable: Option<String>,
-    /// Position of a stack variable in its function's frame, in bytes; `None` for other objects.
+    /// Position of the accessed stack variable in the stack frame of its function, in bytes; `None`
+    /// for other objects.
     pub begin: Option<u64>,
-    /// Source line that declares the variable.
+    /// Source line that declares the accessed variable; `None` where the report has none.
     pub line: Option<u64>,
-    /// File that declares a global variable, as the compiler was given it.
+    /// Source file that declares the accessed global variable, as the compiler was given it; `None`
+    /// for other objects.
     pub file: Option<String>,
-    /// A stack frame of the function that declares the variable.
+    /// A stack frame of the function that declares the accessed stack variable; `None` for other
+    /// objects.
     pub frame: Option<ReportFrame>,
 }
 
@@ -178,13 +188,13 @@ pub struct ReportObject {
 const NEAR: u64 = 32;
 
 impl ReportObject {
-    /// Checks whether the access begins in the object or at most 32 bytes away from it.
+    /// Checks whether the faulty access begins in the object or at most 32 bytes away from it.
     pub fn is_near(&self) -> bool {
         self.distance() <= NEAR
     }
 
-    /// Returns the distance of the access from the object, in bytes; 0 inside and directly after
-    /// it.
+    /// Returns the distance of the faulty access from the object, in bytes; 0 inside and directly
+    /// after it.
     pub(crate) fn distance(&self) -> u64 {
         match u64::try_from(self.offset) {
             Ok(offset) => offset.saturating_sub(self.size),
@@ -206,19 +216,22 @@ impl ReportObject {
     }
 }
 
-/// Maximum length of a parsed variable or file name, in bytes.
+/// Maximum length in bytes of the name of a variable or file that is parsed from a sanitizer's
+/// report.
 const LONGEST: usize = 256;
 
-/// A line of a sanitizer's report about the object that was accessed.
+/// A parsed line of a sanitizer's report that tells which object was accessed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ObjectLine {
-    /// The object is a variable of the function in the next frame of the report.
+    /// The line says that the accessed object is a variable of the function in the next stack frame
+    /// of the report.
     InFrame,
-    /// The line describes the accessed object: size, name, distance.
+    /// The line describes the object (variable or heap block) that was accessed: size, name, and
+    /// distance of the access.
     Object(Box<ReportObject>),
 }
 
-/// Parses a line of a sanitizer's report about the object that was accessed; `None` for other
+/// Parses a line of a sanitizer's report that tells which object was accessed; `None` for other
 /// lines.
 pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     if line.starts_with("Address ") && line.contains(" is located in stack of ") {
@@ -235,8 +248,8 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     object.map(Box::new).map(ObjectLine::Object)
 }
 
-/// Parses a report's line about a stack variable: `[32, 64) 'name' (line 26) <== Memory access at
-/// offset 64 overflows this variable`.
+/// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
+/// Memory access at offset 64 overflows this variable`.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;
@@ -257,8 +270,9 @@ fn variable(line: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses the parts of a report's line about a global variable: `0 bytes to the right of`, followed
-/// by `table' defined in 'obj.c:7:5' (0x55d0) of size 16`.
+/// Parses two parts of a line of a sanitizer's report about a global variable: `where_to` such as
+/// `0 bytes to the right of`, and `rest` such as `table' defined in 'obj.c:7:5' (0x55d0) of size
+/// 16`.
 fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     let (name, rest) = rest.split_once("' defined in '")?;
     let (place, rest) = rest.split_once('\'')?;
@@ -273,8 +287,8 @@ fn global(where_to: &str, rest: &str) -> Option<ReportObject> {
     })
 }
 
-/// Parses a report's line about a heap block: `0 bytes to the right of 10-byte region
-/// [0x602000000010,0x60200000001a)`.
+/// Parses a line of a sanitizer's report about a heap block: `0 bytes to the right of 10-byte
+/// region [0x602000000010,0x60200000001a)`.
 fn block(text: &str) -> Option<ReportObject> {
     let (before, _) = text.split_once("-byte region [")?;
     let (where_to, size) = before.rsplit_once(' ')?;
@@ -283,8 +297,9 @@ fn block(text: &str) -> Option<ReportObject> {
     Some(ReportObject::new(ObjectKind::Heap, size, offset))
 }
 
-/// Returns the start of the access, in bytes from the start of an object of `size` bytes, from a
-/// text such as `0 bytes to the right of` (LLVM up to 16) or `0 bytes after` (later versions).
+/// Parses the text about the distance of the access in a sanitizer's report, such as `0 bytes to
+/// the right of` (LLVM up to 16) or `0 bytes after` (later versions), to the start of the access,
+/// in bytes from the start of the accessed object, which has `size` bytes.
 fn offset(where_to: &str, size: u64) -> Option<i64> {
     let (far, where_to) = where_to.split_once(" bytes ")?;
     let (far, size) = (i64::try_from(number(far)?).ok()?, i64::try_from(size).ok()?);

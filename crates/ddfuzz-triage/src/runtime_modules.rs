@@ -30,8 +30,8 @@ pub fn is_runtime_module(base_name: &str) -> bool {
         || name.starts_with("libclang_rt.")
 }
 
-/// Functions on the abort paths of glibc and musl, for static programs. The names are exact: a
-/// pattern would match a user's `my_abort` too.
+/// Names of functions on the abort paths of glibc and musl, which are linked into static programs.
+/// Only exact names count: a pattern would match a user's `my_abort` too.
 #[rustfmt::skip]
 const ABORT_PATH: &[&str] = &[
     "abort", "raise", "gsignal", "kill", "tkill", "pthread_kill", "__pthread_kill",
@@ -45,8 +45,8 @@ const ABORT_PATH: &[&str] = &[
     "munmap_chunk", "a_crash",
 ];
 
-/// Prefixes of functions of runtimes that are linked into programs: clang's sanitizers, libFuzzer,
-/// Rust's standard library, the harness macro of ddfuzz-target.
+/// Prefixes of the names of runtime functions that are linked into programs: clang's sanitizers,
+/// libFuzzer, Rust's standard library, the harness macro of ddfuzz-target.
 #[rustfmt::skip]
 const LINKED: &[&str] = &[
     "__asan_", "__hwasan_", "__lsan_", "__msan_", "__tsan_", "__ubsan_", "__sanitizer_",
@@ -54,15 +54,15 @@ const LINKED: &[&str] = &[
     "core::", "alloc::", "__rust_", "__rustc::", "ddfuzz_target::",
 ];
 
-/// Namespaces of C++ runtimes in mangled symbols.
+/// Namespaces of C++ runtimes, as they occur in the mangled names of their functions.
 #[rustfmt::skip]
 const LINKED_MANGLED: &[&str] = &[
     "_ZN6fuzzer", "_ZNK6fuzzer", "_ZN6__asan", "_ZN7__ubsan", "_ZN6__lsan", "_ZN6__msan",
     "_ZN6__tsan", "_ZN11__sanitizer", "_ZN14__interception", "_ZN8__hwasan",
 ];
 
-/// Checks by its symbol whether a function in the program itself belongs to a runtime (C library,
-/// sanitizer, standard library) that is linked into it.
+/// Checks by its symbol name whether a function in a program belongs to a runtime (C library,
+/// sanitizer, standard library) that is linked into the program.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
     // The compiler names the parts and copies that it makes `free.cold`, `raise.constprop.0`.
     let source_name = symbol.split('.').next().unwrap_or(symbol);

@@ -11,9 +11,9 @@ const HEAP_FUNCTIONS: [&str; 12] = [
     "posix_memalign", "valloc", "pvalloc", "malloc_usable_size",
 ];
 
-/// Returns an estimate of how dangerous a crash is, and its reason as a phrase. `via` is the
-/// runtime function in which it happened (`free`), `said` the abort message of the C library,
-/// `report` a sanitizer's report.
+/// Returns an estimate of how dangerous the bug behind a crash is, and the reason for it as a
+/// phrase. `via` is the runtime function in which the crash happened (`free`), `said` the abort
+/// message of the C library, `report` a sanitizer's report.
 pub fn severity(
     class: &Class,
     fault: &Fault,
@@ -61,8 +61,8 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
-/// Estimates the severity of a crash by the sanitizer's report on it, for reports that are not
-/// about a deadly signal.
+/// Returns an estimate of how dangerous the bug is that a sanitizer's report is about, and the
+/// reason for it, for reports that are not about a deadly signal.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     match report.tool {

@@ -4,13 +4,14 @@
 use crate::messages::{is_std_file, is_std_function, short_location};
 use crate::{Crash, Frame, Level, PanicRecord};
 
-/// A place in the user's code where a crash happened.
+/// The place in the user's code where a crash happened: function and source line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// Name of the function; if neither name nor line is known, module and offset (`exe+0x1189`).
-    /// `None` if only the line is known.
+    /// Name of the function in which the crash happened; if neither name nor line is known, module
+    /// and offset (`exe+0x1189`). `None` if only the line is known.
     pub function: Option<String>,
-    /// Source location `file:line` or `file:line:column`, as in the debug information.
+    /// Source location of the crash, `file:line` or `file:line:column`, as in the debug
+    /// information; `None` without debug information.
     pub source: Option<String>,
 }
 
@@ -36,8 +37,8 @@ impl Crash {
         site_of_frames(&self.frames)
     }
 
-    /// Returns the crash site of a panic: the source location in its message, and the function
-    /// there.
+    /// Returns the crash site of a panic: the source location in the panic message, and the
+    /// function there.
     fn site_of_panic(&self, panic: &PanicRecord) -> Site {
         let location = panic.location.as_deref();
         let source = location.filter(|it| short_location(it) == panic.place);
@@ -47,9 +48,10 @@ impl Crash {
         }
     }
 
-    /// Returns the function that panicked. Of the frames below Rust's panic handler, it is the one
-    /// at the source line that the panic message names; else the first of the user's; else the
-    /// first with a name. `None` if the handler is not on the stack.
+    /// Returns the name of the function that panicked, among the stack frames that called Rust's
+    /// panic handler: the function at the source line that the panic message names; else the first
+    /// function of the user's code; else the first with a name. `None` if the handler is not on the
+    /// stack.
     fn panicking_function(&self, panic: &PanicRecord) -> Option<String> {
         let is_handler = |frame: &Frame| {
             let name = frame.name.as_deref().unwrap_or_default();
@@ -70,7 +72,8 @@ impl Crash {
 }
 
 /// Returns the crash site in a stack (innermost frame first): the innermost function of the user's
-/// that does more than end the program, else the innermost user frame; `None` without one.
+/// code that does more than end the program, else the innermost user frame; `None` if there is no
+/// user frame.
 pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
     let own = || frames.iter().filter(|frame| frame.own);
     let telling = || own().filter(|frame| !frame.gives_up);
@@ -79,8 +82,8 @@ pub(crate) fn site_of_frames(frames: &[Frame]) -> Option<Site> {
 }
 
 impl Frame {
-    /// Returns the innermost function of the frame and its source line; where neither is known,
-    /// module and offset.
+    /// Returns the innermost function of the stack frame and its source line; where neither is
+    /// known, module and offset.
     pub fn site(&self) -> Site {
         self.levels().find_map(Level::site).unwrap_or_else(|| Site {
             function: Some(format!("{}+{:#x}", self.module, self.offset)),
@@ -88,9 +91,9 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function of the frame that belongs neither to a standard library nor
-    /// to code that runs fuzzing harnesses, `None` if all do; module and offset where no function
-    /// is known.
+    /// Returns the innermost function of the stack frame, with its source line, that belongs
+    /// neither to a standard library nor to code that runs fuzzing harnesses; `None` if all do. If
+    /// no function is known, returns module and offset.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());
@@ -98,9 +101,9 @@ impl Frame {
         self.levels().filter(is_the_users).find_map(Level::site)
     }
 
-    /// Returns the user's functions in the frame, inlined ones included, with their lines,
-    /// innermost first; module and offset where no function is known; nothing for a frame of a
-    /// runtime (C library, sanitizer).
+    /// Returns the functions of the stack frame that are the user's code, inlined ones included,
+    /// with their source lines, innermost first; module and offset if no function is known; nothing
+    /// for a frame of a runtime (C library, sanitizer).
     pub fn own_sites(&self) -> Vec<Site> {
         let levels = self.levels();
         let own = levels.filter(|level| self.own && is_the_users(level));
@@ -146,7 +149,8 @@ const SYSTEM_HEADERS: [&str; 4] = [
     "/usr/lib/llvm",
 ];
 
-/// Parts of paths of crates that run fuzzing harnesses.
+/// Parts of paths of the source files of crates that run fuzzing harnesses, such as
+/// `libfuzzer-sys`.
 const RUNNERS: [&str; 4] = [
     "/libfuzzer-sys-",
     "/libfuzzer-sys/",
@@ -154,14 +158,15 @@ const RUNNERS: [&str; 4] = [
     "/honggfuzz-0.",
 ];
 
-/// Functions of crates that run fuzzing harnesses, for programs without line information.
+/// Names of functions, in crates that run fuzzing harnesses, that call the harness; used for
+/// programs without line information.
 const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 
 /// Function that the macro `fuzz_target!` of cargo-fuzz defines.
 const FUZZ_TARGET: &str = "__libfuzzer_sys_run";
 
-/// Shortens a function's name to be shown: generic arguments become `decode<…>`, and the function
-/// that `fuzz_target!` defines is shown by the name of the macro.
+/// Shortens the name of a function for display: generic arguments become `decode<…>`, and the
+/// function that `fuzz_target!` defines is shown by the name of the macro.
 pub fn short_function(name: &str) -> String {
     let last = name.rsplit("::").next().unwrap_or(name);
     if last == FUZZ_TARGET {
@@ -170,8 +175,8 @@ pub fn short_function(name: &str) -> String {
     folded(name)
 }
 
-/// Replaces the generic arguments in a function's name by `<…>`. A leading type (`<A<B> as C>::f`)
-/// and C++ operators that contain `<` or `>` are kept.
+/// Replaces the generic arguments in the name of a function by `<…>`. A leading type (`<A<B> as
+/// C>::f`) and C++ operators that contain `<` or `>` are kept.
 fn folded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;
@@ -193,13 +198,14 @@ fn folded(name: &str) -> String {
     out
 }
 
-/// Checks whether a name ends with the keyword `operator`.
+/// Checks whether a part of a C++ function's name ends with the keyword `operator`.
 fn is_operator(name: &str) -> bool {
     let before = name.strip_suffix("operator");
     before.is_some_and(|it| !it.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
 }
 
-/// Returns the C++ operator with `<` or `>` that a text begins with.
+/// Returns the C++ operator with `<` or `>` at the beginning of a text, such as `<<=`; `None` if
+/// there is none.
 fn operator(text: &str) -> Option<&str> {
     let all = [
         "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">",
@@ -207,8 +213,8 @@ fn operator(text: &str) -> Option<&str> {
     all.into_iter().find(|it| text.starts_with(it))
 }
 
-/// Returns the rest of a text that begins with generic arguments (`<…>`), after them; `None` where
-/// they do not end.
+/// Returns what follows the generic arguments (`<…>`) at the beginning of a text; `None` if they do
+/// not end.
 fn behind_arguments(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut before = ' ';
@@ -228,8 +234,8 @@ fn behind_arguments(text: &str) -> Option<&str> {
     None
 }
 
-/// Maximum length of a source location (path, line and column) that is shown whole, in characters;
-/// those in crates and in Rust's libraries are always shortened.
+/// Maximum length in characters of a source location (path, line and column) that is shown whole;
+/// locations in crates and in Rust's libraries are always shortened.
 const LONGEST_PATH: usize = 60;
 
 /// Shortens a source location for display: the path of a file in a crate begins at the crate's
@@ -248,14 +254,14 @@ pub fn short_source(source: &str) -> String {
     }
 }
 
-/// Returns the path from the crate's folder on, for a source file in cargo's registry; `None` for
-/// other files.
+/// Returns the part of a source file's path that begins at the crate's folder, for a file in
+/// cargo's registry; `None` for other files.
 fn of_crate(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/registry/src/")?;
     Some(inside.split_once('/')?.1.to_owned())
 }
 
-/// Returns repository name and path in the repository, for a source file of a git dependency of
+/// Returns repository name and path in the repository of a source file, for a git dependency of
 /// cargo (`goblin-HASH/COMMIT/src/lib.rs`); `None` for other files.
 fn of_checkout(source: &str) -> Option<String> {
     let (_, inside) = source.rsplit_once("/git/checkouts/")?;

@@ -11,171 +11,182 @@ use crate::fault::Fault;
 use crate::messages::ObjectKind;
 use crate::registers::Registers;
 
-/// The signal, exit or exceeded limit that stopped a process for good.
+/// The event at which the state of a process was read: a crash signal, an exit, or an exceeded
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A signal was about to be delivered.
+    /// The process stopped because a signal, such as `SIGSEGV`, was about to be delivered to it.
     Signal {
-        /// Linux signal number.
+        /// Number of the signal, as on Linux.
         number: i32,
-        /// Source of the signal (`si_code`).
+        /// The kernel's `si_code` of the signal, which tells who raised it.
         code: i32,
     },
-    /// The process was about to exit with this status.
+    /// The process stopped because it was about to exit with this status.
     Exit(i32),
-    /// The watchdog interrupted the run because its time was over.
+    /// The watchdog interrupted the run because it exceeded its time limit.
     OutOfTime,
     /// The watchdog interrupted the run because it exceeded its memory limit, or the process
-    /// crashed while it used more memory than that.
+    /// crashed while it used more memory than the limit.
     OutOfMemory,
 }
 
-/// Evidence that a frame is real and not a stale value on the stack.
+/// Evidence that a stack frame is real, and not a stale value that was found on the stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trust {
-    /// The frame is at the thread's program counter.
+    /// The frame is real because it is at the program counter of the thread.
     #[default]
     Pc,
-    /// A call instruction precedes the frame's return address.
+    /// The frame is real because a call instruction precedes its return address.
     Call,
-    /// The kernel pushed the frame when it delivered a signal.
+    /// The frame is real because the kernel pushed it when it delivered a signal to the thread.
     Signal,
-    /// A caller called the function, which then ended in a tail call.
+    /// The frame was inserted after the walk: a caller called its function, which then ended in a
+    /// tail call and left no frame.
     Tail,
-    /// The frame's return address was found in the dead stack below the stack pointer.
+    /// The frame is a guess: its return address was found in the dead stack below the stack
+    /// pointer.
     Scan,
 }
 
-/// Why the stack walk ended.
+/// Why the walk over a thread's stack ended: at the first frame of the thread, or too early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The walk reached the first frame of the thread.
+    /// The stack walk reached the first frame of the thread.
     Clean,
-    /// The next return address does not follow a call.
+    /// The stack walk met a return address that no call instruction precedes.
     Untrusted,
-    /// The stack or its unwind information could not be read.
+    /// The stack walk ended because the stack or its unwind information could not be read.
     Unreadable,
-    /// The walk stopped after 256 frames; in a hang, after 4096.
+    /// The stack walk stopped at its limit: 256 frames; in a hang, 4096.
     Cap,
-    /// The stack below the first user frame is destroyed.
+    /// The stack walk stopped at the first user frame, because the stack below it is destroyed.
     Smashed,
-    /// The stack was not walked.
+    /// The stack was not walked at all.
     #[default]
     None,
 }
 
-/// How control came to the program counter.
+/// How control flow reached the program counter of a crashed thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// Control flow is normal.
+    /// Control flow was normal: no invalid call, jump or return.
     #[default]
     Sound,
-    /// A call or jump went to an invalid address.
+    /// A call or jump to an invalid address was made.
     WildCall,
-    /// A return went to an invalid address: the stack was overwritten.
+    /// A function returned to an invalid address, because the stack was overwritten.
     Smashed,
 }
 
-/// One frame as it was read from the process, without symbols.
+/// One stack frame as it was read from the process, without names from symbols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawFrame {
-    /// Base name of the program or library that contains the code; `exe` for the main executable.
+    /// Base name of the program or library that contains the frame's code; `exe` for the main
+    /// executable.
     pub module: Arc<str>,
-    /// Offset of the code from the module's load bias, in bytes; for a caller, of the return
-    /// address − 1.
+    /// Address of the frame's code as an offset from the load bias of its module, in bytes; for a
+    /// caller, that of the return address − 1.
     pub offset: u64,
-    /// Start of the function that contains the code, in bytes from the module's load bias; `None`
-    /// where it is unknown.
+    /// Start of the function that contains the frame's code, in bytes from the module's load bias;
+    /// `None` where it is unknown.
     pub function_start: Option<u64>,
-    /// Evidence that the frame is real and not a stale value on the stack.
+    /// Evidence that the frame is real, and not a stale value that was found on the stack.
     pub trust: Trust,
-    /// Whether the code belongs to a runtime (C library, sanitizer, standard library), by its
-    /// module, or by its symbol where the runtime is linked into the program.
+    /// Whether the frame's code belongs to a runtime (C library, sanitizer, standard library): by
+    /// its module, or by its symbol where the runtime is linked into the program.
     pub runtime: bool,
-    /// Kind of entry function that the code is in: `main`, or that of a fuzzing harness; `None` for
-    /// other functions.
+    /// Kind of entry function that the frame's code is in: `main`, or that of a fuzzing harness;
+    /// `None` for other functions.
     pub entry: Option<Entry>,
-    /// Whether the function only ends the program (`die`, `fatal`).
+    /// Whether the frame's function only ends the program (`die`, `fatal`), so that its caller
+    /// identifies the bug better.
     pub gives_up: bool,
-    /// Exported name of the function; set only for runtime frames (C library …) at the top of the
-    /// stack.
+    /// Exported name of the frame's function; set only for runtime frames (C library …) at the top
+    /// of the stack.
     pub exported: Option<Arc<str>>,
-    /// GNU build id of the module, as hex digits; `None` if it has none.
+    /// GNU build id of the frame's module, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Path at which the module's file can be read; `None` where no path is known.
+    /// Path at which the file of the frame's module can be read; `None` where no path is known.
     pub path: Option<Arc<Path>>,
 }
 
-/// What the object in a sanitizer's report belongs to: the function of a variable, or the stack
-/// that allocated a heap block.
+/// What the object that a sanitizer's report is about belongs to: the function that declares a
+/// variable, or the stack that allocated a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// Whether the object is a stack variable, a heap block or a global variable.
+    /// Kind of the object that the sanitizer's report is about: stack variable, heap block or
+    /// global variable.
     pub kind: ObjectKind,
-    /// For a stack variable, a frame of its function; for a heap block, the stack of its
-    /// allocation, innermost first; empty for a global variable.
+    /// For a stack variable, a stack frame of its function; for a heap block, the stack of its
+    /// allocation, innermost frame first; empty for a global variable.
     pub frames: Vec<RawFrame>,
-    /// Text that identifies the variable: its position in the stack frame, or name and file of a
-    /// global variable; empty for a heap block.
+    /// Text that identifies the variable: the position of a stack variable in its stack frame, or
+    /// name and file of a global variable; empty for a heap block.
     pub variable: String,
-    /// Whether the access begins in the object or close to it, so that the object certainly is the
-    /// misused one.
+    /// Whether the faulty access begins in the object or close to it, so that the object certainly
+    /// is the misused one.
     pub near: bool,
 }
 
-/// The endless loop of a hang. Its addresses are offsets in the module of the function that
-/// contains it.
+/// The endless loop in which a hang runs, as addresses in its module (offsets from the load bias).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endless {
-    /// Address at which the loop is entered, as an offset in its module.
+    /// Address at which the endless loop is entered, as an offset in its module.
     pub head: u64,
-    /// Start addresses of the loop's basic blocks, as offsets in its module, ascending.
+    /// Start addresses of the basic blocks of the endless loop, as offsets in its module,
+    /// ascending.
     pub pieces: Vec<u64>,
 }
 
-/// State of a dying process, read when it stopped: registers, fault, stack.
+/// The state of a dying process, read when it stopped: registers, faulting access, stack and more.
+/// Class and keys of a crash are computed from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The signal, exit or exceeded limit that stopped the process.
+    /// The signal, exit or exceeded limit at which the process was stopped.
     pub event: Event,
-    /// Registers of the stopped thread.
+    /// Registers of the thread that crashed, or that was stopped at an exit or limit.
     pub registers: Registers,
-    /// Up to 16 bytes of code at the program counter.
+    /// Up to 16 bytes of machine code at the program counter of the crashed thread.
     pub code: Vec<u8>,
-    /// The memory access that faulted: address, kind, what is mapped there.
+    /// The memory access at which the process crashed: address, read or write, what is mapped
+    /// there.
     pub fault: Fault,
-    /// How control came to the program counter.
+    /// How control flow reached the program counter: normally, by an invalid call, or by a return
+    /// on a smashed stack.
     pub control: Control,
-    /// All frames of the stack, innermost first.
+    /// All frames of the crashed thread's stack, innermost first.
     pub frames: Vec<RawFrame>,
-    /// Why the stack walk ended.
+    /// Why the walk over the crashed thread's stack ended.
     pub end: End,
-    /// Program counters of code that signals interrupted, as found on the stack.
+    /// Program counters of the code that signals interrupted, as found in signal frames on the
+    /// stack.
     pub interrupted: Vec<u64>,
     /// Abort message that was read from the C library's memory; `None` where there is none.
     pub abort_message: Option<String>,
     /// Whether the program is static and stripped, so that its C library cannot be distinguished
     /// from user code.
     pub opaque_runtime: bool,
-    /// Whether the snapshot comes from an incomplete copy, from the copy of a process that may have
-    /// survived the signal, or from a process that hides its memory.
+    /// Whether parts of the state may be missing or wrong: it comes from an incomplete copy, from
+    /// the copy of a process that may have survived the signal, or from a process that hides its
+    /// memory.
     pub torn: bool,
-    /// What the object in a sanitizer's report belongs to (function or allocation); `None` without
-    /// one.
+    /// What the object that a sanitizer's report is about belongs to (function or allocation);
+    /// `None` if no report names an object.
     pub owner: Option<Owner>,
-    /// For a hang or memory blow-up: the calls inside the one that does not return, innermost
+    /// For a hang or memory blow-up: the calls inside the call that does not return, innermost
     /// first, at most 32. They differ from run to run.
     pub inside: Vec<RawFrame>,
-    /// Endless loop of a hang, in the function of the first frame; `None` where none was found.
+    /// The endless loop of a hang, in the function of the first frame; `None` where none was found.
     pub endless: Option<Endless>,
-    /// Time that reading the snapshot took.
+    /// Time that reading this state from the process took.
     pub took: Duration,
 }
 
 impl Snapshot {
-    /// Creates a snapshot that contains only the event, without registers and frames.
+    /// Creates a snapshot of which only the event is known, without registers and stack frames.
     pub fn bare(event: Event) -> Snapshot {
         Snapshot {
             event,

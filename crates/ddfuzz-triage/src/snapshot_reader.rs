@@ -16,21 +16,21 @@ use crate::registers::Registers;
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot, Trust};
 use crate::unwind::{Step, Walk, WalkStart, is_return_address, walk};
 
-/// The event that stopped a thread, with the fault address.
+/// The reason why a traced thread stopped: the event, and the fault address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cause {
-    /// The signal, exit or exceeded limit at which the thread stopped.
+    /// The event at which the thread stopped: a signal, an exit or an exceeded limit.
     pub event: Event,
-    /// Fault address; `None` where the kernel reports none: for a signal that was sent, and for an
-    /// access to a non-canonical address.
+    /// Address of the faulting memory access; `None` where the kernel reports none: for a signal
+    /// that was sent, and for an access to a non-canonical address.
     pub address: Option<u64>,
 }
 
-/// `si_code` of a signal that the kernel raised without an address.
+/// The signal code (`si_code`) of a signal that the kernel raised without telling an address.
 pub(crate) const SI_KERNEL: i32 = 0x80;
 
-/// Checks whether `si_addr` of a signal is a fault address: the processor raised the signal, and
-/// nobody sent it.
+/// Checks whether the address (`si_addr`) that comes with a signal is a fault address: true if the
+/// processor raised the signal, and nobody sent it.
 pub(crate) fn has_address(signal: i32, code: i32) -> bool {
     let faults = matches!(
         signal,
@@ -39,17 +39,19 @@ pub(crate) fn has_address(signal: i32, code: i32) -> bool {
     faults && code > 0 && code != SI_KERNEL
 }
 
-/// Registers and memory map of a stopped thread, live or copied.
+/// Registers and memory map of a stopped thread, of a live process or of one that left a copy of
+/// itself.
 pub(crate) struct Stopped<'a> {
-    /// Registers of the thread.
+    /// Registers of the stopped thread.
     pub registers: Registers,
-    /// Memory map of the thread's process.
+    /// Memory map of the process to which the stopped thread belongs.
     pub maps: &'a Maps,
-    /// The process, whose modules are read.
+    /// The process to which the stopped thread belongs; its modules are read from there.
     pub source: &'a Source,
 }
 
-/// Reads a snapshot of the stopped thread `tid`.
+/// Reads the snapshot of the stopped thread `tid`: registers, faulting access, stack and more.
+/// `cause` is the event that stopped it.
 pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
     let Ok(registers) = Registers::of(tid) else {
@@ -69,8 +71,8 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
     }
 }
 
-/// Builds the snapshot of a stopped thread, or of the copy of one, from its registers, memory map
-/// and `memory`.
+/// Builds the snapshot of a stopped thread (of a live process, or of one that left a copy) from its
+/// registers, memory map and `memory`: walks and converts the stack, and finds the faulting access.
 pub(crate) fn interpret(
     cause: Cause,
     stopped: Stopped<'_>,
@@ -126,8 +128,9 @@ pub(crate) fn interpret(
     snapshot
 }
 
-/// Determines how control came to the program counter (normally, by a wild call, or by a return on
-/// a smashed stack), and walks the stack accordingly.
+/// Walks the stack of a crashed thread, and determines how control flow reached its program
+/// counter: normally, by a call to an invalid address, or by a return on a smashed stack. The walk
+/// starts where this requires.
 fn walk_back(
     cause: Cause,
     registers: &Registers,
@@ -163,8 +166,8 @@ fn walk_back(
     (control, walk(here, layout, memory))
 }
 
-/// Walks the stack of a thread whose program counter is not in code, after a call or return to an
-/// invalid address.
+/// Walks the stack of a crashed thread whose program counter is not in code, after a call or return
+/// to an invalid address; returns also which of the two it was.
 fn walk_from_nowhere(
     registers: &Registers,
     layout: &mut Layout,
@@ -196,8 +199,8 @@ fn walk_from_nowhere(
     }
 }
 
-/// Converts an address from a stack walk to a frame with module and function; `None` outside of all
-/// modules.
+/// Converts an address that a stack walk found to a stack frame with module and function; `None` if
+/// the address is in no module.
 pub(crate) fn frame(step: Step, layout: &Layout) -> Option<RawFrame> {
     let region: &Region = layout.region(step.address)?;
     let module = &region.module;
@@ -254,9 +257,9 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the memory access of a fault whose address the kernel does not tell: that of the
-/// instruction to a non-canonical address. If there is none, as for a misaligned access, which
-/// faults in the same way, all of the result is unknown.
+/// Returns the faulting memory access of a crash whose address the kernel does not tell: the one to
+/// a non-canonical address, among the accesses `touched` of the instruction. If there is none, as
+/// for a misaligned access, which faults in the same way, nothing is known.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),
@@ -270,7 +273,7 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
-/// Returns whether an instruction with the memory accesses `touched` read or wrote `address`;
+/// Returns whether an instruction that makes the memory accesses `touched` read or wrote `address`;
 /// `None` where that is not clear.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
@@ -281,11 +284,11 @@ fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     }
 }
 
-/// Maximum length of the C library's abort message, in bytes.
+/// Maximum length in bytes of the abort message that is read from the C library's memory.
 const LONGEST_MESSAGE: usize = 1024;
 
-/// Reads glibc's abort message from memory (`__abort_msg` points to a length and a text); `None` if
-/// the process did not abort or there is no message.
+/// Reads glibc's abort message from the memory of an aborted process (`__abort_msg` points to a
+/// length and a text); `None` if the process did not abort or there is no message.
 fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Option<String> {
     let Event::Signal {
         number: libc::SIGABRT,
@@ -302,9 +305,10 @@ fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Opti
     Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }
 
-/// Checks whether the later stop of a thread is a consequence of the earlier one: the target's
-/// signal handler raises, aborts or crashes; or it raised the same signal again and returned; or
-/// the kernel could not deliver the first signal (no stack left) and kills the process.
+/// Checks whether the stop `later` of a thread is only a consequence of its stop `earlier`: the
+/// target's signal handler raises, aborts or crashes; or it raised the same signal again and
+/// returned; or the kernel could not deliver the first signal (no stack left) and kills the
+/// process.
 pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     let in_handler = later.interrupted.contains(&earlier.registers.pc);
     let again = earlier.registers.pc == later.registers.pc
@@ -313,8 +317,8 @@ pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     in_handler || again
 }
 
-/// Returns the frame at which to start a stack walk if the program counter is not in code: the
-/// caller, if the top of the stack is a return address, else `None`.
+/// Returns the caller's frame, at which a stack walk starts if the program counter is not in code:
+/// that of the return address at the top of the stack; `None` if there is no return address.
 pub(crate) fn caller(
     registers: &Registers,
     layout: &Layout,
@@ -330,12 +334,13 @@ pub(crate) fn caller(
     })
 }
 
-/// Number of bytes below the stack pointer that are searched for return addresses.
+/// Number of bytes below the stack pointer of a smashed stack that are searched for return
+/// addresses.
 const DEAD_STACK: u64 = 64 << 10;
 
-/// Returns the first return address into user code below the stack pointer, on a smashed stack. The
-/// function that returned to an invalid address left it there with its last call, so it identifies
-/// the function whose frame was overwritten.
+/// Returns the first return address into user code below the stack pointer of a smashed stack;
+/// `None` if there is none. The function that returned to an invalid address left it there with its
+/// last call, so it identifies the function whose frame was overwritten.
 pub(crate) fn victim(
     registers: &Registers,
     layout: &Layout,

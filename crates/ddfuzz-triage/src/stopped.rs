@@ -11,21 +11,21 @@ use crate::snapshot::Event;
 use crate::snapshot_reader::{Cause, read};
 use crate::{Class, Key};
 
-/// Class and keys of a crash, and the faulting address.
+/// The result of classifying a crash at its signal: class, major key, and the faulting address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedCrash {
     /// Class of the crash, such as `segv`.
     pub class: Class,
-    /// Major key of the crash, which identifies the bug.
+    /// Major key of the crash: a hash that identifies the bug.
     pub major: Key,
-    /// Address that the process accessed; `None` where the kernel reports none: for a signal that
-    /// was sent, and for an access to a non-canonical address.
+    /// Address of the faulting memory access; `None` where the kernel reports none: for a signal
+    /// that was sent, and for an access to a non-canonical address.
     pub address: Option<u64>,
 }
 
-/// Classifies crashes of threads that the calling thread traces and has stopped at a signal. The
-/// messages that the process printed are not known here, so that classes and keys of crashes that
-/// only messages name differ from those of a [`Triager`](crate::Triager).
+/// Classifies crashes of threads that the calling thread traces by ptrace and has stopped at a
+/// signal. It does not know what the process printed, so that class and keys of crashes that only
+/// printed messages identify differ from those of a [`Triager`](crate::Triager).
 pub struct StoppedClassifier {
     cache: ModuleCache,
 }
@@ -39,23 +39,24 @@ impl Default for StoppedClassifier {
 }
 
 impl StoppedClassifier {
-    /// Records the current executable of `process` as the target's own.
+    /// Records the executable that `process` runs now as the fuzzing target's own.
     pub fn know_target(&mut self, process: Pid) {
         self.cache.know_target(process);
     }
 
-    /// Checks whether the target has a handler for `signal`.
+    /// Checks whether the process of thread `tid` has installed a handler for `signal`.
     pub fn is_handled(&self, tid: Pid, signal: i32) -> bool {
         handles(tid, signal)
     }
 
-    /// Returns the address of the fault that stopped a thread; `None` where the kernel reports
-    /// none: for a signal that was sent, and for an access to a non-canonical address.
+    /// Returns the address of the memory access at which thread `tid` was stopped by a signal;
+    /// `None` where the kernel reports none: for a signal that was sent, and for an access to a
+    /// non-canonical address.
     pub fn fault_address(&self, tid: Pid) -> Option<u64> {
         describe(tid).1
     }
 
-    /// Classifies the crash of thread `tid`, which is about to receive `signal`.
+    /// Classifies the crash of the stopped thread `tid`, which is about to receive `signal`.
     pub fn classify(&mut self, tid: Pid, signal: i32) -> StoppedCrash {
         let (code, address) = describe(tid);
         let event = Event::Signal {

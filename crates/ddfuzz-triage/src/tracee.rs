@@ -17,30 +17,30 @@ use ddfuzz_exec::{
 ///
 /// It need not be a child of this process. Dropping it kills the process.
 pub trait Tracee {
-    /// Returns the process id of the target, which is valid until the end of the process has been
+    /// Returns the id of the waiting process; it is valid until the end of the process has been
     /// collected.
     fn pid(&self) -> Pid;
 
     /// Checks whether the process waits before its `execve` of the target's program; false if it
-    /// was forked from the running target.
+    /// was forked from a running target.
     fn executes(&self) -> bool {
         true
     }
 
-    /// Lets the waiting process run on.
+    /// Lets the process, which waits to be traced, run on.
     ///
     /// # Errors
     /// When the process is gone.
     fn release(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the CPU time that the run has used, after its process has ended; zero where it is
+    /// Returns the CPU time that the run has used, after the process has ended; zero where it is
     /// unknown.
     fn cpu(&mut self) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns the last 4 KiB that the run wrote to stderr; complete only after the process has
-    /// ended.
+    /// Returns the last 4 KiB that the run wrote to stderr; they are complete only after the
+    /// process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
     /// Returns what the run printed about its crash (stderr, and the report of a sanitizer),
@@ -54,20 +54,20 @@ pub trait Tracee {
     }
 }
 
-/// Result of a run without ptrace.
+/// The result of a run of the target without ptrace.
 #[derive(Clone, Debug)]
 pub struct Untraced {
-    /// How the run ended.
+    /// How the run ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// What this run printed about its crash: beginning and end of stderr, and the report of a
+    /// What the run printed about its crash: beginning and end of stderr, and the report of a
     /// sanitizer.
     pub said: CrashMessages,
-    /// Copies of registers and stack that dying processes made of themselves; `None` where the
-    /// target does not support that.
+    /// The copies of registers and stack that dying processes of the run made of themselves; `None`
+    /// where the target does not support that.
     pub copies: Option<Arc<CrashSnapshots>>,
 }
 
-/// Starts the target for triage, one run at a time.
+/// Starts a fuzzing target for triage, one run at a time, so that it can be traced.
 pub trait Start: Send {
     /// Starts the target on `input` and stops it before its `execve`, or, if it is forked from a
     /// running target, before its `main`. Without `aslr`, its addresses are not randomized, where
@@ -77,15 +77,16 @@ pub trait Start: Send {
     /// When the target cannot be started.
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError>;
 
-    /// Runs the target on `input` without ptrace, where the system refuses it. If supported, dying
-    /// processes copy themselves.
+    /// Runs the target on `input` without ptrace, where the system refuses it. If the target
+    /// supports that, dying processes make copies of their registers and stack. Without `aslr`, its
+    /// addresses are not randomized.
     ///
     /// # Errors
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
-    /// Runs the target again, without ptrace, with options that make it print more, such as a
-    /// backtrace (`why` says which); `None` where that is not supported.
+    /// Runs the target on an input again, without ptrace, with options that make it print more,
+    /// such as a backtrace (`_why` says which); `None` where that is not supported.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -97,13 +98,14 @@ pub trait Start: Send {
         Ok(None)
     }
 
-    /// Returns the compiler options of the program that decide which crashes it can show:
+    /// Returns the compiler options of the target that decide which crashes it can show:
     /// sanitizers, as `-fsanitize=` names them, and Rust's debug assertions; `None` where unknown.
     fn instrumentation(&self) -> Option<Vec<String>> {
         None
     }
 
-    /// Returns the sanitizers of all programs that a run on `input` starts; `None` where unknown.
+    /// Returns the sanitizers of all programs that a run of the target on an input starts; `None`
+    /// where unknown.
     ///
     /// # Errors
     /// When the target cannot be run.
@@ -116,27 +118,28 @@ pub trait Start: Send {
         None
     }
 
-    /// Checks whether the program can end by a Rust panic; true where that is unknown.
+    /// Checks whether the target can end by a Rust panic; true where that is unknown.
     fn may_panic(&self) -> bool {
         true
     }
 
-    /// Whether a run without address randomization is forked from the loaded target, which takes
-    /// about as long as a run of a fork server.
+    /// Returns true if runs without address randomization are forked from the loaded target, which
+    /// takes about as long as a run of a fork server.
     fn forks(&self) -> bool {
         false
     }
 
-    /// Replaces the time limits of all later runs. Does nothing where limits are fixed.
+    /// Replaces the time limits of all later runs of the target by `_time`. Does nothing where
+    /// limits are fixed.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
     /// Returns how the target is executed: new process, fork server, or in-process harness.
     fn way(&self) -> Way;
 
-    /// Returns the limits of time and memory of each run.
+    /// Returns the time and memory limits of each run of the target.
     fn limits(&self) -> Limits;
 
-    /// Returns the exit status that counts as a crash; `None` if none does.
+    /// Returns the exit status of the target that counts as a crash; `None` if none does.
     fn crash_exit(&self) -> Option<i32>;
 }
 
@@ -247,9 +250,9 @@ impl Triager {
         Ok(Triager::with_settings(Box::new(start), Settings::default()))
     }
 
-    /// Creates a triager of `target` and an executor for a search, with one fork server for both;
-    /// `way` says how the target is executed, `None` that the fastest way is chosen. `None` for
-    /// targets that are not run by an entry function, and where no such server works.
+    /// Creates a triager of `target`, and an executor for a search, which share one fork server.
+    /// `way` says how the target is executed; if it is `None`, the fastest way is chosen. Returns
+    /// `None` for targets that are not run by an entry function, and where no such server works.
     ///
     /// # Errors
     /// When the program is missing or cannot be executed.

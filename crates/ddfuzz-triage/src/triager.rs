@@ -20,7 +20,8 @@ use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
 
-/// Number of runs after which an input that has crashed in none of them counts as flaky.
+/// Number of times that an input is run before it counts as flaky, if it crashed in none of these
+/// runs.
 const TRIES: u32 = 3;
 
 /// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
@@ -29,7 +30,8 @@ pub struct Settings {
     /// Number of stack frames that are hashed into the minor key (the key of the path into a bug),
     /// 1…5.
     pub depth: usize,
-    /// Exact symbol names of functions whose frames the keys ignore, like those of the C library.
+    /// Exact symbol names of functions whose stack frames the keys ignore, as they ignore those of
+    /// the C library.
     pub dropped: Vec<String>,
     /// Whether an input that does not crash is run again with LeakSanitizer's check at exit.
     pub leaks: bool,
@@ -45,7 +47,7 @@ impl Default for Settings {
     }
 }
 
-/// Result of `Triager::examine`, which runs one input up to three times: a crash record, or no
+/// The result of running one input up to three times (`Triager::examine`): a crash record, or no
 /// crash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
@@ -56,16 +58,16 @@ pub enum Verdict {
         /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
         /// counted.
         tries: u32,
-        /// How the last of these runs without a crash ended: exit status or signal.
+        /// How the last run of the input, which did not crash, ended: exit status or signal.
         ended: Ended,
     },
 }
 
-/// Result of a single run: class and keys of its crash, by which the minimizer decides whether a
-/// smaller input still shows the same bug.
+/// The result of a single run: class and keys of its crash, by which the minimizer decides whether
+/// a smaller input still shows the same bug; or no crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
-    /// The input crashed or exceeded a limit.
+    /// The run of the input crashed or exceeded a limit.
     Crash {
         /// Class of the crash, such as `segv` or `hang`.
         class: Class,
@@ -74,11 +76,11 @@ pub enum Quick {
         /// Minor key of the crash: a hash that identifies the path into the bug.
         minor: Key,
     },
-    /// The run ended without a crash, within its limits.
+    /// The run ended without a crash and within its limits; holds its exit status or signal.
     Ended(Ended),
 }
 
-/// Runs inputs again under ptrace and classifies their crashes. Several triagers may work at the
+/// Runs inputs again under ptrace, and classifies their crashes. Several triagers may work at the
 /// same time, in different threads.
 pub struct Triager {
     start: Box<dyn Start>,
@@ -88,26 +90,27 @@ pub struct Triager {
     reported: ReportFrames,
     /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
-    /// Whether records name functions, source lines and the program's instrumentation.
+    /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
     /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
 }
 
-/// End, snapshot, output and duration of one finished run.
+/// The result of one finished run: how it ended, the snapshot of its crash, what it printed, and
+/// how long it took.
 struct Finished {
     ended: Ended,
     snapshot: Option<Box<Snapshot>>,
     diagnostics: Diagnostics,
     capture: CaptureWay,
     took: Duration,
-    /// CPU time of the run; zero where it is unknown.
+    /// CPU time of the finished run; zero where it is unknown.
     cpu: Duration,
 }
 
 impl Triager {
-    /// Creates a triager for one target, with default settings.
+    /// Creates a triager for the target that `start` runs, with default settings.
     pub fn new(start: Box<dyn Start>) -> Triager {
         Triager::with_settings(start, Settings::default())
     }
@@ -157,7 +160,8 @@ impl Triager {
         self.instrumentation.get_or_init(known).clone()
     }
 
-    /// Returns the instrumentation for a record; `None` if records are made without names.
+    /// Returns the names of the target's sanitizers and Rust debug assertions for a crash record;
+    /// `None` if unknown, or if records are made without names.
     fn named_instrumentation(&self) -> Option<Vec<String>> {
         self.names.then(|| self.instrumentation()).flatten()
     }
@@ -169,9 +173,9 @@ impl Triager {
         ended.is_crash(crash_exit) || ended.is_suspect(crash_exit) && self.start.may_panic()
     }
 
-    /// Makes all later crash records without names of functions, source lines and the program's
-    /// instrumentation, for callers that need class and keys only: reading them from a large program
-    /// takes longer than many runs.
+    /// Makes all later crash records lack names of functions, source lines and the program's
+    /// compiler options, for callers that need class and keys only: reading names from a large
+    /// program takes longer than many runs.
     pub fn leave_out_names(&mut self) {
         self.names = false;
         self.symbolizer.turn_off();
@@ -183,9 +187,9 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
-    /// Runs the input until it crashes or exceeds a limit, at most three times (twice without
-    /// address randomization, then once with it), and returns the crash record. If no run crashed
-    /// and leak search is enabled, a last run looks for leaks.
+    /// Runs `input` until it crashes or exceeds a limit, at most three times (twice without address
+    /// randomization, then once with it), and returns the crash record. If no run crashed and leak
+    /// search is enabled, a last run looks for leaks.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -213,8 +217,8 @@ impl Triager {
         })
     }
 
-    /// Runs the input once and returns class and keys of its crash, without looking up names for a
-    /// crash record.
+    /// Runs `input` once, without address randomization, and returns class and keys of its crash,
+    /// without looking up names for a crash record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -222,8 +226,8 @@ impl Triager {
         self.key_at(input, false)
     }
 
-    /// Runs the input once, with or without address randomization, and returns class and keys of
-    /// its crash only.
+    /// Runs `input` once, with or without address randomization, and returns class and keys of its
+    /// crash, without looking up names for a crash record.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -232,9 +236,10 @@ impl Triager {
         self.quick(run, input)
     }
 
-    /// Runs the input once, within `time`, and returns class and keys of its crash only, and the CPU
-    /// time of the run. `None` where traced runs of the target's entry function are not forked from
-    /// the loaded target: they take much longer than runs of an executor.
+    /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
+    /// CPU time of the run. Returns `None`, without a run, where traced runs of the target's entry
+    /// function cannot be forked from the loaded target: they would take much longer than runs of
+    /// an executor.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -304,8 +309,9 @@ impl Triager {
         Ok(record(named, snapshot, &facts, &mut self.symbolizer))
     }
 
-    /// Builds the crash record of a run of which only the end is known and not the stack: one that
-    /// exceeded a limit, or a crash that did not happen again. Its keys depend on the class alone.
+    /// Builds the crash record of a run whose stack was not read, from how it ended: it exceeded a
+    /// limit, or its crash did not happen again in triage. The keys depend on the class of the
+    /// crash alone.
     pub fn untraced_record(&self, ended: Ended) -> Crash {
         let diagnostics = Diagnostics::default();
         let facts = self.single_run(ended, CaptureWay::Status, &diagnostics);
@@ -326,8 +332,8 @@ impl Triager {
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// Builds the part of a crash record about the run, for a run that was made elsewhere, once,
-    /// and not by this triager.
+    /// Returns the facts for the crash record of a run that was not made by this triager, and only
+    /// once: tries 1, its time unknown.
     fn single_run<'a>(
         &self,
         ended: Ended,
@@ -366,8 +372,8 @@ impl Triager {
         })
     }
 
-    /// Runs the input again with LeakSanitizer's check at exit; returns the run if it reported a
-    /// leak, else `None`.
+    /// Runs the input again with LeakSanitizer's check at exit. Returns the result of this run if
+    /// the sanitizer reported a leak, else `None`.
     fn leak(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let began = Instant::now();
         let Some(again) = self.start.run_again(input, RerunReason::Leaks)? else {
@@ -417,8 +423,9 @@ impl Triager {
         Ok(self.finished(seen, untraced.said, began))
     }
 
-    /// Combines how a run ended, the snapshot of its process, and its output; where the stack could
-    /// not be unwound, the frames of a sanitizer's report replace it.
+    /// Builds the result of a finished run from how it ended, the snapshot of its process, and its
+    /// output; where the stack could not be unwound, the stack frames of a sanitizer's report
+    /// replace it.
     fn finished(
         &mut self,
         (ended, snapshot, way): (Ended, Option<Box<Snapshot>>, CaptureWay),

@@ -17,13 +17,13 @@ use crate::modules::{Layout, Region};
 use crate::registers::Registers;
 use crate::snapshot::{End, Trust};
 
-/// Maximum number of frames that are read of the stack of a crash (docs/src/keys.md).
+/// Maximum number of frames that a walk over the stack of a crash reads (docs/src/keys.md).
 pub(crate) const CAP: usize = 256;
 
-/// The framehop unwinder for one set of mapped modules.
+/// A stack unwinder (of the crate framehop) for the modules that are mapped in one process.
 pub(crate) struct Unwinder {
     framehop: UnwinderNative<Arc<[u8]>, MayAllocateDuringUnwind>,
-    /// Unwind rules by address; valid as long as the modules are the same.
+    /// Cache of the unwind rules by code address, valid as long as the mapped modules are the same.
     cache: CacheNative<MayAllocateDuringUnwind>,
 }
 
@@ -77,12 +77,12 @@ fn sections(module: &Module) -> ExplicitModuleSectionInfo<Arc<[u8]>> {
     }
 }
 
-/// Program counter and registers at which a stack walk starts.
+/// The program counter and registers of the frame at which a stack walk starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkStart {
     /// Address of the code at which the stack walk starts: a program counter, or a return address.
     pub address: u64,
-    /// What `address` is: `Pc` for a program counter, `Call` for a return address.
+    /// What kind of address `address` is: `Pc` for a program counter, `Call` for a return address.
     pub trust: Trust,
     /// Stack pointer of the frame at which the stack walk starts.
     pub sp: u64,
@@ -105,35 +105,38 @@ impl WalkStart {
     }
 }
 
-/// Address of one frame that a stack walk found.
+/// One frame that a stack walk found: the address of its code, and the evidence for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Address of the frame's code: the program counter, or the return address − 1.
+    /// Address of the frame's code: the program counter; for a caller, the return address − 1.
     pub address: u64,
-    /// Evidence that the frame is real and not a stale value on the stack.
+    /// Evidence that the frame is real, and not a stale value that was found on the stack.
     pub trust: Trust,
 }
 
-/// The frames that a stack walk found.
+/// The result of a stack walk: the frames that it found, and why it ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
-    /// Frames that the walk found, innermost first.
+    /// The frames that the stack walk found, innermost first.
     pub steps: Vec<Step>,
-    /// Why the stack walk ended.
+    /// Why the stack walk ended: at the first frame of the thread, or too early.
     pub end: End,
-    /// Program counters of code that signals interrupted, as found on the stack.
+    /// Program counters of the code that signals interrupted, as found in signal frames on the
+    /// stack.
     pub interrupted: Vec<u64>,
-    /// For each frame in `steps`, program counter and stack pointer at which its function
-    /// continues.
+    /// For each frame in `steps`, the program counter and the stack pointer with which its function
+    /// continues after the call that it made.
     pub places: Vec<Place>,
 }
 
-/// Where a function continues after the call that it has made.
+/// Where a function on the stack continues after the call that it has made: program counter and
+/// stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Program counter at which the function continues; for a caller, the exact return address.
+    /// Program counter at which the function continues: for the innermost frame the current one,
+    /// for a caller the exact return address.
     pub pc: u64,
-    /// Stack pointer with which the function continues.
+    /// Stack pointer with which the function continues after the call that it has made.
     pub sp: u64,
 }
 
@@ -147,14 +150,14 @@ fn unwind_registers(_pc: u64, sp: u64, fp: u64, lr: u64) -> UnwindRegsNative {
     UnwindRegsNative::new(lr, sp, fp)
 }
 
-/// Walks the stack from `from` up to the first return address that no call precedes, at most 256
-/// frames.
+/// Walks the stack of a thread from the frame `from` outwards, up to the first return address that
+/// no call instruction precedes, at most 256 frames.
 pub(crate) fn walk(from: WalkStart, layout: &mut Layout, memory: &mut dyn Memory) -> Walk {
     walk_up_to(CAP, from, layout, memory)
 }
 
-/// Walks the stack from `from` up to the first return address that no call precedes, at most `cap`
-/// frames.
+/// Walks the stack of a thread from the frame `from` outwards, up to the first return address that
+/// no call instruction precedes, at most `cap` frames.
 pub(crate) fn walk_up_to(
     cap: usize,
     from: WalkStart,
@@ -202,7 +205,8 @@ enum Next {
     End(End),
 }
 
-/// Returns the caller of the frame at `address`, or why the stack walk ends there.
+/// Unwinds one stack frame: returns the caller of the frame at `address`, and changes `registers`
+/// to the caller's, or returns why the stack walk ends there.
 fn next(
     address: FrameAddress,
     registers: &mut UnwindRegsNative,
@@ -245,7 +249,7 @@ pub(crate) fn is_return_address(address: u64, layout: &Layout, memory: &mut dyn 
     code_before(address, layout, memory).is_some_and(|before| ends_in_call(&before))
 }
 
-/// Returns the target of the call instruction that precedes the return address `address`; `None`
+/// Returns the target of the call instruction directly before the return address `address`; `None`
 /// where the instruction does not tell.
 pub(crate) fn called_before(
     address: u64,
@@ -255,8 +259,8 @@ pub(crate) fn called_before(
     call_target(&code_before(address, layout, memory)?, address)
 }
 
-/// Reads the code before `address`, up to the maximum length of one instruction; `None` where it
-/// cannot be read.
+/// Reads the machine code directly before `address`, up to the maximum length of one instruction;
+/// `None` where it cannot be read.
 fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option<Vec<u8>> {
     let region = layout.region(address.checked_sub(1)?)?;
     // What lies before the region may not be readable.
@@ -265,8 +269,8 @@ fn code_before(address: u64, layout: &Layout, memory: &mut dyn Memory) -> Option
     (before.len() as u64 == length).then_some(before)
 }
 
-/// Checks whether `address` is the code to which a signal handler returns; no call precedes such
-/// code.
+/// Checks whether `address` is that of the code to which the kernel makes a signal handler return;
+/// no call precedes such a return address.
 pub(crate) fn is_trampoline(address: u64, layout: &Layout, memory: &mut dyn Memory) -> bool {
     layout.region(address).is_some() && is_signal_trampoline(&memory.bytes(address, LONGEST))
 }

@@ -19,16 +19,16 @@ use ddfuzz_exec::{
     Ended, ExecError, Limits, SchedulingDelay, is_runnable, switches, tree_cpu, tree_exceeds,
 };
 
-/// Message of the tracing thread to the watchdog.
+/// A message that the thread which traces a run sends to the watchdog.
 enum News {
     Seized(nix::Result<()>),
     Ended(nix::Result<Trace>),
 }
 
-/// Lets the waiting process `tracee` run, traces it to its end from a separate thread, and returns
-/// how it ended, with its snapshot if that explains the end. A run that exceeds the limits of
-/// `start` is interrupted, to find the call that does not return, and killed. `None` where the
-/// system refuses ptrace; the process then still waits.
+/// Lets the process `tracee`, which waits to be traced, run; traces it to its end from a separate
+/// thread, and returns how it ended, with its snapshot if that explains the end. A run that exceeds
+/// the limits of `start` is interrupted, to find the call that does not return, and killed. `None`
+/// where the system refuses ptrace; the process then still waits.
 ///
 /// # Errors
 /// When the process is gone, or tracing it fails for another reason.
@@ -72,8 +72,8 @@ pub(super) fn follow(
     })
 }
 
-/// Waits for the end of a traced process, which is interrupted when it exceeds a limit, and returns
-/// how it ended, with its snapshot only if that explains the end.
+/// Waits for the end of a traced run, and interrupts it when it exceeds a limit. Returns how it
+/// ended, with the snapshot of its process only if that explains the end.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,
@@ -99,8 +99,9 @@ fn collect(
     Ok(trace)
 }
 
-/// Checks whether a snapshot was taken at the event that ended the run. An exit is not explained by
-/// a signal that the target handled.
+/// Checks whether a snapshot explains how its run ended: it was taken at a signal, exit or exceeded
+/// limit of the kind by which the run ended. A signal that the target handled does not explain a
+/// later exit.
 fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {
         (Event::Signal { .. }, Ended::Signal(_)) => true,
@@ -114,14 +115,14 @@ fn tracer_is_gone() -> ExecError {
     ExecError::system("tracing the target")(io::ErrorKind::BrokenPipe.into())
 }
 
-/// A process with its file descriptor (pidfd), which unlike its id is never reused.
+/// A process, held by a file descriptor (pidfd), which unlike a process id is never reused.
 pub(crate) struct PidFd {
     pid: Pid,
     descriptor: OwnedFd,
 }
 
 impl PidFd {
-    /// Opens a pidfd of a live process.
+    /// Opens a pidfd of the live process `pid`.
     ///
     /// # Errors
     /// When the process is gone or no descriptor is left.
@@ -179,24 +180,25 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time between two checks of a run's limits of time and memory.
+/// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
-/// A run whose threads have not run for this long counts as asleep.
+/// Time after which a run that exceeded its time limit counts as asleep, if none of its threads has
+/// run.
 const ASLEEP: Duration = Duration::from_millis(150);
-/// Time in which a run that hangs in the kernel, or has stopped itself, must react to the
-/// watchdog's interrupt.
+/// Time in which a run that sleeps in the kernel, or has stopped itself, must react when the
+/// watchdog interrupts it; else it is killed.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Time in which a run that waits for a processor must react to the watchdog's interrupt, on a busy
-/// machine.
+/// Time in which a run that waits for a processor on a busy machine must react when the watchdog
+/// interrupts it; else it is killed.
 const SCHEDULED: Duration = Duration::from_secs(20);
-/// Wall time that the tracing thread has to find the call that hangs; then the process is killed.
-/// The search itself takes one second of the thread's active time.
+/// Wall time that the tracing thread has to find the call that does not return; then the process is
+/// killed. The search itself takes one second of the thread's active time.
 const FOUND: Duration = Duration::from_secs(30);
 
-/// Waits until the tracing thread reports on `done` that the run has ended, and interrupts the run
-/// if it exceeds a limit. Returns the report (`None` if the tracing thread is gone), and whether
-/// the process was killed because the tracing thread took too long.
+/// Waits until the tracing thread reports on `done` that the run of `process` has ended, and
+/// interrupts the run if it exceeds a limit. Returns the report (`None` if the tracing thread is
+/// gone), and whether the process was killed because the tracing thread took too long.
 pub(crate) fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,
@@ -242,9 +244,9 @@ pub(crate) fn await_end<T>(
     }
 }
 
-/// Makes the tracing thread search for the call that hangs and end the run; kills the process if
-/// that takes too long. Returns the tracing thread's report (`None` if it is gone), and whether the
-/// process was killed.
+/// Makes the tracing thread search the call that does not return and then end the run, which
+/// exceeded the limit `cut`; kills the process if that takes too long. Returns the tracing thread's
+/// report (`None` if the thread is gone), and whether the process was killed.
 fn cut_off<T>(
     done: &Receiver<T>,
     process: &PidFd,

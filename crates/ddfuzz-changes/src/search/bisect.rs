@@ -2,26 +2,29 @@
 
 use ddfuzz_delta::Outcome;
 
-/// Where a history begins to fail: two of its versions, by number.
+/// The result of a bisection: where a linear history of versions, numbered from 0, begins to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bisected {
-    /// The last version that is known not to fail.
+    /// Number, in the bisected history, of the last version that is known not to fail.
     pub passing: usize,
-    /// The first version after `passing` that is known to fail.
+    /// Number, in the bisected history, of the first version after `passing` that is known to fail;
+    /// `passing + 1` unless versions between them could not be tested.
     pub failing: usize,
 }
 
 impl Bisected {
-    /// Returns the number of versions between `passing` and `failing`, whose outcome is not known.
+    /// Returns the number of versions between `passing` and `failing`, which may fail or not,
+    /// because they could not be tested.
     pub fn unknown(&self) -> usize {
         self.failing - self.passing - 1
     }
 }
 
-/// Finds two versions of a history, as near to each other as possible, of which the older does not
-/// fail and the newer fails. Version 0 does not fail, the last version fails. `weights` has the
-/// number of changes from each version to the next; the interval is halved by these numbers, so
-/// that a version with many changes, which take further tests, is reached sooner.
+/// Bisects a linear history: returns two versions, as near to each other as possible, of which the
+/// older does not fail and the newer fails. Version 0 is known not to fail, and the last version to
+/// fail. `weights` has the number of changes from each version to the next; the interval is halved
+/// by these numbers, so that a version with many changes, which take further tests, is reached
+/// sooner.
 ///
 /// `probe` tests a version; it also receives the versions that are tested next if this one does not
 /// fail, and if it fails. A version with the outcome UNRESOLVED is skipped, and others in the
@@ -58,9 +61,9 @@ pub fn bisect<E>(
     Ok(found)
 }
 
-/// Returns the version to test next: the one nearest to the middle of the changes in the interval,
-/// or after versions were skipped, nearest to another fraction (1/4, 3/4, 1/8, …). `None` if no
-/// version is left, or too many were skipped.
+/// Returns the version that a bisection tests next: of those between `found.passing` and
+/// `found.failing` the one nearest to the middle of the changes, or, after versions were skipped,
+/// to another fraction (1/4, 3/4, 1/8, …). `None` if no version is left, or too many were skipped.
 fn middle(weights: &[u64], found: Bisected, skipped: &[usize]) -> Option<usize> {
     let open = found.failing - found.passing - 1;
     let most = 2 * (usize::BITS - open.leading_zeros()) as usize;

@@ -5,56 +5,63 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ddfuzz_delta::Config;
 
-/// Index of an identifier in [`Facts`].
+/// Number by which [`Facts`] refers to an identifier of the program, from 0.
 pub type Name = usize;
 
-/// The groups and the identifiers of one change, as its file and text show them.
+/// What the file and the text of one change tell: the groups to which it belongs, and the
+/// identifiers in its lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
-    /// Names of the groups that the change belongs to, from coarse to fine (directory, file, commit
-    /// if known, function). Changes with the same names down to a level are one group of that
-    /// level.
+    /// Names of the groups to which the change belongs, from coarse to fine: directory, file,
+    /// commit (if known), function. Changes with the same names down to a level form one group of
+    /// that level, which the search keeps or removes as a whole.
     pub groups: Vec<String>,
-    /// Identifiers in the lines that the change adds.
+    /// Identifiers that occur in the lines that the change adds.
     pub adds: Vec<String>,
-    /// Identifiers in the lines that the change removes.
+    /// Identifiers that occur in the lines that the change removes.
     pub removes: Vec<String>,
-    /// Identifiers in the added lines that the change seems to define.
+    /// Identifiers that the lines which the change adds seem to define.
     pub defines: Vec<String>,
-    /// Identifiers in the removed lines whose definition the change seems to remove.
+    /// Identifiers whose definitions seem to be in the lines that the change removes.
     pub undefines: Vec<String>,
 }
 
-/// What is known of all changes between two versions before any of them is tested.
+/// What is known of all changes between two versions before any is tested: their groups,
+/// identifiers, and which probably requires which. The search divides and repairs sets of changes
+/// by it.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Number of changes between the two versions.
+    /// Number of all changes between the old and the new version of the program.
     units: usize,
-    /// For each level from coarse to fine, the index of the group of each change.
+    /// The groups of changes, by level from coarse to fine: for each level and each change, the
+    /// number of the group to which the change belongs.
     levels: Vec<Vec<usize>>,
     names: HashMap<String, Name>,
-    /// For each identifier, the changes that add or remove a line with it.
+    /// For each identifier, by its number, the changes that add or remove a line with it, in
+    /// ascending order.
     mentions: Vec<Vec<usize>>,
-    /// For each identifier, the changes that seem to define it.
+    /// For each identifier, by its number, the changes that seem to define it, in ascending order.
     definers: Vec<Vec<usize>>,
-    /// For each change, the identifiers in the lines that it adds or removes.
+    /// For each change, the numbers of the identifiers in the lines that it adds or removes.
     words: Vec<HashSet<Name>>,
-    /// Pairs of changes of which the first probably requires the second.
+    /// Pairs of changes of which the first probably requires the second, judging by their texts.
     requires: Vec<(usize, usize)>,
-    /// Changes of files that a build probably does not read.
+    /// The changes of files that a build probably does not read, such as documents.
     unread: Config,
 }
 
-/// Largest number of changes that may mention an identifier that is to show which of them requires
-/// which: one that more changes mention shows nothing.
+/// Maximum number of changes that may mention an identifier for it to count as a relation between
+/// them: an identifier that more changes mention is too common.
 const MOST_USERS: usize = 64;
-/// A group of more changes than this is not ordered by identifiers.
+/// Maximum number of changes in a group that are ordered by common identifiers; larger groups keep
+/// their order.
 const MOST_CHAINED: usize = 128;
 
 impl Facts {
-    /// Gathers what is known of the changes `units`. `is_old` says whether an identifier occurs in
-    /// the old version, and `is_new` whether it occurs in the new one; both may be wrong, because
-    /// they only decide what is tried first.
+    /// Gathers the facts about all changes between two versions from the facts `units` about each
+    /// single one. `is_old` says whether an identifier occurs in the old version, and `is_new`
+    /// whether it occurs in the new one; both may be wrong, because they only decide what is tried
+    /// first.
     pub fn of(
         units: &[UnitFacts],
         is_old: impl Fn(&str) -> bool,
@@ -87,7 +94,8 @@ impl Facts {
         facts
     }
 
-    /// Sets the changes of files that a build probably does not read; `unread` ascends.
+    /// Returns these facts with `unread` as the changes of files that a build probably does not
+    /// read, in ascending order.
     pub fn with_unread(self, unread: &[usize]) -> Facts {
         Facts {
             unread: config(unread),
@@ -95,23 +103,24 @@ impl Facts {
         }
     }
 
-    /// Returns the changes of files that a build probably does not read.
+    /// Returns the changes of files that a build probably does not read, such as documents.
     pub fn unread(&self) -> &Config {
         &self.unread
     }
 
-    /// Returns the number of changes.
+    /// Returns the number of all changes between the old and the new version of the program.
     pub fn units(&self) -> usize {
         self.units
     }
 
-    /// Returns the number of levels of groups.
+    /// Returns the number of levels on which changes are grouped (directory, file, commit,
+    /// function).
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Returns the groups of a level, 0 for the coarsest, into which the changes `kept` fall, in
-    /// the order of their first changes.
+    /// Divides the changes `kept` into the groups of a level (0 is the coarsest) and returns these,
+    /// in the order of their first changes.
     pub fn groups(&self, level: usize, kept: &Config) -> Vec<Config> {
         let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for unit in kept.ranges().flatten() {
@@ -123,9 +132,9 @@ impl Facts {
         found.into_values().map(|units| config(&units)).collect()
     }
 
-    /// Returns the changes `kept` in the order in which a search divides them: by their finest
-    /// groups, and inside a group so that changes with common identifiers are neighbors (ESEC 1999,
-    /// section 8).
+    /// Returns the changes `kept` in the order in which a search divides them: changes of the same
+    /// function are neighbors, and among these, changes with common identifiers (ESEC 1999, section
+    /// 8).
     pub fn in_order(&self, kept: &Config) -> Vec<usize> {
         let groups = match self.levels().checked_sub(1) {
             Some(finest) => self.groups(finest, kept),
@@ -137,9 +146,9 @@ impl Facts {
             .collect()
     }
 
-    /// Orders changes so that each is followed by the one with which it has the most rare
-    /// identifiers in common: those that at most `MOST_USERS` changes mention. Fewer than three or
-    /// more than `MOST_CHAINED` changes stay in their order.
+    /// Returns the changes `left` ordered so that each is followed by the one with which it has the
+    /// most rare identifiers in common; an identifier is rare if at most `MOST_USERS` changes
+    /// mention it. Fewer than three or more than `MOST_CHAINED` changes keep their order.
     fn chained(&self, mut left: Vec<usize>) -> Vec<usize> {
         if !(3..=MOST_CHAINED).contains(&left.len()) {
             return left;
@@ -158,18 +167,18 @@ impl Facts {
         chain
     }
 
-    /// Returns the index of an identifier that some change mentions; `None` if none does.
+    /// Returns the number of the identifier `word`; `None` if no change mentions it.
     pub fn name(&self, word: &str) -> Option<Name> {
         self.names.get(word).copied()
     }
 
-    /// Returns the changes that mention one of the identifiers.
+    /// Returns the changes that add or remove a line with one of the identifiers `names`.
     pub fn mentioning(&self, names: &[Name]) -> Config {
         config(&sorted(names.iter().flat_map(|name| &self.mentions[*name])))
     }
 
-    /// Of the identifiers for which `is_asked` holds, returns the one that most of the changes
-    /// `units` mention, and how many of them do; `None` if there is none.
+    /// Returns the identifier that most of the changes `units` mention, and how many of them do.
+    /// Only identifiers for which `is_asked` returns true are considered; `None` if there is none.
     pub fn most_common(
         &self,
         units: &Config,
@@ -185,12 +194,12 @@ impl Facts {
         counts.into_iter().find(|(name, _)| is_asked(*name))
     }
 
-    /// Returns the changes that define one of the identifiers.
+    /// Returns the changes that seem to define one of the identifiers `names`.
     pub fn defining(&self, names: &[Name]) -> Config {
         config(&sorted(names.iter().flat_map(|name| &self.definers[*name])))
     }
 
-    /// Returns those of the identifiers that one of the changes `units` mentions.
+    /// Returns those of the identifiers `names` that at least one of the changes `units` mentions.
     pub fn shared(&self, names: &[Name], units: &Config) -> Vec<Name> {
         let is_shared = |name: &&Name| {
             let users = &self.mentions[**name];
@@ -200,8 +209,8 @@ impl Facts {
     }
 
     /// Returns pairs of changes of which the first probably requires the second: it uses an
-    /// identifier that only the second defines, or it removes a definition of which the second
-    /// removes a use.
+    /// identifier that only the second defines, or it removes a definition and the second removes a
+    /// use of it.
     pub fn requires(&self) -> &[(usize, usize)] {
         &self.requires
     }
@@ -217,8 +226,8 @@ impl Facts {
         name
     }
 
-    /// Adds to `requires`: a change that uses an identifier that the old version does not have
-    /// probably requires the only change that defines it.
+    /// Adds pairs to `requires`: if a change uses an identifier that the old version does not have
+    /// and that only one change defines, it probably requires that change.
     fn require_definers(&mut self, units: &[UnitFacts], is_old: impl Fn(&str) -> bool) {
         for (unit, one) in units.iter().enumerate() {
             for word in &one.adds {
@@ -233,8 +242,9 @@ impl Facts {
         }
     }
 
-    /// Adds to `requires`: a change that removes a definition which the new version does not have
-    /// probably requires each change that mentions the identifier, as these remove its uses.
+    /// Adds pairs to `requires`: if a change removes a definition that the new version no longer
+    /// has, it probably requires all other changes that mention the identifier, because they remove
+    /// its uses.
     fn require_removals(&mut self, units: &[UnitFacts], is_new: impl Fn(&str) -> bool) {
         for (unit, one) in units.iter().enumerate() {
             for word in one.undefines.iter().filter(|word| !is_new(word)) {
@@ -250,8 +260,9 @@ impl Facts {
     }
 }
 
-/// Numbers the groups of each level in the order of their first changes. Returns for each level the
-/// number of the group of each change.
+/// Numbers the groups to which the changes `units` belong. Returns, for each level from coarse to
+/// fine, the number of each change's group; groups are numbered in the order of their first
+/// changes.
 fn levels(units: &[UnitFacts]) -> Vec<Vec<usize>> {
     let depth = units.iter().map(|unit| unit.groups.len()).max();
     let level = |level: usize| {
@@ -273,7 +284,8 @@ fn sorted<'a>(units: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     units
 }
 
-/// Builds the configuration that keeps the changes `units`, which ascend.
+/// Builds the set ([`Config`]) of the changes with the indices `units`, which must be in ascending
+/// order.
 pub fn config(units: &[usize]) -> Config {
     let ranges = units.iter().map(|unit| *unit..unit + 1);
     Config::from_ranges(ranges).unwrap_or_else(Config::empty)

@@ -5,27 +5,29 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// A set of changes that passes, and a larger one that fails, between which no smaller difference
-/// is known.
+/// The result of isolating a difference: a set of changes that passes, and a larger set that fails,
+/// between which the search knows no smaller difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
-    /// The smaller set, whose test passes.
+    /// The smaller of the two sets of changes: the version with these changes passes.
     pub passing: Config,
-    /// The larger set, whose test fails; it includes the changes of `passing`.
+    /// The larger of the two sets of changes: the version with these changes fails. It includes all
+    /// changes of `passing`.
     pub failing: Config,
 }
 
 impl Isolation {
-    /// Returns the changes that make the failure come once the passing ones are applied.
+    /// Returns the changes by which the failing set differs from the passing one: they make the
+    /// failure come.
     pub fn difference(&self) -> Config {
         self.failing.minus(&self.passing)
     }
 }
 
-/// Isolates the difference between no changes, which pass, and the changes of `minimal`, or all
-/// changes without it, which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over the groups of
-/// each level of `facts`, from coarse to fine, and then over single changes. Sets that do not build
-/// are UNRESOLVED.
+/// Isolates a minimal difference between a set of changes that passes and a larger one that fails.
+/// It begins with no changes, which pass, and the changes of `minimal`, or all if that is `None`,
+/// which fail. It runs `dd` (*Why Programs Fail*, A.1.6) over the groups of each level of `facts`,
+/// from coarse to fine, and then over single changes. Sets that do not build are UNRESOLVED.
 ///
 /// # Errors
 /// Those of `prober`.
@@ -57,8 +59,9 @@ pub fn isolate<P: Prober>(
     }
 }
 
-/// Narrows the difference between the two sets by `dd` over `groups`, into which it is divided,
-/// until no group can be moved or the budget is used up. Returns the narrowed sets.
+/// Narrows the difference between the passing and the failing set of changes in `found`, which is
+/// divided into `groups`, by `dd`, until no group can be moved between the sets or the budget is
+/// used up. Returns the two narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

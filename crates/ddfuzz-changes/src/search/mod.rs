@@ -16,21 +16,22 @@ use ddfuzz_delta::{Config, Outcome};
 
 pub use crate::places::Around;
 
-/// Result of building and testing a set of changes: the outcome; if the build failed, also the
-/// identifiers and the changes that its messages point to.
+/// The result of building and testing a version with a set of changes: the outcome; and if the
+/// build failed, the identifiers and the changes to which the compiler's messages point.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probed {
-    /// Outcome of the test; `None` if the changes could not be merged or built, which counts as
-    /// UNRESOLVED.
+    /// Outcome of the test; `None` if the changes could not be merged, or the version does not
+    /// build, which counts as UNRESOLVED.
     pub outcome: Option<Outcome>,
-    /// Identifiers that the messages of a failed build name.
+    /// Identifiers that the compiler's messages name if the build failed, such as an undefined
+    /// function.
     pub named: Vec<String>,
-    /// Changes at the places that the messages of a failed build name.
+    /// Changes at the places in source files that the compiler's messages name if the build failed.
     pub around: Around,
 }
 
 impl Probed {
-    /// Makes the result of changes that could be built, and whose test had this outcome.
+    /// Creates the result of a set of changes that builds and whose test has the outcome `outcome`.
     pub fn of(outcome: Outcome) -> Probed {
         Probed {
             outcome: Some(outcome),
@@ -38,8 +39,8 @@ impl Probed {
         }
     }
 
-    /// Makes the result of changes that could not be built, with the identifiers that the messages
-    /// name.
+    /// Creates the result of a set of changes that does not build; `named` are the identifiers that
+    /// the compiler's messages name.
     pub fn unbuildable(named: Vec<String>) -> Probed {
         Probed {
             named,
@@ -47,24 +48,25 @@ impl Probed {
         }
     }
 
-    /// Checks whether the changes failed with the failure that is searched for.
+    /// Checks whether the test failed with the failure that the search looks for.
     pub fn fails(&self) -> bool {
         self.outcome == Some(Outcome::Fail)
     }
 }
 
-/// Builds and tests sets of changes for a search.
+/// Builds and tests versions with sets of changes on behalf of a search for failure-inducing
+/// changes.
 pub trait Prober {
-    /// Why the search ends without a result: nothing can be tested any more, or the user stops it.
-    /// A set that does not build is no error.
+    /// The error that ends the search without a result: nothing can be tested any more, or the user
+    /// stops it. A version that does not build is no error.
     type Error;
 
-    /// Builds and tests the changes `kept`. `rule` names the step of the search, for the log.
-    /// `ahead` has the sets that the search probably tests next; they may be tested at the same
-    /// time.
+    /// Builds and tests the version with the changes `kept`, and returns the result. `rule` names
+    /// the step of the search, for the log. `ahead` has the sets of changes that the search
+    /// probably tests next; they may be tested at the same time.
     ///
     /// # Errors
-    /// If nothing can be tested any more, or the user stops.
+    /// If nothing can be tested any more, or the user stops the search.
     fn probe(
         &mut self,
         kept: &Config,
@@ -72,25 +74,27 @@ pub trait Prober {
         ahead: &[Config],
     ) -> Result<Probed, Self::Error>;
 
-    /// Records that `kept` is UNRESOLVED without a test, because a learned relation predicts it.
+    /// Records in the log, without a test, that the version with the changes `kept` is UNRESOLVED:
+    /// one of them requires, as an earlier build has shown, a change that the version lacks.
     ///
     /// # Errors
     /// As [`probe`](Prober::probe).
     fn predict(&mut self, kept: &Config) -> Result<(), Self::Error>;
 
-    /// Records that a build has shown that the change `user` requires the change `needed`.
+    /// Records in the log that, as a failed build has shown, the change `user` requires the change
+    /// `needed`.
     fn learn(&mut self, user: usize, needed: usize) {
         let _ = (user, needed);
     }
 
-    /// Checks whether a test was refused because the budget is used up. All later tests are
-    /// refused, too, so that the search ends with what it has.
+    /// Checks whether a test was refused because the budget of the search is used up. All later
+    /// tests are refused, too, so that the search ends with the best result so far.
     fn is_spent(&self) -> bool {
         false
     }
 
-    /// Returns how many sets `ahead` should have: as many as can be tested at the same time as the
-    /// next one; 0 if tests are run one after another.
+    /// Returns how many sets of changes can be tested ahead, at the same time as the next one: the
+    /// useful length of `ahead` in [`probe`](Prober::probe). 0 if tests are run one after another.
     fn look_ahead(&self) -> usize {
         0
     }

@@ -9,32 +9,35 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// Largest number of changes that cannot be removed one by one, because the others do not build
-/// then, of which the removal of each pair is tested.
+/// Maximum number of changes that cannot be removed one by one, because the rest does not build,
+/// for which the search also tests the removal of each pair of them.
 const MOST_TIED: usize = 6;
-/// Largest number of changes of which the search first assumes that a single one causes the
-/// failure, and halves the set.
+/// Maximum number of changes for which the search first tries whether a single one causes the
+/// failure, by halving the set.
 const MOST_HALVED: usize = 40;
 
-/// A minimal set of changes that fails.
+/// The result of a minimization: a set of changes that fails and from which no single change can be
+/// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    /// The changes of the set, none of which can be left out.
+    /// The changes in the minimal failing set.
     pub kept: Config,
-    /// Number of the changes without which the others do not build.
+    /// Number of changes in the minimal set that cannot be left out because the rest does not build
+    /// without them.
     pub unbuildable: usize,
-    /// Pairs of changes of which the first requires the second, as builds have shown.
+    /// Relations that failed builds have shown: pairs of changes of which the first requires the
+    /// second.
     pub learned: Vec<(usize, usize)>,
 }
 
-/// Minimizes the set of all changes, which fails while the empty set passes: finds a set that
-/// fails, of which no single change can be left out. If the prober [is spent](Prober::is_spent),
-/// the set is only the smallest found so far.
+/// Minimizes the set of all changes, which fails while the empty set passes: returns a set that
+/// fails and from which no single change can be left out. If the budget of the prober [is used
+/// up](Prober::is_spent), the set is only the smallest found so far.
 ///
-/// The changes are deleted by groups of each level of `facts` in turn, by the search [`Subset`],
-/// and then one by one. A candidate that does not build is repaired: either the removed changes
-/// that its messages name are added (*completed*), or the changes that mention the same identifiers
-/// as removed ones are removed, too (*thinned*).
+/// The search [`Subset`] deletes groups of changes, for each level of `facts` in turn, and then
+/// single changes. A candidate that does not build is repaired: either the removed changes that the
+/// compiler's messages name are added (*completed*), or the changes that mention the same
+/// identifiers as removed ones are removed, too (*thinned*).
 ///
 /// # Errors
 /// Those of `prober`.
@@ -55,11 +58,11 @@ pub fn minimize<P: Prober>(facts: &Facts, prober: &mut P) -> Result<Minimal, P::
 struct Nested<'a, P> {
     facts: &'a Facts,
     prober: &'a mut P,
-    /// The smallest failing set so far.
+    /// The smallest failing set of changes so far; at first all changes.
     best: Config,
     learned: Vec<(usize, usize)>,
     /// Disjoint sets of changes that probably need each other, because chains of repairs have moved
-    /// them together. Repairs add or remove such a set as a whole.
+    /// them together. Repairs add or remove such a set (bundle) as a whole.
     bundles: Vec<Config>,
 }
 
@@ -74,9 +77,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Searches the changes, if they are few, as if a single one of them decided: tests one half,
-    /// and takes the other if it passes. Returns whether a single change was found that fails by
-    /// itself.
+    /// Searches for a single change that causes the failure, if there are few changes: tests one
+    /// half of them, continues with the other half if it passes, and so on. Returns true if a
+    /// single change was found that fails by itself; the smallest failing set is updated.
     fn halve(&mut self) -> Result<bool, P::Error> {
         if self.best.len() > MOST_HALVED {
             return Ok(false);
@@ -113,9 +116,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests a half of `rest`. While it does not build, changes of the smallest failing set are
-    /// added to it. Returns what was tested last, with its outcome; `None` if it cannot be
-    /// completed.
+    /// Tests a half of the changes `rest`. As long as it does not build, changes that the
+    /// compiler's messages point to are added to it. Returns the set that could be built, with its
+    /// outcome; `None` if no set smaller than the smallest failing one could.
     fn probe_half(
         &mut self,
         half: Config,
@@ -136,7 +139,7 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the smallest failing set without the changes of files that a build probably does not
-    /// read, and leaves these changes out if the rest fails.
+    /// read (documents and the like), and leaves these changes out if the rest still fails.
     fn leave_out_unread(&mut self) -> Result<(), P::Error> {
         let rest = self.best.minus(self.facts.unread());
         if rest != self.best && !rest.is_empty() && self.prober.probe(&rest, "unread", &[])?.fails()
@@ -146,8 +149,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Deletes single changes until each removal was tested and none fails, or the budget is used
-    /// up.
+    /// Finishes the minimization: deletes single changes from the smallest failing set until no
+    /// removal of one of them fails, or the budget is used up; returns the minimal set.
     fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
         loop {
             loop {
@@ -178,9 +181,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Tests the removal of each single change until the budget is used up, and leaves out those
-    /// without which the rest still fails. Returns the changes without which the rest does not
-    /// build, and whether any was left out.
+    /// Tests the removal of each single change from the smallest failing set, until the budget is
+    /// used up, and leaves out the changes without which the rest still fails. Returns the changes
+    /// without which the rest does not build, and whether any change was left out.
     fn prove(&mut self) -> Result<(Vec<usize>, bool), P::Error> {
         let before = self.best.len();
         let mut unbuildable = Vec::new();
@@ -199,10 +202,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok((unbuildable, self.best.len() < before))
     }
 
-    /// Tests the removal of several changes at once: of all the `unbuildable` ones, which cannot be
-    /// removed one by one because the rest does not build; of pairs of them; and of the bundles
-    /// that chains of repairs have moved together. Such changes may need each other and nothing
-    /// else, though no message says so. Returns a smaller set that fails; `None` if there is none.
+    /// Tests the removal of several changes at once from the smallest failing set, because changes
+    /// may need each other and nothing else: of all `unbuildable` ones (those that cannot be
+    /// removed alone because the rest does not build), of pairs of them, and of each bundle of
+    /// changes that repairs have moved together. Returns a smaller set that fails; `None` if none
+    /// was found.
     fn without_ties(&mut self, unbuildable: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
         if unbuildable.len() > 1 {
@@ -236,8 +240,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Deletes as many of `groups` as possible from the smallest failing set, of which they are a
-    /// partition. `rule` names the step in the log.
+    /// Deletes as many of `groups` as possible from the smallest failing set of changes, which they
+    /// divide into disjoint parts. `rule` names this step of the search in the log.
     fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
         let mut machine = Subset::of_units(groups.len());
         // Changes of deleted groups that a candidate needed to build.
@@ -268,8 +272,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the candidates that come next if no test fails, as many as the prober can test
-    /// ahead.
+    /// Returns the sets of changes that the search `machine` tests next if no test fails, as many
+    /// as the prober can test ahead. `whole` converts a choice of groups to the set of their
+    /// changes.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {
@@ -289,11 +294,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         found
     }
 
-    /// Tests a candidate, a part of the smallest failing set, first completed or thinned by the
-    /// relations known between changes, and repairs it while it does not build. Returns the set
-    /// that fails, a smaller part of the smallest failing set, which may have changes that the
-    /// candidate lacks; `None` if none of the tested sets fails, among which the candidate itself
-    /// need not be.
+    /// Tests a candidate, which is a part of the smallest failing set of changes. Before that, it
+    /// is completed or thinned by the known relations between changes, and it is repaired as long
+    /// as it does not build. Returns the tested set that fails, smaller than the smallest failing
+    /// set, which may have changes that the candidate lacks; `None` if no tested set fails.
     fn attempt(
         &mut self,
         candidate: &Config,
@@ -349,7 +353,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Records a prediction if a learned relation says that the candidate does not build.
+    /// Records in the log that a candidate does not build, if it lacks a change that, as an earlier
+    /// build has shown, another of its changes requires.
     fn note_prediction(&mut self, candidate: &Config) -> Result<(), P::Error> {
         let lacks = |(unit, needed): &(usize, usize)| {
             candidate.contains(*unit) && !candidate.contains(*needed) && self.best.contains(*needed)
@@ -360,9 +365,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Completes or thins a candidate by what is known before any build: the relations that the
-    /// texts of the changes suggest, and those that builds have shown. A change outside of `within`
-    /// is neither added nor missed.
+    /// Returns a candidate with changes added (`Complete`) or removed (`Thin`) until no relation is
+    /// violated: neither a change that requires another one, by the texts of the changes or by a
+    /// failed build, nor a bundle of changes that need each other. Required changes outside of
+    /// `within` are ignored.
     fn closed(&self, candidate: &Config, within: &Config, repair: Repair) -> Config {
         let mut set = candidate.clone();
         loop {
@@ -392,9 +398,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Repairs a set that did not build: adds or removes the changes that mention the identifiers
-    /// in the messages of the build, or else the changes at the places in the messages. Returns
-    /// `None` if that does not change the set.
+    /// Returns a set of changes that did not build with changes added or removed, as `chain` says:
+    /// those that mention the identifiers in the compiler's messages, or else those at the places
+    /// in the messages. `None` if that does not change the set.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))
@@ -424,8 +430,8 @@ impl<'a, P: Prober> Nested<'a, P> {
         (next != *set).then_some(next)
     }
 
-    /// Returns the removed changes that define the named identifiers; if there are none, those that
-    /// mention them.
+    /// Returns those of the changes `removed` that define one of the identifiers `names`; if none
+    /// does, those that mention one.
     fn missing(&self, removed: &Config, names: &[Name]) -> Config {
         let defining = self.facts.defining(names).intersection(removed);
         if !defining.is_empty() {
@@ -434,9 +440,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         self.facts.mentioning(names).intersection(removed)
     }
 
-    /// Notes that one change requires another if the messages can only mean that: a single change
-    /// of the set mentions the named identifiers, and `found`, the removed changes that define or
-    /// mention them, is a single one.
+    /// Records that one change requires another, if a failed build of `set` proves it: only one
+    /// change of the set mentions the identifiers `names` in the compiler's messages, and `found`,
+    /// the removed changes that define or mention them, is a single change.
     fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
         let users = self.facts.mentioning(names).intersection(set);
         if let (Some(user), Some(needed), 1, 1) =

@@ -6,34 +6,36 @@ use ddfuzz_delta::Config;
 use super::Around;
 use super::facts::{Facts, Name, config};
 
-/// Largest number of builds that one candidate may take until it builds.
+/// Maximum number of builds by which the repair of one candidate that does not build is tried.
 const MOST_REPAIRS: usize = 12;
-/// Largest number of builds for a candidate of which a repair was extended to all changes with the
-/// same identifier.
+/// Maximum number of builds by which the repair of one candidate is tried, after the repair was
+/// extended to all changes that mention a common identifier.
 const MOST_EXTENDED: usize = 24;
-/// A repair is extended to all changes with the same identifier if at least this many changes at
-/// the places of its chain mention that identifier.
+/// Minimum number of changes, at the places that the compiler's messages name, that must mention
+/// the same identifier, so that a repair is extended to all changes that mention it.
 const LEAST_COMMON: usize = 8;
-/// Smallest number of changes that are remembered as needing each other because they mention the
-/// same identifier.
+/// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
+/// that need each other.
 const LEAST_TIED: usize = 3;
-/// Largest number of changes that are remembered as needing each other because they mention the
-/// same identifier.
+/// Maximum number of changes that mention the same identifier, to be remembered as a set of changes
+/// that need each other.
 const MOST_TIED: usize = 24;
-/// Smallest number of changes moved in an extended chain that are remembered as needing each other.
+/// Minimum number of changes that an extended repair has moved, to be remembered as a set of
+/// changes that need each other.
 const LEAST_BUNDLE: usize = 8;
 
-/// How a candidate that does not build is repaired.
+/// How a set of changes that does not build is repaired: by adding or by removing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// By adding changes that it requires.
+    /// Add the changes that changes of the set require and that the set lacks.
     Complete,
-    /// By removing changes that require removed ones.
+    /// Remove the changes that require others which the set lacks.
     Thin,
 }
 
 impl Repair {
-    /// Returns the set with the changes `moved` added (complete) or removed (thin).
+    /// Returns the set of changes `set` after a repair: with the changes `moved` added
+    /// ([`Complete`](Repair::Complete)) or removed ([`Thin`](Repair::Thin)).
     pub fn applied(self, set: &Config, moved: &Config) -> Config {
         match self {
             Repair::Complete => set.union(moved),
@@ -41,8 +43,8 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that can be added to the set (complete) or removed from
-    /// it (thin).
+    /// Returns those of the changes `units` that a repair can add to `set`
+    /// ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),
@@ -51,26 +53,29 @@ impl Repair {
     }
 }
 
-/// The repairs of one candidate, build after build, all in the same direction.
+/// The repairs of one candidate that does not build, one after each failed build; they all add
+/// changes, or they all remove changes.
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// Whether the repairs of the chain add or remove changes.
+    /// Whether the repairs of this chain add changes (`Complete`) or remove changes (`Thin`).
     pub repair: Repair,
-    /// Number of builds of the chain so far.
+    /// Number of builds so far of the candidate and of its repaired versions.
     builds: usize,
-    /// The changes that are, or are missing, at the places that messages of the chain have named.
+    /// The changes, present or missing, at all places that the messages of this chain's failed
+    /// builds have named.
     by_place: Config,
-    /// The changes that [`by_place`](Chain::by_place) has returned.
+    /// The changes that repairs by place have added or removed so far, as
+    /// [`by_place`](Chain::by_place) returned them.
     moved: Config,
-    /// Sets of changes that mention the same identifier, which a build has named though no
-    /// definition of it was missing.
+    /// Sets of changes that probably need each other: they mention the same identifier, which a
+    /// failed build named though no definition of it was missing.
     ties: Vec<Config>,
-    /// The identifiers by which steps were extended.
+    /// The identifiers because of which repairs were extended to all changes that mention them.
     common: Vec<Name>,
 }
 
 impl Chain {
-    /// Makes a chain without steps.
+    /// Creates an empty chain of repairs, which will add or remove changes as `repair` says.
     pub fn new(repair: Repair) -> Chain {
         Chain {
             repair,
@@ -82,7 +87,8 @@ impl Chain {
         }
     }
 
-    /// Counts a build of the chain; returns false if the chain has become too long for it.
+    /// Counts one more build of the candidate; returns false if the chain of repairs has had too
+    /// many builds and should be given up.
     pub fn goes_on(&mut self) -> bool {
         let most = match self.common.is_empty() {
             true => MOST_REPAIRS,
@@ -92,10 +98,10 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Returns the changes of `pool` to move because of the places that messages name: first those
-    /// at the places, and second, if many changes at the places of the chain mention the same
-    /// identifier, all of `pool` that mention it. A type that is rewritten everywhere leads to
-    /// messages that name a place each, and not what the places have in common.
+    /// Returns the changes of `pool` by which a candidate is repaired because of the places in the
+    /// compiler's messages, in two sets. The first has the changes at these places. The second has
+    /// all changes that mention an identifier which many changes at the places named so far have in
+    /// common (a type that is rewritten everywhere); it is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -119,9 +125,10 @@ impl Chain {
         [units, alike]
     }
 
-    /// Notes the changes of `best` that mention one of the `names`, which a build of `set` has
-    /// named though no definition of it is missing: probably these changes need each other, as a
-    /// function whose parameters change and its callers do.
+    /// Notes sets of changes that probably need each other, such as those of a function whose
+    /// parameters change and of its callers: for each of the identifiers `names`, which a failed
+    /// build of `set` named though no definition is missing, the changes of the smallest failing
+    /// set `best` that mention it.
     pub fn note_ties(&mut self, facts: &Facts, names: &[Name], set: &Config, best: &Config) {
         for name in names {
             let users = facts.mentioning(&[*name]).intersection(best);
@@ -138,9 +145,10 @@ impl Chain {
         }
     }
 
-    /// Returns sets of changes that probably need each other, where `set`, at the end of the chain,
-    /// could be built: the noted ones of which `set` has all changes or none, and if a step was
-    /// extended, the changes at the places of the chain.
+    /// Returns sets of changes that probably need each other, after the chain of repairs has led to
+    /// the set `set`, which builds: the noted sets that are in `set` as a whole or not at all, and,
+    /// if a repair was extended by a common identifier, the changes that repairs by place have
+    /// moved.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();
@@ -154,8 +162,8 @@ impl Chain {
     }
 }
 
-/// Adds a bundle to disjoint ones, and returns them all. The bundles that it overlaps become one
-/// with it.
+/// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Those
+/// that overlap it are joined with it to one set.
 pub fn joined(bundles: &[Config], mut bundle: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for known in bundles {

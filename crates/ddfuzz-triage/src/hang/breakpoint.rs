@@ -15,9 +15,10 @@ use crate::unwind::Place;
 #[cfg(target_arch = "x86_64")]
 mod processor {
     /// Machine code of the breakpoint instruction, and the number of bytes by which the program
-    /// counter has passed it after the trap.
+    /// counter has passed its start after the trap.
     pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
-    /// Distance of the return address below the caller's stack pointer, in bytes.
+    /// Number of bytes by which the stack slot with the return address of a call lies below the
+    /// stack pointer that the caller has after the call.
     pub const SLOT: u64 = 8;
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
@@ -28,7 +29,7 @@ mod processor {
 #[cfg(target_arch = "aarch64")]
 mod processor {
     /// Machine code of the breakpoint instruction, and the number of bytes by which the program
-    /// counter has passed it after the trap.
+    /// counter has passed its start after the trap.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
@@ -36,12 +37,13 @@ mod processor {
     }
 }
 
-/// Watchpoint or breakpoint that detects the return of a call.
+/// A watchpoint or breakpoint that detects when a call returns.
 #[derive(Debug)]
 pub(super) enum Trap {
-    /// A hardware watchpoint on the return address of the call.
+    /// A hardware watchpoint on the stack slot with the return address of the call; holds where the
+    /// caller continues.
     Watch(Place),
-    /// A breakpoint at the code that the call returns to.
+    /// A breakpoint in the code at the return address of the call.
     Breakpoint(Breakpoint),
 }
 
@@ -63,23 +65,25 @@ impl Trap {
         }
     }
 
-    /// Checks whether the thread that hit the watchpoint has left the watched call, by a return, a
-    /// jump or a tail call. An access that only reads or overwrites the return address has not.
+    /// Checks whether the thread `tid`, which hit the watchpoint on a call's return address, has
+    /// left the call, by a return, a jump or a tail call; false if it only read or overwrote the
+    /// return address. `place` is where the caller continues.
     #[cfg(target_arch = "x86_64")]
     pub fn is_left(tid: Pid, place: Place) -> bool {
         // By its return, a jump out of it, or by another call in its place.
         ptrace::getregs(tid).is_ok_and(|registers| registers.rsp + processor::SLOT >= place.sp)
     }
 
-    /// Checks whether a thread has left the watched call; always false, because watchpoints are not
-    /// used on AArch64.
+    /// Checks whether a thread has left the call whose return address is watched; always false,
+    /// because watchpoints are not used on AArch64.
     #[cfg(target_arch = "aarch64")]
     pub fn is_left(_: Pid, _: Place) -> bool {
         false
     }
 }
 
-/// A breakpoint in the code of a process.
+/// A breakpoint instruction written into the code of a traced process, with the bytes that were
+/// there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Breakpoint {
     pub place: Place,
@@ -87,8 +91,8 @@ pub(super) struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// Writes a breakpoint into the code of the stopped thread `tid`, at the program counter of
-    /// `place`.
+    /// Writes a breakpoint instruction into the code of the process of the stopped thread `tid`, at
+    /// the program counter of `place`, and returns the breakpoint.
     pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
         let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
         let breakpoint = Breakpoint { place, before };
@@ -96,13 +100,15 @@ impl Breakpoint {
         Ok(breakpoint)
     }
 
-    /// Writes the breakpoint instruction again, after it was removed by `lift`.
+    /// Writes the breakpoint instruction into the code again, after [`lift`](Breakpoint::lift)
+    /// removed it.
     pub fn put_back(&self, tid: Pid) -> nix::Result<()> {
         let (instruction, _) = processor::BREAKPOINT;
         self.write(tid, instruction)
     }
 
-    /// Writes `code` at the breakpoint's address and leaves the bytes after it unchanged.
+    /// Writes the bytes `code` at the breakpoint's address, by the stopped thread `tid`; the bytes
+    /// after them stay as they are.
     fn write(&self, tid: Pid, code: &[u8]) -> nix::Result<()> {
         let at = self.place.pc as ptrace::AddressType;
         let mut bytes = ptrace::read(tid, at)?.to_ne_bytes();
@@ -111,20 +117,21 @@ impl Breakpoint {
     }
 
     /// Checks by the stack pointer whether the thread that hit the breakpoint has returned from the
-    /// awaited call, and not from a deeper call of the same function.
+    /// call that is waited for, and not from a deeper call of the same function.
     pub fn is_left(&self, tid: Pid) -> bool {
         Registers::of(tid).is_ok_and(|registers| registers.sp >= self.place.sp)
     }
 
-    /// Removes the breakpoint and restores the original code.
+    /// Removes the breakpoint instruction from the code, by the stopped thread `tid`, and restores
+    /// the original bytes.
     pub fn lift(&self, tid: Pid) {
         let (instruction, _) = processor::BREAKPOINT;
         // A thread that was killed meanwhile has no code any more.
         let _ = self.write(tid, &self.before.to_ne_bytes()[..instruction.len()]);
     }
 
-    /// Checks whether the stopped thread hit this breakpoint; if so, resets its program counter to
-    /// the breakpoint.
+    /// Checks whether the stopped thread `tid` hit this breakpoint; if so, resets the thread's
+    /// program counter to the address of the breakpoint.
     pub fn was_met(&self, tid: Pid) -> bool {
         let Ok(mut registers) = ptrace::getregs(tid) else {
             return false;
@@ -148,11 +155,12 @@ fn pc_of(registers: &libc::user_regs_struct) -> u64 {
     registers.pc
 }
 
-/// Sets a hardware watchpoint on the return address of the call whose caller continues at `place`;
-/// `None` removes the watchpoint.
+/// Sets a hardware watchpoint, in the stopped thread `tid`, on the stack slot with the return
+/// address of a call whose caller continues at `place`; if that is `None`, removes the watchpoint.
 #[cfg(target_arch = "x86_64")]
 fn watch(tid: Pid, place: Option<Place>) -> nix::Result<()> {
-    /// Debug register 7: watchpoint 0 is enabled locally, for reads and writes of eight bytes.
+    /// Value of the x86 debug register 7 that enables watchpoint 0 for the thread, for reads and
+    /// writes of eight bytes.
     const ENABLED: libc::c_long = 1 | 0b1011 << 16;
     let register = |number: usize| {
         let registers = std::mem::offset_of!(libc::user, u_debugreg);

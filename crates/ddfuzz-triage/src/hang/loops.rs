@@ -12,28 +12,29 @@ use crate::hang::stack::Level;
 use crate::instruction::{Goes, branches};
 use crate::memory::Memory;
 
-/// Maximum length in bytes of a function in which loops are searched.
+/// Maximum length in bytes of a function in whose machine code loops are searched.
 const LONGEST: u64 = 256 << 10;
-/// Maximum nesting depth of loops that are found in a function.
+/// Maximum nesting depth of the loops that are found in a function's machine code.
 const DEEPEST: usize = 32;
 
-/// One loop of a function: a strongly connected set of basic blocks.
+/// A loop in the machine code of a function: a strongly connected set of basic blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// Lowest address at which the loop is entered.
+    /// Address at which the loop is entered; the lowest one if there are several.
     pub head: u64,
-    /// Start addresses of the loop's basic blocks.
+    /// Start addresses of the basic blocks of which the loop consists.
     pub pieces: BTreeSet<u64>,
     /// Addresses outside the loop to which its blocks can jump or fall through.
     pub exits: Vec<u64>,
 }
 
-/// The loops of one function.
+/// The loops in the machine code of one function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loops {
-    /// Successors of each basic block, by its start address.
+    /// The control flow graph of the function: for each basic block, by its start address, the
+    /// start addresses of its successors.
     after: BTreeMap<u64, Vec<u64>>,
-    /// Loops of the function; an outer loop precedes the loops in it.
+    /// The loops of the function; an outer loop precedes the loops that it contains.
     loops: Vec<Loop>,
     end: u64,
 }
@@ -60,7 +61,8 @@ impl Tracer<'_> {
 }
 
 impl Loops {
-    /// Finds the loops in the machine code of a function that begins at the address `start`.
+    /// Finds the loops in `code`, the machine code of a function that begins at the address
+    /// `start`.
     pub fn of(code: &[u8], start: u64) -> Loops {
         let end = start + code.len() as u64;
         let mut loops = Loops {
@@ -101,8 +103,8 @@ impl Loops {
         around
     }
 
-    /// Returns the blocks at which a cycle of basic blocks is entered from outside, by start
-    /// address.
+    /// Returns the start addresses of those basic blocks of the loop `circle` at which it is
+    /// entered from outside; `start` is the address of the function.
     fn entries(&self, circle: &BTreeSet<u64>, start: u64) -> BTreeSet<u64> {
         let outside = self.after.iter().filter(|(at, _)| !circle.contains(at));
         let entered = outside.flat_map(|(_, next)| next).chain([&start]);
@@ -116,8 +118,9 @@ impl Loops {
     }
 }
 
-/// Splits code into basic blocks, and returns the start addresses of each block's successors by the
-/// block's own. A jump through a table may go to any block that has no other predecessor.
+/// Splits the machine code of a function, which begins at the address `start`, into basic blocks.
+/// Returns, for each block by its start address, the start addresses of its successors. A jump
+/// through a table may go to any block that has no other predecessor.
 fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     let end = start + code.len() as u64;
     let inside = |at: &u64| (start..end).contains(at);
@@ -158,8 +161,9 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     after
 }
 
-/// Returns the strongly connected components (loops) of the basic blocks `within`, ignoring edges
-/// to the blocks `without`. A single block counts if it jumps to itself.
+/// Returns the strongly connected components (loops) among the basic blocks `within` of a control
+/// flow graph; edges to the blocks `without` are ignored. A single block counts if it jumps to
+/// itself.
 fn circles(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,
@@ -192,7 +196,8 @@ fn circles(
     circles
 }
 
-/// Appends the blocks that are reachable from `root` and not in `seen` to `order`, in post-order.
+/// Traverses a control flow graph from the basic block `root`, and appends the blocks that are not
+/// yet in `seen` to `order`, in post-order. `next` returns the successors of a block.
 fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn(u64) -> Vec<u64>) {
     if !seen.insert(root) {
         return;

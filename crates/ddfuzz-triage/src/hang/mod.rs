@@ -26,9 +26,10 @@ mod threads;
 pub(crate) use threads::sleeps;
 
 impl Tracer<'_> {
-    /// Takes the snapshot that identifies a hang or memory blow-up, makes it the result of the
-    /// trace, and kills all processes of the run. The thread `interrupted` is stopped by the
-    /// watchdog's signal.
+    /// Handles the watchdog's interrupt of a run: takes the snapshot that identifies the hang or
+    /// memory blow-up, makes it the result of the trace, and kills all processes of the run. The
+    /// thread `interrupted` is stopped by the watchdog's signal; `cut` is the limit that the run
+    /// exceeded.
     pub(super) fn cut_off(&mut self, cut: Cut, interrupted: Pid) {
         // Once resumed, its system call fails with `EINTR`, and the program runs on.
         let slept_at = match cut {
@@ -51,14 +52,14 @@ impl Tracer<'_> {
         }
     }
 
-    /// Kills a traced process of an interrupted run with `SIGKILL`.
+    /// Kills the traced process `process` with `SIGKILL`, after the run exceeded a limit.
     pub(super) fn kill(&self, process: Pid) {
         // Our tracee, so its id means nobody else until we have taken its end.
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
     }
 
-    /// Takes a snapshot of the first process of the run that stops itself (`SIGSTOP`), in case it
-    /// is never continued and the run is killed.
+    /// Takes a snapshot of the thread `tid`, if it belongs to the first process of the run that
+    /// stops itself (`SIGSTOP`), in case it is never continued and the run is killed.
     pub(super) fn note_stopped(&mut self, tid: Pid) {
         if self.stopped.is_none() {
             let stack = Stack::of(tid, self.cache);
@@ -68,38 +69,41 @@ impl Tracer<'_> {
     }
 }
 
-/// Why the watchdog interrupts a run.
+/// Why the watchdog interrupts a run: which limit it exceeded, and whether it was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The run exceeded its time limit, and at least one of its threads still uses the processor.
     Running = 1,
     /// The run exceeded its time limit, and none of its threads has run for some time.
     Asleep,
-    /// The run uses more memory than its limit.
+    /// The run uses more memory than its memory limit allows.
     Memory,
 }
 
-/// Value carried by the watchdog's `SIGSTOP`, which distinguishes it from a `SIGSTOP` of the
-/// target.
+/// Value carried by the `SIGSTOP` with which the watchdog interrupts a run; it distinguishes the
+/// signal from a `SIGSTOP` that the target sends.
 pub(crate) const COOKIE: usize = 0xddf2;
 
-/// Bit by which the tracing thread marks a request to interrupt the run as taken.
+/// Bit in the encoded request to interrupt a run; the tracing thread sets it when it takes the
+/// request.
 const TAKEN: u8 = 8;
 
-/// Request to interrupt a run that exceeds a limit: given once by the watchdog's thread, and taken
+/// A request to interrupt a run that exceeds a limit: made once by the watchdog's thread, and taken
 /// by the thread that traces the run.
 #[derive(Debug)]
 pub(crate) struct CutOffRequest {
     word: AtomicU8,
-    /// Whether a process of the run has stopped itself, so that it may never react to a signal.
+    /// Whether a process of the run has stopped itself, so that it may never react to the
+    /// watchdog's signal.
     stopped: AtomicBool,
-    /// Limit on the resident memory of a process, in bytes. The tracer checks it too, when a
-    /// process dies.
+    /// Limit on the resident memory of each process of the run, in bytes. The tracing thread checks
+    /// it too, when a process crashes.
     memory: u64,
 }
 
 impl CutOffRequest {
-    /// Creates an empty request for a run in which each process may use `memory` bytes.
+    /// Creates the place for a request, which is not made yet, to interrupt a run in which each
+    /// process may use `memory` bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -108,29 +112,30 @@ impl CutOffRequest {
         }
     }
 
-    /// Returns the run's limit on the resident memory of a process, in bytes.
+    /// Returns the limit on the resident memory of each process of the run, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Requests to interrupt the run for the reason `cut`; only the first request counts.
+    /// Makes the request to interrupt the run for the reason `cut`; only the first request counts.
     pub(crate) fn give(&self, cut: Cut) {
         let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.word.compare_exchange(0, cut as u8, set, fetch);
     }
 
-    /// Takes the request and returns why to interrupt the run; `None` where nothing was requested,
-    /// or the request was taken before.
+    /// Takes the request to interrupt the run, and returns the reason; `None` if nothing was
+    /// requested, or the request was taken before.
     pub(crate) fn take(&self) -> Option<Cut> {
         decode(self.word.fetch_or(TAKEN, Ordering::AcqRel))
     }
 
-    /// Checks whether the tracing thread has taken the request.
+    /// Checks whether the tracing thread has taken the request to interrupt the run.
     pub(crate) fn is_taken(&self) -> bool {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Notes that a process of the run has stopped itself.
+    /// Notes that a process of the run has stopped itself, so that it may not react to the
+    /// watchdog's signal.
     fn note_stopped(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -140,15 +145,15 @@ impl CutOffRequest {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// Returns why the watchdog requested to interrupt the run, also if the request was taken;
-    /// `None` where nothing was requested.
+    /// Returns the reason why the watchdog requested to interrupt the run, whether or not the
+    /// request was taken; `None` if nothing was requested.
     pub(crate) fn given(&self) -> Option<Cut> {
         decode(self.word.load(Ordering::Acquire) & !TAKEN)
     }
 }
 
-/// Returns the reason for an interrupt that a number encodes; `None` for 0 and for numbers with the
-/// bit that marks a request as taken.
+/// Decodes a number to the reason for interrupting a run; `None` for 0 (no request) and for numbers
+/// with the bit that marks a request as taken.
 fn decode(word: u8) -> Option<Cut> {
     [Cut::Running, Cut::Asleep, Cut::Memory]
         .into_iter()
@@ -156,8 +161,9 @@ fn decode(word: u8) -> Option<Cut> {
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a memory blow-up, by the innermost user call that does
-    /// not return; `None` where the run ended too early.
+    /// Finds the innermost call of user code that does not return in a run that exceeds its memory
+    /// limit, and returns a snapshot that begins at this call and so identifies the memory blow-up;
+    /// `None` if the run ended too early.
     pub(super) fn name_blow_up(&mut self) -> Option<Snapshot> {
         let tid = self.largest_running_thread().ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
@@ -175,17 +181,17 @@ impl Tracer<'_> {
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
 
-    /// Changes the event of a crash to "out of memory" if its process exceeds the memory limit: an
-    /// allocation failed and the program gave up before the watchdog looked, which is a matter of
-    /// chance.
+    /// Changes the event of the crash to "out of memory" if its process exceeds the memory limit.
+    /// Then an allocation failed and the program gave up before the watchdog looked, which is a
+    /// matter of chance.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
         }
     }
 
-    /// Returns the thread that runs in the process with the most resident memory; `None` where all
-    /// threads have ended.
+    /// Returns a thread of the process with the most resident memory: the one that uses the
+    /// processor, else the first one. `None` if all threads have ended.
     fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
         let processes = threads.iter().map(|(_, process)| *process);
@@ -201,10 +207,10 @@ impl Tracer<'_> {
     }
 }
 
-/// Returns the index of the frame that stands for the endless call at index `level` of the stack:
-/// usually `level` itself. If its function also occurs in calls inside it, the recursion as a whole
-/// takes so long (backtracking), and which call is under way is chance; then it is the outermost
-/// call of the recursive functions.
+/// Returns the index of the stack frame by which a hang is identified, given the index `level` of
+/// the innermost call that does not return: usually `level` itself. If its function occurs again in
+/// calls inside it, the recursion as a whole takes so long (backtracking), and it is chance which
+/// call is under way; then the index is that of the outermost call of the recursive functions.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

@@ -18,42 +18,44 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls inside the endless call of a hang that a crash record keeps.
+/// Maximum number of calls that a crash record of a hang keeps of those inside the call that does
+/// not return.
 const INSIDE: usize = 32;
 
-/// One active call of a thread: a frame of its stack.
+/// One active call on the stack of a thread: a stack frame.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
-    /// Program counter and stack pointer at which the call continues.
+    /// Program counter and stack pointer with which the function of this call continues.
     pub place: Place,
-    /// Module and function of the call; `None` outside of all modules.
+    /// Module and function of the code that the call executes; `None` if it is in no module.
     pub frame: Option<RawFrame>,
 }
 
 impl Level {
-    /// Returns the function of the call: its module, and its start as an offset in the module;
-    /// `None` outside of all modules.
+    /// Returns the function that was called: its module, and its start as an offset in the module;
+    /// `None` if the code is in no module.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);
         Some((frame.module.clone(), start))
     }
 
-    /// Returns the address of the code that the call executes: the program counter; for a caller,
-    /// the return address − 1.
+    /// Returns the address of the code that this call executes: for the innermost call the program
+    /// counter, for a caller the return address − 1.
     pub fn address(&self) -> u64 {
         self.step.address
     }
 
-    /// Sets a breakpoint at `pc`, another address of the function of this call, in the stopped
-    /// thread `tid`; `None` where that fails.
+    /// Sets a breakpoint at the address `pc` in the function of this call, by the stopped thread
+    /// `tid`; `None` where that fails.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
     }
 
-    /// Updates the frame of a call after its thread has run on to `pc` in the same call.
+    /// Updates this stack frame (code address, module offset, continuation) after its thread has
+    /// run on to the address `pc` in the same call.
     pub fn moved_to(&mut self, pc: u64) {
         if let Some(frame) = &mut self.frame {
             let distance = pc.wrapping_sub(self.step.address);
@@ -62,19 +64,19 @@ impl Level {
         (self.step.address, self.place.pc) = (pc, pc);
     }
 
-    /// Checks whether the call is of user code, and not of a runtime (C library, sanitizer).
+    /// Checks whether the call is one of user code, and not of a runtime (C library, sanitizer).
     pub fn is_own(&self) -> bool {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Checks whether the frame waits for a call that it made, so that the return address of that
-    /// call is on the stack.
+    /// Checks whether the function of this call has called another one that has not returned, so
+    /// that a return address into it is on the stack.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }
 }
 
-/// The active calls of a thread, innermost first, and its registers.
+/// The stack of a thread: its active calls, innermost first, and its registers.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     pub levels: Vec<Level>,
@@ -108,9 +110,9 @@ impl Stack {
         })
     }
 
-    /// Returns a snapshot of thread `tid` whose innermost frame is the one at index `level` of this
-    /// stack (0 is the innermost). The calls inside it, which change all the time, are recorded in
-    /// [`Snapshot::inside`].
+    /// Returns a snapshot of thread `tid` that begins at the call with the index `level` (0 is the
+    /// innermost), the one that does not return. The calls inside it, which change all the time,
+    /// are kept apart, in [`Snapshot::inside`].
     pub fn snapshot(
         &self,
         level: usize,

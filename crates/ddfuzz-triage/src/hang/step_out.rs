@@ -15,93 +15,99 @@ use crate::hang::threads::{ActiveTime, Scheduled, StoppedThread};
 use crate::snapshot::{End, Endless, Event, Snapshot};
 use ddfuzz_exec::tracing::resume;
 
-/// Time in which a call must return, else it counts as endless. Time in which the thread waits for
-/// a processor does not count.
+/// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
+/// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// A hanging thread counts as waiting, and not as running, if the CPU time that it uses during the
-/// step-out test is below `RETURNS` divided by this.
+/// Divisor of `RETURNS`: a hanging thread that uses less CPU time than the quotient while the call
+/// that does not return is searched counts as waiting, and not as running.
 const WAITING_DIVISOR: u32 = 8;
-/// Time in which a call must return in a run that exceeded its memory limit, else it counts as
+/// Time in which a call must return in a run that exceeded its memory limit, or it counts as
 /// endless: long compared to one allocation, short enough not to exhaust the machine's memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
-/// Maximum time of the whole search for the endless call, without time in which the thread waits
-/// for a processor.
+/// Maximum time of the search for the call that does not return, without time in which the thread
+/// waits for a processor.
 const ALL: Duration = Duration::from_secs(1);
-/// Maximum number of returns and loop exits that the search for the endless call waits for.
+/// Maximum number of returns and loop exits that the search for the call that does not return waits
+/// for.
 const HOPS: usize = 40;
-/// Number of times that deeper calls of the same function may hit a breakpoint, which is slow; then
-/// the awaited call counts as endless.
+/// Number of times that deeper calls of the same function may hit the breakpoint at which a call's
+/// return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Number of times that deeper calls of the same function may leave the watched loop; then loop
-/// exits are no longer watched.
+/// Number of times that deeper calls of the same function may leave the loop whose exits are
+/// watched; after that, its exits are no longer watched.
 const STRAYS: u32 = 100;
-/// Maximum number of attempts to read the stack of a thread completely.
+/// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
-/// Time that the run continues between two attempts to read the stack of a thread completely.
+/// Time for which the run continues between two attempts to read the whole stack of a hanging
+/// thread.
 const BETWEEN: Duration = Duration::from_millis(2);
 
-/// How the wait for a return or a loop exit ended.
+/// The result of waiting until a call returns or a loop in it is left.
 enum WaitResult {
-    /// The call returned; the thread is stopped after it.
+    /// The call returned; the thread is stopped directly after that.
     Call(StoppedThread),
-    /// The loop was left at this address, inside the same call; the thread is stopped there.
+    /// The loop was left at this address, inside the same call, and the thread is stopped there.
     Loop(StoppedThread, u64),
-    /// Neither did the call return nor was the loop left in time. The thread is stopped; `None` if
-    /// it could not be stopped.
+    /// In the given time, neither did the call return nor was the loop left. Holds the thread,
+    /// which was stopped; `None` if it could not be stopped.
     No(Option<StoppedThread>),
 }
 
-/// Parameters of the step-out test, which finds the innermost call of a thread that does not
-/// return.
+/// Parameters of the search for the innermost call of a thread that does not return (the step-out
+/// test).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Test {
-    /// Time in which a call must return, else it counts as endless. Time in which the thread waits
+    /// Time in which a call must return, or it counts as endless. Time in which the thread waits
     /// for a processor does not count.
     pub returns: Duration,
-    /// Whether the test also searches for the loop of the function that does not end.
+    /// Whether the loop that does not end is searched, too, in the function of the call that does
+    /// not return.
     pub loops: bool,
 }
 
-/// The innermost call of a thread that does not return: the thread's stack, the index of the call
-/// in it, and the loop that does not end, if any. During the search, the call reached so far.
+/// The innermost call of a thread that does not return, as a stack, an index and a loop. During the
+/// search for it, the call that the search has reached.
 pub(super) struct StuckCall {
-    /// Stack of the thread that hangs.
+    /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,
-    /// Index of the call that does not return in the stack, from 0 for the innermost.
+    /// Index, in the stack of the hanging thread, of the call that does not return; 0 is the
+    /// innermost call.
     pub level: usize,
-    /// Loop that does not end, in the function of the call that does not return; `None` if there is
-    /// none.
+    /// The loop that does not end, in the function of the call that does not return; `None` if none
+    /// is known.
     pub endless: Option<Loop>,
 }
 
-/// State of a wait for the return of a call, or the exit of a loop, in one thread.
+/// The state of waiting, in one thread, until a call returns or a loop in it is left.
 struct Waiting<'t> {
     tid: Pid,
     process: Pid,
     trap: &'t Trap,
-    /// Breakpoints at the exits of the watched loop.
+    /// Breakpoints at the exits of the loop whose end is waited for; empty if none is.
     exits: Vec<Breakpoint>,
-    /// Other threads that hit a breakpoint and stay stopped until the wait is over.
+    /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
-    /// The breakpoint that the thread is single-stepped over; `None` if it runs freely.
+    /// The breakpoint over which the thread is being single-stepped, after a deeper call hit it;
+    /// `None` if the thread runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
-    /// Number of times that deeper calls of the same function have left the watched loop.
+    /// Number of times so far that not the watched call, but a deeper call of the same function,
+    /// has left the watched loop.
     strays: u32,
 }
 
-/// What a thread's hit of a watchpoint or breakpoint shows: a return, or the exit of a loop.
+/// What the hit of a watchpoint or breakpoint shows: the return of a call, or the exit of a loop.
 enum TrapHit {
-    /// The awaited call returned.
+    /// The hit shows that the call for whose return the search waits has returned.
     Return,
-    /// The awaited loop was left at this address.
+    /// The hit shows that the loop for whose end the search waits was left, at this address.
     Exit(u64),
 }
 
 impl Tracer<'_> {
-    /// Returns the snapshot that identifies a hang in which no thread runs, by the stack of the
-    /// thread that the others wait for; `None` where the run ended too early. `slept_at` is the
-    /// interrupted thread with its stack at the interrupt.
+    /// Returns a snapshot that identifies a hang in which no thread runs: it has the stack of the
+    /// thread for which the others wait; `None` if the run ended too early. `slept_at` has the
+    /// thread that the watchdog interrupted and its stack at that moment.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -114,8 +120,9 @@ impl Tracer<'_> {
         Some(stack.snapshot(0, Event::OutOfTime, tid, self.cache))
     }
 
-    /// Returns the snapshot that identifies a hang of a thread that runs, by the innermost call
-    /// that does not return; `None` where the run ended too early.
+    /// Finds the innermost call that does not return in a hang whose thread uses the processor, and
+    /// returns a snapshot that begins at this call and so identifies the hang; `None` if the run
+    /// ended too early.
     pub(super) fn name_running_hang(&mut self) -> Option<Snapshot> {
         let tid = self.hanging_thread(false).ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;
@@ -144,10 +151,10 @@ impl Tracer<'_> {
         Some(snapshot)
     }
 
-    /// Finds the innermost call of a stopped thread that does not return within `test.returns`,
-    /// and, with `test.loops`, the loop in it that does not end: resumes the thread until its
-    /// innermost call has returned, then the call around it, and so on. If the search takes too
-    /// long or the stack cannot be read further, returns the call that it has reached.
+    /// Finds the innermost call of the stopped thread `halted` that does not return within
+    /// `test.returns`, and, with `test.loops`, the loop in it that does not end: resumes the thread
+    /// until its innermost call has returned, then the call around it, and so on. If the search
+    /// takes too long or the stack cannot be read further, returns the call that it has reached.
     ///
     /// # Errors
     /// When the thread or the run has ended.
@@ -210,7 +217,7 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// Returns the loops of the function that a stack frame is in; empty where the test does not
+    /// Returns the loops in the function of the stack frame `level`; empty if `test` does not
     /// search for loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
@@ -219,9 +226,9 @@ impl Tracer<'_> {
             .unwrap_or_default()
     }
 
-    /// Reads the stack of a stopped thread again into `stuck`, and points it to the call that
-    /// `caller` made. Returns false, and leaves `stuck` as it is, if that call has returned or the
-    /// stack cannot be read.
+    /// Reads the stack of the stopped thread `tid` again into `stuck`, and sets the index in it to
+    /// the call that the frame `caller` made. Returns false, and leaves `stuck` as it is, if that
+    /// call has returned or the stack cannot be read.
     fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;
@@ -234,8 +241,9 @@ impl Tracer<'_> {
         true
     }
 
-    /// Stops a thread and reads its stack, up to five times, until the stack can be read
-    /// completely; the last stack may be incomplete.
+    /// Stops the thread `tid` and reads its stack. If the stack cannot be read completely, lets the
+    /// thread run on and tries again, up to five times; the stack of the last attempt may be
+    /// incomplete.
     pub(super) fn readable_stack(&mut self, tid: Pid) -> nix::Result<(StoppedThread, Stack)> {
         let mut reading = 1;
         loop {
@@ -250,8 +258,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Resumes a thread until the watched call returns, its loop is left, or the time `returns` is
-    /// over.
+    /// Resumes the stopped thread `halted` until the call returns that `trap` detects, the loop is
+    /// left at one of `exits`, or the time `returns` is over; then stops it and removes all traps.
     ///
     /// # Errors
     /// When the thread or the run has ended.
@@ -314,8 +322,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop of any thread of the run: returns which trap the awaited thread hit, else
-    /// resumes the stopped thread.
+    /// Handles a stop of any thread of the run during a wait: returns what it shows if the thread
+    /// that is waited for has returned from its call or left its loop, else resumes the stopped
+    /// thread.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -354,7 +363,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Starts the search for the endless call with the innermost call of `stack`.
+    /// Returns the start of a search for the call that does not return: the innermost call of
+    /// `stack`.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -363,13 +373,14 @@ impl StuckCall {
         }
     }
 
-    /// Checks whether the search has come to the last frame that could be read, although the stack
-    /// has more frames.
+    /// Checks whether the search has come to the outermost frame that could be read, although the
+    /// stack goes on.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the awaited call and its caller; `None` if the caller is not known.
+    /// Returns the call that the search has reached, and its caller; `None` if the caller is not
+    /// known.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -382,7 +393,8 @@ impl StuckCall {
 }
 
 impl Waiting<'_> {
-    /// Removes all traps from the stopped thread and resumes the held threads.
+    /// Ends a wait: removes all watchpoints and breakpoints from the stopped thread, and resumes
+    /// the other threads that were kept stopped.
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();
@@ -397,7 +409,8 @@ impl Waiting<'_> {
         }
     }
 
-    /// Returns the breakpoint that a stopped thread hit; `None` if it stopped for another reason.
+    /// Returns the breakpoint of this wait that the stopped thread `thread` hit; `None` if it
+    /// stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),
@@ -407,8 +420,9 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles the hit of a breakpoint by `thread`: returns what it shows if the awaited call
-    /// returned or left its loop, else resumes the thread or holds it back.
+    /// Handles the hit of a breakpoint by the thread `thread`: returns what it shows if the call
+    /// that is waited for has returned or its loop was left; else resumes the thread, or keeps it
+    /// stopped if it is another thread of the process.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {
@@ -444,7 +458,8 @@ impl Waiting<'_> {
     }
 }
 
-/// Converts the addresses of a loop to offsets in the module of its function.
+/// Converts the addresses of a loop to offsets in the module of its function; `level` is the stack
+/// frame of the function.
 fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     let bias = level.address().wrapping_sub(level.frame.as_ref()?.offset);
     let offset = |address: &u64| address.wrapping_sub(bias);
@@ -454,7 +469,7 @@ fn in_module((endless, level): (Loop, &Level)) -> Option<Endless> {
     })
 }
 
-/// Checks whether a thread was stopped by a hardware watchpoint.
+/// Checks whether the stopped thread `tid` was stopped by a hardware watchpoint.
 fn is_at_watchpoint(tid: Pid) -> bool {
     const TRAP_HWBKPT: i32 = 4;
     nix::sys::ptrace::getsiginfo(tid).is_ok_and(|info| info.si_code == TRAP_HWBKPT)

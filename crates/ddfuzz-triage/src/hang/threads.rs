@@ -11,24 +11,26 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use ddfuzz_exec::tracing::{poll, resume};
 
-/// CPU time from which a thread counts as running, while the hanging thread is searched.
+/// CPU time from which on a thread counts as running, when the hanging thread of a run is searched.
 const TELLING: Duration = Duration::from_millis(20);
-/// CPU time below which a thread counts as idle, while the hanging thread is searched.
+/// CPU time below which a thread counts as idle, when the hanging thread of a run is searched.
 const NOTHING: Duration = Duration::from_millis(2);
-/// Maximum wall time in which the threads' CPU time is observed to find the hanging thread.
+/// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
+/// hangs.
 const LONGEST: Duration = Duration::from_millis(300);
-/// Wall time after which the search for a running thread ends if none has used CPU time.
+/// Wall time after which the search for a running thread ends if no thread has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// A thread counts as running if it uses at least the busiest thread's CPU time divided by this.
+/// Divisor of the busiest thread's CPU time: a thread that uses at least the quotient counts as
+/// running, too.
 const RUNNING_DIVISOR: u32 = 4;
-/// Maximum number of steps along a chain of threads that wait for each other, in the search for the
+/// Maximum number of threads in a chain, each waiting for the next, that is followed to find the
 /// hanging thread.
 const MOST: usize = 64;
 
 impl Tracer<'_> {
-    /// Returns the thread that hangs: the one that uses the processor, else the one that the first
-    /// thread waits for. `None` where all threads have ended. `asleep` means that none uses the
-    /// processor.
+    /// Returns the thread of the run that hangs: one that uses the processor, else the one for
+    /// which the first thread waits, directly or through others. `None` if all threads have ended.
+    /// `asleep` says that no thread uses the processor.
     pub(super) fn hanging_thread(&mut self, asleep: bool) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
         if threads.len() <= 1 {
@@ -41,9 +43,9 @@ impl Tracer<'_> {
         }
     }
 
-    /// Returns the thread that uses the processor; of several the one started last, because a
-    /// thread that waits actively (spins) is older than the thread that it waits for. `None` if all
-    /// are idle.
+    /// Returns the thread of the run that uses the processor. Of several, it is the one that was
+    /// started last, because a thread that waits actively (spins) is usually older than the one it
+    /// waits for. `None` if all are idle.
     fn busiest(&mut self) -> nix::Result<Option<Pid>> {
         let began = Instant::now();
         let threads = self.threads.threads().into_iter();
@@ -68,8 +70,8 @@ impl Tracer<'_> {
         }
     }
 
-    /// Follows the chain of threads that each wait for another thread or a child process, from the
-    /// program's first thread on, and returns the last one.
+    /// Follows the chain of threads, each of which waits for another thread or a child process,
+    /// from the first thread of the run on, and returns the last thread in the chain.
     fn last_waited_for(&mut self) -> nix::Result<Pid> {
         let threads = self.threads.threads();
         let mut at = threads.first().map_or(self.pid, |(tid, _)| *tid);
@@ -85,8 +87,9 @@ impl Tracer<'_> {
         Ok(at)
     }
 
-    /// Returns what a stopped thread waits for, by its system call: another thread of its process
-    /// (`pthread_join`), or its youngest child process; `None` if neither.
+    /// Returns the thread for which the stopped thread `tid` waits, judging by its system call:
+    /// another thread of its process (`pthread_join`), or the first thread of its youngest child
+    /// process; `None` if neither.
     #[cfg(target_arch = "x86_64")]
     fn waits_for(&self, tid: Pid) -> Option<Pid> {
         let registers = nix::sys::ptrace::getregs(tid).ok()?;
@@ -114,16 +117,16 @@ impl Tracer<'_> {
     }
 }
 
-/// Time between two polls for ptrace events of a run.
+/// Time between two polls for ptrace events of a traced run.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Wall time after which a sleeping thread that does not stop for the tracer counts as stuck in the
-/// kernel.
+/// Wall time after which a sleeping thread that the tracer wants to stop, and that does not stop,
+/// counts as stuck in the kernel.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// Wall time in which a thread that waits for a processor must stop for the tracer.
+/// Wall time in which a thread that waits for a processor must stop when the tracer interrupts it.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
-/// A thread in ptrace-stop, with the signal to deliver when it is resumed. It stays stopped until
-/// [`resume`](StoppedThread::resume) is called.
+/// A thread stopped by ptrace, with the signal that it receives when it is resumed. It stays
+/// stopped until [`resume`](StoppedThread::resume) is called.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StoppedThread {
     pub tid: Pid,
@@ -166,7 +169,8 @@ impl Tracer<'_> {
         Ok(())
     }
 
-    /// Stops the running thread `tid` by ptrace; events of other threads are handled meanwhile.
+    /// Stops the running thread `tid` by ptrace and returns it; events of other threads are handled
+    /// meanwhile.
     ///
     /// # Errors
     /// `ESRCH` where the thread is gone, `ECHILD` where all are, `ETIMEDOUT` where it does not
@@ -206,14 +210,15 @@ impl Tracer<'_> {
 /// CPU time and waiting time of a thread, from the kernel's scheduler statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// CPU time that the thread has used.
+    /// CPU time that the thread has used so far.
     pub cpu: Duration,
-    /// Time that the thread has spent waiting for a processor.
+    /// Time that the thread has spent waiting for a processor so far.
     waited: Duration,
 }
 
 impl Scheduled {
-    /// Reads the scheduler statistics of thread `tid`; zero for a thread that has ended.
+    /// Reads the CPU time and waiting time of thread `tid` from the kernel's scheduler statistics;
+    /// zero for a thread that has ended.
     pub fn of(tid: Pid) -> Scheduled {
         match std::fs::read_to_string(format!("/proc/{tid}/schedstat")) {
             Ok(line) => Scheduled::parse(&line).unwrap_or_default(),
@@ -244,15 +249,16 @@ fn ticks(tid: Pid) -> Option<Duration> {
     Some(Duration::from_millis(count * 10))
 }
 
-/// Checks whether a thread waits for something other than a processor.
+/// Checks whether the thread `tid` sleeps in the kernel, that is, waits for something other than a
+/// processor.
 pub(crate) fn sleeps(tid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
     state.is_some_and(|state| state.starts_with(['S', 'D']))
 }
 
-/// Measures the time that a thread ran or slept by its own will. Time spent waiting for a processor
-/// on a busy machine does not count.
+/// A stopwatch for the time in which a thread runs or sleeps; time in which it waits for a
+/// processor on a busy machine does not count.
 #[derive(Debug)]
 pub(super) struct ActiveTime {
     tid: Pid,
@@ -272,8 +278,8 @@ impl ActiveTime {
         }
     }
 
-    /// Returns the time that the thread has run or slept since the measurement began; time in which
-    /// it waited for a processor, or was stopped by the tracer, does not count.
+    /// Returns how long the thread has run or slept since the measurement began, without the time
+    /// in which it waited for a processor or was stopped by the tracer.
     pub fn look(&mut self) -> Duration {
         let (now, at) = (Scheduled::of(self.tid), Instant::now());
         let cpu = now.cpu.saturating_sub(self.before.cpu);
@@ -286,8 +292,8 @@ impl ActiveTime {
         self.active
     }
 
-    /// Continues the measurement after the tracer stopped the thread; the time of the stop does not
-    /// count.
+    /// Continues the measurement after the tracer has stopped the thread; the time since the last
+    /// look does not count.
     pub fn go_on(&mut self) {
         (self.before, self.looked) = (Scheduled::of(self.tid), Instant::now());
     }

@@ -15,43 +15,46 @@ use super::fault::Access;
 /// Maximum length of a machine instruction, in bytes.
 pub(crate) const LONGEST: usize = 16;
 
-/// The address of `main`, or where it is stored, as the start-up code of a program passes it to the
-/// C library.
+/// Where the start-up code of a program gets the address of `main` from, which it passes to the C
+/// library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum MainArgument {
-    /// `main` has this address.
+    /// The start-up code contains this address of `main`.
     Address(u64),
-    /// The memory slot at this address holds the address of `main`.
+    /// The start-up code reads the address of `main` from the memory slot at this address.
     Slot(u64),
 }
 
-/// Target of a call instruction.
+/// The target of a call instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum CallTarget {
-    /// The call goes to this address.
+    /// The instruction calls the function at this address.
     Address(u64),
-    /// The call goes to the address in the memory slot at this address.
+    /// The instruction calls the function whose address is in the memory slot at this address.
     Slot(u64),
 }
 
-/// Where control continues after a branch.
+/// Where control flow continues after a branch instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum Goes {
-    /// Control continues at this address.
+    /// After the branch, control flow always continues at this address.
     To(u64),
-    /// Control continues at this address or at the next instruction.
+    /// After the branch, control flow continues at this address, or at the next instruction (a
+    /// conditional jump).
     Either(u64),
-    /// Control continues at an address from a register or memory.
+    /// After the branch, control flow continues at an address from a register or memory, which is
+    /// not known.
     Anywhere,
-    /// Control leaves the function by a return, or the instruction raises an exception.
+    /// Control flow leaves the function by a return, or the instruction raises an exception; no
+    /// address in the function follows.
     Nowhere,
 }
 
 impl Goes {
-    /// Returns the address that the branch may go to; `None` for a return, and where the address
+    /// Returns the address to which the branch may go; `None` for a return, and where the address
     /// comes from a register or memory.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
@@ -61,24 +64,24 @@ impl Goes {
     }
 }
 
-/// An instruction that may transfer control elsewhere, other than a call.
+/// A branch instruction: one that may transfer control elsewhere, other than a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     /// Address of the branch instruction.
     pub at: u64,
-    /// Address of the instruction after the branch.
+    /// Address of the instruction directly after the branch.
     pub next: u64,
-    /// Where control continues after the branch.
+    /// Where control flow continues after the branch.
     pub goes: Goes,
 }
 
-/// One memory access that an instruction makes.
+/// One memory access that an instruction makes: address, size, and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryAccess {
-    /// Address of the first byte accessed.
+    /// Address of the first byte that the instruction accesses.
     pub address: u64,
-    /// Number of bytes accessed.
+    /// Number of bytes that the instruction accesses.
     pub size: u64,
-    /// Whether memory is read or written.
+    /// Whether the instruction reads or writes the memory.
     pub access: Access,
 }

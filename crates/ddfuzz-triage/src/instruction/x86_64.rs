@@ -10,29 +10,31 @@ use crate::fault::{Access, is_canonical};
 use crate::memory::Memory;
 use crate::registers::Registers;
 
-/// `mov rax, 15; syscall`: the code to which a signal handler returns.
+/// Machine code to which the kernel makes a signal handler return: `mov rax, 15; syscall`.
 const SIGRETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
-/// Offset of `rbp` in the frame that the kernel pushes for a signal, in bytes.
+/// Offset of the saved register `rbp` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RBP: u64 = 40 + 10 * 8;
-/// Offset of `rsp` in the frame that the kernel pushes for a signal, in bytes.
+/// Offset of the saved register `rsp` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RSP: u64 = 40 + 15 * 8;
-/// Offset of `rip` in the frame that the kernel pushes for a signal, in bytes.
+/// Offset of the saved register `rip` in the frame that the kernel pushes for a signal, in bytes.
 const SIGNAL_FRAME_RIP: u64 = 40 + 16 * 8;
 
-/// Decodes the first instruction of `code`, which lies at `address`; `None` where it is invalid.
+/// Decodes the first instruction of the machine code `code`, which lies at the address `address`;
+/// `None` where it is invalid.
 fn decode(code: &[u8], address: u64) -> Option<Instruction> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let instruction = decoder.decode();
     (!instruction.is_invalid()).then_some(instruction)
 }
 
-/// Returns the last `length` bytes of `code`; `None` where there are fewer.
+/// Returns the last `length` bytes of the machine code `code`; `None` where there are fewer.
 fn tail(code: &[u8], length: usize) -> Option<&[u8]> {
     Some(&code[code.len().checked_sub(length)?..])
 }
 
-/// Checks whether `before`, the bytes before a return address, end in a call. Instructions cannot
-/// be decoded backwards, so every possible length of a call is tried.
+/// Checks whether `before`, the bytes of machine code before a return address, end in a call
+/// instruction. Instructions cannot be decoded backwards, so every possible length of a call is
+/// tried.
 pub(crate) fn ends_in_call(before: &[u8]) -> bool {
     if tail(before, 5).is_some_and(|code| code[0] == 0xe8) {
         return true;
@@ -46,14 +48,15 @@ pub(crate) fn ends_in_call(before: &[u8]) -> bool {
     })
 }
 
-/// Checks whether `code` begins with the code to which a signal handler returns.
+/// Checks whether `code` begins with the machine code to which the kernel makes a signal handler
+/// return.
 pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
     code.starts_with(&SIGRETURN)
 }
 
 /// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed; `sp` is the stack pointer in the code to which the signal handler returns. `None` where
-/// the frame cannot be read.
+/// pushed for the signal. `sp` is the stack pointer in the code to which the signal handler
+/// returns. `None` where the frame cannot be read.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
     Some((
@@ -63,13 +66,14 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
     ))
 }
 
-/// Returns the return address of the call that the thread has just made, from the top of the stack,
-/// and the stack pointer without it; `None` where the stack cannot be read.
+/// Returns the return address of the call that the thread with these registers has just made, from
+/// the top of its stack, and the stack pointer after its removal; `None` where the stack cannot be
+/// read.
 pub(crate) fn pushed_return(registers: &Registers, memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((memory.word(registers.sp)?, registers.sp.checked_add(8)?))
 }
 
-/// Checks whether `code` begins with a return instruction.
+/// Checks whether the machine code `code` begins with a return instruction.
 pub(crate) fn is_return(code: &[u8]) -> bool {
     decode(code, 0).is_some_and(|instruction| instruction.flow_control() == FlowControl::Return)
 }
@@ -121,8 +125,8 @@ pub(crate) fn accesses(code: &[u8], registers: &Registers) -> Vec<MemoryAccess> 
     accesses.collect()
 }
 
-/// Returns the target of the call at the end of the code `before`; `end` is the address after the
-/// call. `None` for a call through a register or a computed address.
+/// Returns the target of the call instruction at the end of the machine code `before`; `end` is the
+/// address after the call. `None` for a call through a register or a computed address.
 pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
     let five = tail(before, 5)?;
     if five[0] == 0xe8 {
@@ -136,7 +140,7 @@ pub(crate) fn call_target(before: &[u8], end: u64) -> Option<CallTarget> {
 }
 
 /// Returns the address of the memory slot through which the linkage stub (PLT entry) at `address`
-/// jumps; `None` for other code.
+/// jumps; `None` for code that is no such stub.
 pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     decoder
@@ -149,10 +153,10 @@ pub(crate) fn stub_slot(code: &[u8], address: u64) -> Option<u64> {
         .map(|jump| jump.ip_rel_memory_address())
 }
 
-/// Checks whether a function can only end the program (`die`): it makes a call (the message) and a
-/// second one that does not return. It has no return, no jump out of the function or through a
-/// pointer, and, unless `loops` is set, no backward jump. A function with a single call could be
-/// the remainder of one that the compiler inlined into its callers.
+/// Checks by its machine code whether a function can only end the program (`die`): it makes a call
+/// (to print the message) and a second one that does not return. It has no return, no jump out of
+/// the function or through a pointer, and, unless `loops` is set, no backward jump. A function with
+/// a single call could be the remainder of one that the compiler inlined into its callers.
 pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
     let end = address.wrapping_add(code.len() as u64);
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
@@ -185,8 +189,8 @@ pub(crate) fn only_gives_up(code: &[u8], address: u64, loops: bool) -> bool {
     calls >= 2
 }
 
-/// Returns the branches and returns in the code of a function, ascending by address, up to the
-/// first invalid instruction.
+/// Returns the branch and return instructions in the machine code of the function at `address`,
+/// ascending by address, up to the first invalid instruction.
 pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut branches = Vec::new();
@@ -211,8 +215,8 @@ pub(crate) fn branches(code: &[u8], address: u64) -> Vec<Branch> {
     branches
 }
 
-/// Checks whether `code` begins with a jump through a pointer. The return address on the stack is
-/// then that of the function that jumps.
+/// Checks whether the machine code `code` begins with a jump (no call) through a pointer. A jump
+/// pushes no return address, so the one on top of the stack is that of the function that jumps.
 pub(crate) fn jumps_by_pointer(code: &[u8]) -> bool {
     decode(code, 0)
         .is_some_and(|instruction| instruction.flow_control() == FlowControl::IndirectBranch)
@@ -251,7 +255,7 @@ pub(crate) fn main_argument(code: &[u8], entry: u64) -> Option<MainArgument> {
     None
 }
 
-/// Returns the value of a register for computing an address: of a segment register its base, which
+/// Returns the value of a register as a part of an address: of a segment register its base, which
 /// in 64-bit mode is 0 for all but FS and GS. `None` for registers that are not recorded.
 fn value_of(register: Register, registers: &Registers) -> Option<u64> {
     let name = match register {

@@ -9,19 +9,20 @@ use crate::messages::{
 use ddfuzz_exec::{CrashMessages, Ended, RUST_PANIC};
 use ddfuzz_model::files::printable;
 
-/// The message that explains why the program ended.
+/// A printed message that explains why a program ended: a sanitizer's report, or a Rust or Go
+/// panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FatalMessage {
-    /// A sanitizer wrote a report.
+    /// The report of a sanitizer, such as AddressSanitizer.
     Report(Box<Report>),
-    /// Rust's panic hook printed a panic message.
+    /// A panic message of Rust's panic hook.
     RustPanic(RustPanic),
-    /// Go's runtime printed a panic or fatal error.
+    /// A panic or fatal error that Go's runtime printed.
     GoPanic(GoPanic),
 }
 
-/// What a run said about its end: the parsed sanitizer report or panic, the abort message, and the
-/// last bytes of stderr.
+/// The messages of a run that explain its end: the parsed sanitizer report or panic, the abort
+/// message, and the last bytes of stderr.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     /// Sanitizer report or panic that explains the end of the run; `None` where there is neither.
@@ -31,13 +32,14 @@ pub struct Diagnostics {
     pub abort: Option<Abort>,
     /// The last bytes that the run wrote to stderr, as far as they were recorded.
     pub stderr: Vec<u8>,
-    /// Whether the report came through the sanitizer's own report file, so that the program cannot
-    /// have printed it by chance.
+    /// Whether the sanitizer's report comes from the file to which only the sanitizer writes, so
+    /// that the program cannot have printed it by chance.
     filed: bool,
 }
 
 impl Diagnostics {
-    /// Parses the messages in the output of a run that ended with `ended`.
+    /// Parses the output `said` of a run for the messages (reports, panics, aborts) that explain
+    /// why it ended with `ended`.
     pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report);
@@ -113,32 +115,33 @@ fn is_sure(report: &Report) -> bool {
     report.tool != Tool::Ubsan || !report.stack.is_empty()
 }
 
-/// Maximum number of lines of a crash message that people are shown.
+/// Maximum number of lines of a message about a crash that people are shown.
 const LINES: usize = 16;
-/// Maximum number of characters of a line of a crash message that people are shown.
+/// Maximum number of characters of each line of a message about a crash that people are shown.
 const LINE: usize = 400;
-/// Maximum number of characters of a crash message that people are shown.
+/// Maximum number of characters of a whole message about a crash that people are shown.
 const LONGEST: usize = 2000;
-/// Number of lines at the end of stderr, blank ones not counted, in which an error line is
+/// Number of lines at the end of stderr, blank ones not counted, in which an error message is
 /// searched.
 const LAST: usize = 8;
 
-/// Words that make a line of stderr count as an error message, in lower case.
+/// Words in lower case that mark a line of stderr as an error message.
 #[rustfmt::skip]
 const ALARMS: [&str; 16] = [
     "abort", "assert", "bad ", "bug", "cannot", "check", "corrupt", "error", "exception", "fail",
     "fatal", "impossible", "invalid", "overflow", "panic", "unexpected",
 ];
 
-/// Prefixes of lines that libFuzzer and sanitizers print around a crash.
+/// Prefixes of lines that libFuzzer and sanitizers print around a crash, which are no error
+/// messages of the program.
 #[rustfmt::skip]
 const NOISE: [&str; 10] = [
     "==", "#", "INFO: ", "NOTE: ", "SUMMARY: ", "Running: ", "Executed ", "MS: ", "Base64: ",
     "artifact_prefix",
 ];
 
-/// Makes a text of the target safe to show: control and format characters are escaped, and the
-/// length and number of lines are bounded. `None` where nothing is left.
+/// Makes a text that the target printed safe to show: control and format characters are escaped,
+/// and the length and number of lines are bounded. `None` where nothing is left.
 pub fn message(text: &str) -> Option<String> {
     let mut kept = String::new();
     let mut all = text.trim().lines();
@@ -163,8 +166,8 @@ fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// Describes a sanitizer's report in one line: its first line without process ids, addresses and
-/// registers, then the access or the leak.
+/// Describes a sanitizer's report in one line for people: its first line without process ids,
+/// addresses and registers, and then the faulty access or the leak.
 pub fn of_report(report: &Report) -> String {
     let headline = match report.headline.as_str() {
         "" => format!("{}: {}", report.tool.name(), report.kind),
@@ -203,8 +206,9 @@ pub fn last_error_line(stderr: &[u8]) -> Option<String> {
     alarming.next().map(|line| line.trim().to_owned())
 }
 
-/// Returns the condition of a failed assertion, the part in ``Assertion `…' failed``, without
-/// numbers; `None` where there is none. `said` is the message of the C library, or stderr.
+/// Returns the condition of a failed assertion, without the numbers in it: the part `…` of
+/// ``Assertion `…' failed`` in `said`, a message of the C library or stderr; `None` where there is
+/// none.
 pub fn assertion(said: &str) -> Option<String> {
     let begin = said.rfind("Assertion `")? + "Assertion `".len();
     let rest = &said[begin..];

@@ -2,19 +2,19 @@
 
 use crate::messages::{cut, lines};
 
-/// Abort message of a C or C++ library.
+/// The message with which a C or C++ library aborted a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Abort {
-    /// The line of stderr with the message, up to 1 KiB.
+    /// The line of stderr that is the abort message, up to 1 KiB.
     pub message: String,
     /// Type of the uncaught C++ exception that ended the program; `None` where the message names
     /// none.
     pub exception: Option<String>,
-    /// Text of the uncaught C++ exception (`what()`); `None` where none was printed.
+    /// The text of the uncaught C++ exception (its `what()`); `None` where none was printed.
     pub what: Option<String>,
 }
 
-/// Prefixes of glibc's messages about a corrupted heap.
+/// Prefixes of the messages with which glibc aborts because of a corrupted heap.
 #[rustfmt::skip]
 pub(crate) const HEAP: [&str; 10] = [
     "double free", "free():", "malloc():", "malloc_consolidate():", "realloc():",
@@ -22,7 +22,8 @@ pub(crate) const HEAP: [&str; 10] = [
     "break adjusted to free malloc space",
 ];
 
-/// Prefixes of messages about uncaught C++ exceptions, of GNU's and LLVM's libraries.
+/// Prefixes of the messages with which the C++ libraries of GNU and LLVM abort because of an
+/// uncaught exception.
 const EXCEPTIONS: [&str; 4] = [
     "terminate called after throwing an instance of ",
     "terminate called",
@@ -30,10 +31,11 @@ const EXCEPTIONS: [&str; 4] = [
     "terminating due to uncaught exception of type ",
 ];
 
-/// Maximum length of a recorded abort message, in bytes.
+/// Maximum number of bytes that are kept of an abort message.
 const LONGEST: usize = 1024;
 
-/// Returns the last abort message of a C or C++ library in stderr; `None` where there is none.
+/// Finds and parses the last abort message of a C or C++ library in `stderr`; `None` where there is
+/// none.
 pub fn abort(stderr: &[u8]) -> Option<Abort> {
     let mut found: Option<Abort> = None;
     for line in lines(stderr) {
@@ -72,8 +74,8 @@ fn read(line: &str) -> Option<Abort> {
     assertion.then(|| plain(line))
 }
 
-/// Returns the type of the uncaught C++ exception from a line such as `… an instance of
-/// 'std::out_of_range'` or `… of type std::out_of_range: message`.
+/// Returns the type of the uncaught C++ exception from a line of an abort message, such as `… an
+/// instance of 'std::out_of_range'` or `… of type std::out_of_range: message`.
 fn exception(line: &str) -> Option<String> {
     let instance = line.split_once("instance of '");
     let quoted = instance.and_then(|(_, rest)| Some(rest.rsplit_once('\'')?.0));

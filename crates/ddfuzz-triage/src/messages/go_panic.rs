@@ -2,19 +2,21 @@
 
 use crate::messages::{cut, lines};
 
-/// A panic or fatal error of a Go program.
+/// A panic or fatal error of a Go program, as its runtime printed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoPanic {
-    /// First line of the panic message.
+    /// First line of the message of the Go panic.
     pub message: String,
-    /// Function of the first stack frame outside Go's runtime; `None` where there is no such frame.
+    /// Function of the first stack frame of the panic that is outside Go's runtime; `None` if there
+    /// is no such frame.
     pub function: Option<String>,
-    /// Source line `FILE:LINE` of the first stack frame outside Go's runtime; `None` where there is
-    /// no such frame.
+    /// Source line `FILE:LINE` of the first stack frame of the panic that is outside Go's runtime;
+    /// `None` if there is no such frame.
     pub line: Option<String>,
 }
 
-/// Length, in bytes, to which the message, function name and source line of a panic are cut.
+/// Maximum number of bytes that are kept of the message, function name and source line of a Go
+/// panic.
 const LONGEST: usize = 1024;
 
 /// Returns the first Go panic in stderr; `None` where there is none. The stack of a goroutine must
@@ -55,15 +57,16 @@ pub fn go_panic(stderr: &[u8]) -> Option<GoPanic> {
     Some(panic)
 }
 
-/// Checks whether a line begins the stack of a goroutine: `goroutine 1 [running]:`.
+/// Checks whether a line of Go's panic output begins the stack of a goroutine: `goroutine 1
+/// [running]:`.
 fn is_goroutine(line: &str) -> bool {
     line.strip_prefix("goroutine ").is_some_and(|rest| {
         rest.starts_with(|digit: char| digit.is_ascii_digit()) && rest.contains('[')
     })
 }
 
-/// Removes the argument list, the last parentheses, from the function of a frame, as in
-/// `main.(*T).f(0x1)`.
+/// Returns the name of the function in a line of Go's panic output, without the argument list in
+/// the last parentheses: `main.(*T).f` for `main.(*T).f(0x1)`.
 fn without_arguments(line: &str) -> &str {
     match line.trim_end().strip_suffix(')') {
         Some(inner) => inner.rfind('(').map_or(line, |at| &line[..at]),

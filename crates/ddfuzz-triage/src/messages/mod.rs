@@ -22,10 +22,10 @@ pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};
 
 pub use crate::reported_object::{ObjectKind, ReportObject};
 
-/// Maximum number of bytes that are parsed of a line of a target's output.
+/// Maximum number of bytes of each line that are parsed in a target's output.
 const LONGEST_LINE: usize = 4096;
 
-/// Maximum number of lines that are parsed of a target's output.
+/// Maximum number of lines that are parsed in a target's output.
 const MOST_LINES: usize = 1 << 16;
 
 /// Splits a target's output into lines, at most 65536. Invalid UTF-8 is replaced, and lines over 4

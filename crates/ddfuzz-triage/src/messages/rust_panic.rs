@@ -2,20 +2,20 @@
 
 use crate::messages::{cut, lines};
 
-/// A panic of a Rust program.
+/// A panic of a Rust program, as its panic hook printed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RustPanic {
     /// Source location of the panic, `FILE:LINE:COLUMN`, with the path that the compiler was given.
     pub location: String,
-    /// The panic message, up to 16 lines.
+    /// The message of the Rust panic, up to 16 lines.
     pub message: String,
 }
 
-/// Maximum length of a panic location, in bytes.
+/// Maximum number of bytes that are kept of the source location of a Rust panic.
 const LONGEST: usize = 1024;
-/// Maximum length of a panic message, in bytes.
+/// Maximum number of bytes that are kept of the message of a Rust panic.
 const LONGEST_MESSAGE: usize = 4096;
-/// Maximum number of lines of a panic message that are recorded.
+/// Maximum number of lines that are kept of the message of a Rust panic.
 const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";
@@ -41,7 +41,8 @@ pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
     None
 }
 
-/// Returns the text after `thread 'NAME' (ID) panicked at `, if the line contains it.
+/// Returns the text after `thread 'NAME' (ID) panicked at ` in a line of stderr; `None` if the line
+/// does not contain that.
 fn begin(line: &str) -> Option<&str> {
     let at = line.find("thread '")?;
     let behind = line[at..].find(SAID)?;
@@ -83,7 +84,7 @@ fn message(first: &str, rest: impl Iterator<Item = String>) -> String {
     cut(text.trim_end(), LONGEST_MESSAGE).to_owned()
 }
 
-/// Checks whether a text is `FILE:LINE:COLUMN`.
+/// Checks whether a text is a source location `FILE:LINE:COLUMN`.
 fn is_location(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
     let number = |part: Option<&str>| part.is_some_and(is_number);
@@ -91,7 +92,7 @@ fn is_location(text: &str) -> bool {
     number(parts.next()) && number(parts.next()) && parts.next().is_some_and(|it| !it.is_empty())
 }
 
-/// Checks whether a source file belongs to Rust's standard library.
+/// Checks by its path whether a source file belongs to Rust's standard library.
 pub fn is_std_file(file: &str) -> bool {
     const PARTS: [&str; 4] = [
         "library/core/",
@@ -114,8 +115,9 @@ pub fn short_location(location: &str) -> String {
     parts.join("/").trim_start_matches("./").to_owned()
 }
 
-/// Returns the first frame outside the standard library in the Rust backtrace on stderr: its
-/// `FILE:LINE:COLUMN`, else its function; `None` if there is no backtrace or no such frame.
+/// Returns the place of the first frame outside the standard library in the Rust backtrace on
+/// `stderr`: its source location `FILE:LINE:COLUMN`, else its function; `None` if there is no
+/// backtrace or no such frame.
 pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
     let mut lines = lines(stderr).skip_while(|line| !line.starts_with("stack backtrace:"));
     lines.next()?;

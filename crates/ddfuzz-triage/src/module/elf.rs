@@ -14,7 +14,8 @@ use crate::instruction::{MainArgument, main_argument};
 use crate::module::{Entry, Module, NamedRange, Names, Section, Segment, UnwindTables};
 use crate::runtime_modules::is_runtime_symbol;
 
-/// Maximum size in bytes of a section with unwind tables; larger ones are not read.
+/// Maximum size in bytes of a section with unwind tables in an ELF file; larger sections are not
+/// read.
 const LARGEST_SECTION: u64 = 256 << 20;
 
 /// Name of the variable in which glibc stores its abort message.
@@ -23,7 +24,7 @@ const ABORT_MESSAGE: &str = "__abort_msg";
 type Elf<'data, R> = ElfFile64<'data, Endianness, R>;
 
 impl Module {
-    /// Reads the facts of a 64-bit ELF file that crash keys need (segments, functions, entries);
+    /// Parses a 64-bit ELF file for the facts that crash keys need (segments, functions, entries);
     /// `None` for other files. `runtime` marks a runtime module (C library …), of which less is
     /// read; functions named in `dropped` count as runtime functions.
     pub(crate) fn parse<'data, R: ReadRef<'data>>(
@@ -92,8 +93,9 @@ fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Unwind
     tables_by_segment(elf)
 }
 
-/// Reads the unwind tables of an ELF file without section headers: the segment `PT_GNU_EH_FRAME` is
-/// the index and points to the table, which ends at the latest with its segment.
+/// Reads the unwind tables of an ELF file that has no section headers: its segment
+/// `PT_GNU_EH_FRAME` is the index and points to the table, which ends at the latest with its own
+/// segment.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
@@ -190,8 +192,9 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module.linked = Names::new(linked);
 }
 
-/// Reads into `module` which memory slots hold the addresses of imported functions. Returns the
-/// other slots, which hold an address in the module itself, with that address.
+/// Reads from an ELF file which memory slots hold the addresses of imported functions, and stores
+/// them in `module`. Returns the other slots, which hold an address in the module itself, each with
+/// this address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,
@@ -216,7 +219,7 @@ fn read_slots<'data, R: ReadRef<'data>>(
     relative
 }
 
-/// Number of bytes of start-up code (`_start`) that are decoded to find `main`.
+/// Number of bytes of a program's start-up code (`_start`) that are decoded to find `main`.
 const START_UP: u64 = 128;
 
 /// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library,

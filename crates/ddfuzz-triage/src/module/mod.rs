@@ -10,62 +10,64 @@ use addr2line::gimli::{
 
 mod elf;
 
-/// A segment of an ELF file, and where it is loaded.
+/// A loadable segment of an ELF file: its place in the file and in the file's address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Offset of the segment in the file, in bytes.
+    /// Offset in the ELF file at which the segment begins, in bytes.
     pub offset: u64,
-    /// Number of bytes of the segment in the file.
+    /// Number of bytes that the segment has in the ELF file.
     pub size: u64,
-    /// Address of the segment in the file's own address space, without the load bias.
+    /// Address of the segment in the file's own address space, that is, without the load bias.
     pub address: u64,
 }
 
-/// Kind of a function at which user code begins: `main`, or the entry of a fuzzing harness.
+/// Kind of function at which user code begins: `main`, or the entry of a fuzzing harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Entry {
-    /// The function is `main`.
+    /// The function at which user code begins is `main`.
     Main,
-    /// The function is the entry of a fuzzing harness: `target_main` or `LLVMFuzzerTestOneInput`.
+    /// The function at which user code begins is the entry of a fuzzing harness: `target_main` or
+    /// `LLVMFuzzerTestOneInput`.
     Harness,
 }
 
-/// Facts of one ELF file. All addresses are in the file's own address space, without the load bias.
+/// The facts about one ELF file (program or library) that triage needs. All addresses are in the
+/// file's own address space, without the load bias.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// GNU build id of the file, as hex digits; `None` if it has none.
+    /// GNU build id of the ELF file, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Segments of the file that contain code.
+    /// Segments of the ELF file that contain code.
     pub executable: Vec<Segment>,
-    /// Unwind tables of the file (`.eh_frame` and its index); `None` if it has none.
+    /// Unwind tables of the ELF file (`.eh_frame` and its index); `None` if it has none.
     pub unwind: Option<UnwindTables>,
-    /// Start address and kind of the entry functions (`main`, harness).
+    /// Start address and kind of each entry function (`main`, harness) in the ELF file.
     pub entries: Vec<(u64, Entry)>,
     /// Address of the program's entry point (`_start`), which belongs to the C library; `None`
-    /// where the file has none.
+    /// where the ELF file has none.
     pub start: Option<u64>,
-    /// Names and addresses of the exported functions.
+    /// Names and addresses of the functions that the ELF file exports.
     pub exports: Names,
-    /// Names and addresses of runtime functions (C library, sanitizer) that are linked into the
-    /// module, and of functions that the user wants dropped.
+    /// Names and addresses of the runtime functions (C library, sanitizer) that are linked into
+    /// this file, and of the functions that the user wants to be ignored like those.
     pub linked: Names,
-    /// Start and end address of each function in the symbol table, for functions without unwind
-    /// table entries.
+    /// Start and end address of each function in the symbol table of the ELF file, for functions
+    /// that have no unwind table entry.
     pub symbols: Vec<(u64, u64)>,
-    /// Names of imported functions, by the address of the memory slot that holds the function's
-    /// address.
+    /// Imported functions: the name of each, by the address of the memory slot into which the
+    /// loader writes the function's address.
     pub slots: HashMap<u64, Arc<str>>,
-    /// Address of glibc's variable `__abort_msg`; `None` if the file does not define it.
+    /// Address of glibc's variable `__abort_msg`; `None` if the ELF file does not define it.
     pub abort_message: Option<u64>,
-    /// Whether the file is a static program, without a loader.
+    /// Whether the ELF file is a statically linked program, which needs no loader.
     pub is_static: bool,
-    /// Whether the file has a symbol table.
+    /// Whether the ELF file has a symbol table, that is, is not stripped.
     pub has_symbols: bool,
 }
 
 impl Module {
-    /// Returns the load bias (address in memory minus address in the file) of a mapping at address
-    /// `start` and file offset `offset`.
+    /// Returns the load bias (address in memory minus address in the file) of this ELF file, if a
+    /// part of it is mapped at address `start` from file offset `offset`.
     ///
     /// The executable segment decides: rust-lld puts two segments on one page of the file, so the
     /// first segment that touches the page would give a wrong bias.
@@ -84,14 +86,15 @@ impl Module {
             })
     }
 
-    /// Returns the start of the function that contains `address`; `None` where it is unknown. Both
-    /// are addresses of the file, without the load bias.
+    /// Returns the start of the function that contains `address` in this ELF file; `None` where it
+    /// is unknown. Both addresses are those of the file, without the load bias.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
         self.function(address).map(|function| function.start)
     }
 
-    /// Returns the address range of the function that contains `address`, by unwind tables, else by
-    /// symbols; `None` where neither tells. Addresses are those of the file, without the load bias.
+    /// Returns the address range of the function that contains `address` in this ELF file, by
+    /// unwind tables, else by symbols; `None` where neither tells. All addresses are those of the
+    /// file, without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         let tables = self.unwind.as_ref();
         tables
@@ -103,16 +106,17 @@ impl Module {
             })
     }
 
-    /// Returns the name of the function that contains `address`, if it is exported, or a runtime
-    /// function (C library, sanitizer) linked into the module; else `None`.
+    /// Returns the name of the function that contains `address` in this ELF file, if it is
+    /// exported, or if it belongs to a runtime (C library, sanitizer) linked into the file; else
+    /// `None`.
     pub(crate) fn runtime_name(&self, address: u64) -> Option<Arc<str>> {
         let exported = self.exports.containing(address);
         let named = exported.or_else(|| self.linked.containing(address))?;
         Some(named.name.clone())
     }
 
-    /// Returns the kind of the entry function (`main`, harness) that starts at `start`; `None` if
-    /// no entry function does.
+    /// Returns the kind of the entry function (`main`, harness) that begins at the address `start`
+    /// of this ELF file; `None` if none does.
     pub(crate) fn entry(&self, start: u64) -> Option<Entry> {
         let here = self.entries.iter().filter(|(at, _)| *at == start);
         here.map(|(_, entry)| *entry).max()
@@ -128,28 +132,29 @@ pub fn function_start_in(image: &[u8], address: u64) -> Option<u64> {
     Module::parse(image, false, &[])?.function_start(address)
 }
 
-/// A function's name and range of addresses.
+/// The name of a function, with its range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NamedRange {
-    /// First address of the function.
+    /// First address of the named function.
     pub start: u64,
-    /// First address after the function; equal to `start` where its size is unknown.
+    /// First address after the named function; equal to `start` where its size is unknown.
     pub end: u64,
-    /// Name of the function.
+    /// Name of the function at these addresses.
     pub name: Arc<str>,
 }
 
-/// Function names with address ranges, searchable by address.
+/// Function names with their ranges of addresses, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// Ranges sorted by start, with distinct starts.
+    /// Functions, each with name and address range, ascending by start address; no two have the
+    /// same start.
     sorted: Vec<NamedRange>,
 }
 
 impl Names {
-    /// Builds the table of names, sorted by address. Of several names of one address, the plainest
-    /// is kept (fewest leading underscores, then shortest, then first), so the result does not
-    /// depend on their order.
+    /// Builds a table of function names, sorted by address. Of several names for one address, the
+    /// plainest is kept (fewest leading underscores, then shortest, then first in the alphabet), so
+    /// that the result does not depend on the order of `names`.
     pub(crate) fn new(mut names: Vec<NamedRange>) -> Names {
         let plainness = |name: &str| {
             let underscores = name.len() - name.trim_start_matches('_').len();
@@ -169,32 +174,33 @@ impl Names {
         Names { sorted: names }
     }
 
-    /// Returns the nearest named range that starts at or below `address`, also if it ends before
-    /// `address`; `None` if all start above.
+    /// Returns the function that starts nearest to `address`, at or below it, with its name and
+    /// address range, even if it ends before `address`; `None` if all functions start above.
     pub(crate) fn nearest(&self, address: u64) -> Option<&NamedRange> {
         let behind = self.sorted.partition_point(|named| named.start <= address);
         self.sorted.get(behind.checked_sub(1)?)
     }
 
-    /// Returns the named range that contains `address`; `None` where there is none.
+    /// Returns the function whose address range contains `address`, with its name; `None` where
+    /// there is none.
     pub(crate) fn containing(&self, address: u64) -> Option<&NamedRange> {
         self.nearest(address).filter(|named| address < named.end)
     }
 }
 
-/// A section of an ELF file.
+/// A section of an ELF file: its address and its bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     /// Address of the section in the file's own address space, without the load bias.
     pub address: u64,
-    /// Bytes of the section.
+    /// Contents of the ELF section.
     pub data: Arc<[u8]>,
 }
 
-/// The unwind tables of one module: `.eh_frame` and its index.
+/// The unwind tables of one ELF file: `.eh_frame` and its index.
 #[derive(Debug)]
 pub(crate) struct UnwindTables {
-    /// The section `.eh_frame`, with one entry per function.
+    /// The section `.eh_frame` of the ELF file: unwind information, with one entry per function.
     pub eh_frame: Section,
     /// The section `.eh_frame_hdr`, the index of `.eh_frame`; `None` if missing or invalid.
     pub eh_frame_hdr: Option<Section>,
@@ -202,16 +208,16 @@ pub(crate) struct UnwindTables {
     pub text: u64,
     /// Address of the section `.got`, to which unwind table entries may be relative.
     pub got: u64,
-    /// (start, end) of every function in `.eh_frame`; built at the first lookup in a module without
-    /// `.eh_frame_hdr`.
+    /// Start and end address of every function in `.eh_frame`, ascending; built at the first lookup
+    /// in an ELF file without `.eh_frame_hdr`.
     index: OnceLock<Vec<(u64, u64)>>,
 }
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl UnwindTables {
-    /// Creates the unwind tables of a module. An index `.eh_frame_hdr` that is not sorted, or
-    /// points outside of `.eh_frame`, is dropped.
+    /// Creates the unwind tables of an ELF file from its sections. An index `.eh_frame_hdr` that is
+    /// not sorted, or points outside of `.eh_frame`, is dropped.
     pub(crate) fn new(
         eh_frame: Section,
         eh_frame_hdr: Option<Section>,
@@ -256,8 +262,9 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Returns the address range of the function that contains `address`, by the unwind tables;
-    /// `None` where no entry contains it. Addresses are those of the file, without the load bias.
+    /// Returns the address range of the function that contains `address`, by these unwind tables;
+    /// `None` where no entry contains it. All addresses are those of the ELF file, without the load
+    /// bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,

@@ -13,29 +13,33 @@ use std::path::{Path, PathBuf};
 use lzma_rust2::XzReader;
 use object::{Object, ObjectSection, ReadCache, ReadRef, SymbolMap, SymbolMapName};
 
-/// Folder in which distributions install debug files.
+/// Folder in which Linux distributions install debug files.
 const INSTALLED: &str = "/usr/lib/debug";
 
-/// Maximum size in bytes of a section that is read; larger ones count as missing.
+/// Maximum size in bytes of a section of an ELF file that is read to find debug files; larger
+/// sections count as missing.
 const LARGEST: u64 = 16 << 20;
 
-/// Debug information and symbol tables that one ELF file contains or refers to.
+/// Which debug information and symbol tables one ELF file contains, and to which debug files it
+/// refers.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    /// Whether the file contains debug information.
+    /// Whether the ELF file contains debug information.
     pub has_lines: bool,
-    /// Contents of `.gnu_debugdata`, a small compressed symbol table; `None` if there is none.
+    /// Contents of the section `.gnu_debugdata`, a small compressed symbol table; `None` if the ELF
+    /// file has none.
     pub mini: Option<Vec<u8>>,
     build_id: Option<Vec<u8>>,
-    /// Base name of the separate debug file (`.gnu_debuglink`).
+    /// Base name of the separate debug file to which the section `.gnu_debuglink` refers; `None`
+    /// without this section.
     link: Option<PathBuf>,
-    /// Path and build id of the file with debug information that several programs share
-    /// (`.gnu_debugaltlink`).
+    /// Path and build id of the file with debug information that several programs share, to which
+    /// the section `.gnu_debugaltlink` refers; `None` without this section.
     shared: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// Reads which debug information the ELF file at `path` contains and refers to; `None` for other
-/// files.
+/// Reads which debug information the ELF file at `path` contains and refers to; `None` if it is no
+/// ELF file.
 pub(super) fn facts(path: &Path) -> Option<Facts> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
@@ -63,17 +67,17 @@ fn facts_of<'data, R: ReadRef<'data>>(data: R) -> Option<Facts> {
     })
 }
 
-/// Folders in which debug files are searched.
+/// The folders in which separately installed debug files are searched.
 #[derive(Debug)]
 pub(super) struct DebugFiles {
     roots: Vec<PathBuf>,
-    /// Caches of debug file clients (debuginfod): `BUILDID/debuginfo`.
+    /// Folders in which debuginfod clients cache debug files, as `BUILDID/debuginfo`.
     fetched: Vec<PathBuf>,
 }
 
 impl DebugFiles {
-    /// Returns the folders in which debug files are searched by default: that of the distribution
-    /// and the debuginfod cache. No file is downloaded.
+    /// Returns the folders in which debug files are searched by default: the distribution's folder
+    /// and the cache of debuginfod. Nothing is downloaded.
     pub(super) fn installed() -> DebugFiles {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let cache = folder("XDG_CACHE_HOME")
@@ -90,14 +94,16 @@ impl DebugFiles {
         }
     }
 
-    /// Creates a search for debug files in the folders `roots` only, without the debuginfod cache.
+    /// Creates a search for debug files in the folders `roots` only, and not in the cache of
+    /// debuginfod.
     pub(super) fn in_folders(roots: Vec<PathBuf>) -> DebugFiles {
         let fetched = Vec::new();
         DebugFiles { roots, fetched }
     }
 
-    /// Returns the separately installed debug file of the program at `path`, from the same build;
-    /// `None` where none is found.
+    /// Finds the debug file that is installed separately for the program at `path` and comes from
+    /// the same build; `None` where none is found. `program` has what the program's own file
+    /// contains and refers to.
     pub(super) fn of(&self, path: &Path, program: &Facts) -> Option<PathBuf> {
         let by_id = program.build_id.as_deref().map(|id| self.by_build_id(id));
         let by_link = program.link.as_deref().map(|link| self.by_link(path, link));
@@ -112,8 +118,8 @@ impl DebugFiles {
         of_same_build.next()
     }
 
-    /// Returns the file with the debug information that the file at `path` shares with other
-    /// programs; `None` where it shares none, or the file is missing.
+    /// Returns the path of the file with the debug information that the file at `path` shares with
+    /// other programs; `None` where it shares none, or that file is missing.
     pub(super) fn shared_part_of(&self, path: &Path) -> Option<PathBuf> {
         let (link, id) = facts(path)?.shared?;
         let beside = path.parent()?.join(link);
@@ -137,8 +143,9 @@ impl DebugFiles {
         installed.chain(fetched).collect()
     }
 
-    /// Returns the paths at which the debug file that `.gnu_debuglink` names may be: in the
-    /// program's folder, in `.debug` there, and below the search folders at the program's path.
+    /// Returns the paths at which the debug file `link`, which the program at `path` names in
+    /// `.gnu_debuglink`, may be: in the program's folder, in `.debug` there, and below the search
+    /// folders at the program's path.
     fn by_link(&self, path: &Path, link: &Path) -> Vec<PathBuf> {
         // The name of a file: whoever writes a path there wants us to read something else.
         let (Some(name), Some(folder)) = (link.file_name(), path.parent()) else {
@@ -151,19 +158,20 @@ impl DebugFiles {
     }
 }
 
-/// Maximum size of the unpacked symbol table in `.gnu_debugdata`, in bytes. The section is hostile
-/// input.
+/// Maximum size in bytes of the symbol table in `.gnu_debugdata` after decompression. The section
+/// is hostile input.
 const LARGEST_UNPACKED: u64 = 64 << 20;
 
-/// Function names by address, from the section `.gnu_debugdata`: an ELF file, compressed by xz,
-/// with the functions that are not exported.
+/// Function names by address from the section `.gnu_debugdata` of a stripped program: an ELF file,
+/// compressed by xz, with the functions that are not exported.
 pub(super) struct MiniSymbols {
-    /// (address, name) of each function, ascending by address.
+    /// Address and name of each function in the section's symbol table, ascending by address.
     names: Vec<(u64, String)>,
 }
 
 impl MiniSymbols {
-    /// Unpacks the section `.gnu_debugdata`; `None` where it is malformed.
+    /// Decompresses and parses the contents of a section `.gnu_debugdata`; `None` where they are
+    /// malformed.
     pub(super) fn read(section: &[u8]) -> Option<MiniSymbols> {
         let mut image = Vec::new();
         let mut unpacked = XzReader::new(section, true).take(LARGEST_UNPACKED + 1);
@@ -179,7 +187,7 @@ impl MiniSymbols {
         })
     }
 
-    /// Returns the name of the function that starts at or last before `address`; `None` where there
+    /// Returns the name of the last function that starts at or before `address`; `None` where there
     /// is none.
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         let behind = self.names.partition_point(|(start, _)| *start <= address);

@@ -17,37 +17,40 @@ use crate::symbols::debug_files::{DebugFiles, Facts, MiniSymbols};
 
 mod debug_files;
 
-/// Function names and source lines of one code address.
+/// The names of the functions at one code address, inlined ones included, and their source lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// Demangled name of the function that contains the address; `None` where it is unknown.
     pub name: Option<String>,
-    /// `file:line` of the innermost function: of the first inlined function, else of the function
-    /// `name`; `None` where it is unknown.
+    /// Source line `file:line` of the innermost function at the address: of the first inlined
+    /// function, else of the function `name`; `None` where it is unknown.
     pub line: Option<String>,
-    /// Demangled names of the functions inlined at the address, innermost first.
+    /// Demangled names of the functions inlined at the address, innermost first; empty if there are
+    /// none.
     pub inlined: Vec<String>,
-    /// If functions are inlined at the address: `file:line` of each, innermost first, then that of
-    /// the function `name`. Empty if none is inlined.
+    /// If functions are inlined at the address: source line `file:line` of each, innermost first,
+    /// and then that of the function `name`. Empty if none is inlined.
     pub lines: Vec<Option<String>>,
 }
 
 /// Maximum number of modules whose symbols are kept in memory.
 const MODULES: usize = 64;
-/// Maximum number of code addresses whose names are cached.
+/// Maximum number of code addresses whose function names and source lines are cached.
 const PLACES: usize = 64 << 10;
 
-/// Path and modification time of a file. A program may be rebuilt between two crashes.
+/// Path and modification time of a program or library, which identify its version: it may be
+/// rebuilt between two crashes.
 type Version = (Arc<Path>, Option<SystemTime>);
 
-/// Looks up symbols and debug information of modules. Each file is read once, when one of its
-/// frames is looked up first.
+/// Looks up function names and source lines in the symbols and debug information of programs and
+/// libraries. Each file is read once, when it is needed first.
 pub struct Symbolizer {
     debug_files: DebugFiles,
     modules: HashMap<Version, Sources>,
-    /// Cache by module, offset, and whether separate debug files were searched.
+    /// Cache of looked up code addresses: by module, offset, and whether separate debug files were
+    /// searched.
     places: HashMap<(Version, u64, bool), Place>,
-    /// Whether nothing is looked up, so that all names and lines are unknown.
+    /// Whether look-ups are turned off, so that all names and lines are unknown.
     is_off: bool,
 }
 
@@ -74,13 +77,13 @@ impl Symbolizer {
         }
     }
 
-    /// Makes all later names and lines unknown, so that no debug information is read.
+    /// Turns look-ups off: all later names and lines are unknown, and no debug information is read.
     pub(crate) fn turn_off(&mut self) {
         self.is_off = true;
     }
 
-    /// Returns function names and source lines of the code at `offset` (from the load bias, in
-    /// bytes) in the module whose file is `path`.
+    /// Looks up the function names and source lines of the code at `offset` (in bytes from the load
+    /// bias) in the program or library at `path`.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
         self.look_up(path, offset, true)
     }
@@ -112,9 +115,10 @@ impl Symbolizer {
         }
     }
 
-    /// Sets names and lines of a frame to those of a loop with the basic blocks `pieces` (start
-    /// offsets): the innermost function that contains all of them, at their first line. Without
-    /// debug information, the frame stays as it is.
+    /// Changes names and source lines of the stack frame `frame` to those of the endless loop of a
+    /// hang, given by the start offsets `pieces` of its basic blocks: of the innermost function
+    /// that contains all of them, at its first line in the loop. Without debug information, the
+    /// frame stays as it is.
     pub(crate) fn stand_in(&mut self, frame: &mut Frame, raw: &RawFrame, pieces: &[u64]) {
         let Some(path) = raw.path.as_ref().filter(|_| !self.is_off) else {
             return;
@@ -129,8 +133,9 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the function that declares a variable in source line `line`: the function that
-    /// starts at `start`, or one inlined into it. Without a line, the function at `start`.
+    /// Returns the function that declares a variable in the source line `line`, in the program or
+    /// library at `path`: the function that starts at `start`, or one inlined into it. Without a
+    /// line, the function at `start`.
     pub(crate) fn declaring(
         &mut self,
         path: &Arc<Path>,
@@ -151,9 +156,9 @@ impl Symbolizer {
         })
     }
 
-    /// Returns function names and source lines of the code at `offset` in the module `path`; with
-    /// `apart`, a separately installed debug file is searched too. For runtimes (C library …) it is
-    /// not, because their debug files are large.
+    /// Looks up the function names and source lines of the code at `offset` in the program or
+    /// library at `path`, also in a separately installed debug file if `apart` is set. It is not
+    /// set for runtimes (C library …), because their debug files are large.
     fn look_up(&mut self, path: &Arc<Path>, offset: u64, apart: bool) -> Place {
         // No code is there, and sums with such an offset would overflow.
         if self.is_off || offset > u64::MAX / 2 {
@@ -189,23 +194,25 @@ fn version(path: &Arc<Path>) -> Version {
     (path.clone(), modified.ok())
 }
 
-/// The function that declares a variable.
+/// The function that declares a variable, with its source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaring {
-    /// Demangled name of the function.
+    /// Demangled name of the function that declares the variable; `None` where it is unknown.
     pub name: Option<String>,
-    /// Source file of the function; `None` where it is unknown.
+    /// Source file of the function that declares the variable; `None` where it is unknown.
     pub file: Option<String>,
 }
 
-/// The files in which names and lines of one module are looked up, parsed.
+/// The parsed files in which function names and source lines of one program or library are looked
+/// up.
 struct Sources {
     facts: Option<Facts>,
-    /// The debug file that is installed separately, if one was found.
+    /// The separately installed debug file of the program or library; `None` if none was found.
     apart: Option<Loader>,
-    /// Whether a separate debug file was searched for.
+    /// Whether a separately installed debug file of the program or library was searched for.
     sought_apart: bool,
-    /// Debug information and symbols in the module's own file.
+    /// Debug information and symbols in the file of the program or library itself; `None` if it
+    /// cannot be read.
     own: Option<Loader>,
     mini: Option<MiniSymbols>,
 }
@@ -252,7 +259,7 @@ impl Sources {
     }
 }
 
-/// One function at a code address (inlined, or containing the others), as debug information
+/// A function at a code address (an inlined one, or the one that contains it), as debug information
 /// describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Level {
@@ -262,8 +269,8 @@ struct Level {
 }
 
 impl Place {
-    /// Combines the functions at one code address: inlined ones innermost first, the containing
-    /// function last.
+    /// Builds the names and lines of a code address from the functions `levels` at it: inlined ones
+    /// innermost first, the containing function last.
     fn of_levels(levels: Vec<Level>) -> Place {
         let mut lines: Vec<Option<String>> = levels.iter().map(Level::place).collect();
         let mut names: Vec<Option<String>> = levels.into_iter().map(|level| level.name).collect();
@@ -282,7 +289,7 @@ impl Place {
 }
 
 impl Level {
-    /// Returns the function's source line `file:line`, where both are known.
+    /// Returns the source line of the function as `file:line`; `None` if file or line is unknown.
     fn place(&self) -> Option<String> {
         Some(format!("{}:{}", self.file.as_ref()?, self.line?))
     }
@@ -320,13 +327,13 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
     levels
 }
 
-/// Number of bytes before and after an instruction without a source line in which a line is
-/// searched.
+/// Maximum distance in bytes from an instruction without a source line at which another
+/// instruction's line is used for it.
 const NEAR: u64 = 1024;
 
-/// Returns the innermost function of `levels` with a source line, for an instruction to which the
-/// compiler gave line 0: the line is that of the nearest instruction of the same inlined call,
-/// before it if possible.
+/// Returns the innermost of the functions `levels` at the code address `offset` with a source line,
+/// where the compiler gave the instruction there the line 0: the line is that of the nearest
+/// instruction of the same inlined call, before it if possible.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());
@@ -340,9 +347,9 @@ fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     })
 }
 
-/// Returns the functions that contain all basic blocks of a loop (start addresses `pieces`),
-/// innermost first; the innermost one with the first source line of the loop in it. `None` where
-/// debug information names none.
+/// Returns the functions that contain all basic blocks of a loop (start offsets `pieces`),
+/// innermost first; the innermost one has its first source line in the loop. `None` where debug
+/// information names none.
 fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
     let all = pieces.iter().map(|piece| levels_as_told(loader, *piece));
     // What the compiler makes up has no line, and may be counted to any of the functions.
@@ -374,8 +381,8 @@ fn common_levels(loader: &Loader, pieces: &[u64]) -> Option<Vec<Level>> {
 /// declares a variable; the rest of a longer function is not looked at.
 const LONGEST_FUNCTION: u64 = 64 << 10;
 
-/// Returns the function that declares a variable in `line`, among the function at `start` and those
-/// inlined into it. A declaration precedes the code that uses it.
+/// Returns the function that declares a variable in the source line `line`, among the function at
+/// `start` and those inlined into it: a declaration precedes the code that uses it.
 fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring> {
     let of = |level: &Level| Declaring {
         name: level.name.clone(),
@@ -412,7 +419,8 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
     }
 }
 
-/// Demangles a symbol of any language.
+/// Demangles the symbol name of a function, of any language (Rust, C++ …); other names are returned
+/// unchanged.
 pub fn demangle(symbol: &str) -> String {
     addr2line::demangle_auto(symbol.into(), None::<DwLang>).into_owned()
 }

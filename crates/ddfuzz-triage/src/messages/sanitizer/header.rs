@@ -10,17 +10,20 @@ pub(super) struct Header {
     pub(super) kind: String,
     pub(super) size: Option<u64>,
     pub(super) location: Option<String>,
-    /// First line of the report, without parts that differ from run to run (process id, addresses).
+    /// First line of the sanitizer's report, without parts that differ from run to run (process id,
+    /// addresses).
     pub(super) headline: String,
-    /// Whether `kind` is a guess, because the line has unknown words; the last line of the report
-    /// may correct it.
+    /// Whether the parsed kind of error is a guess, because the report's first line has unknown
+    /// words; the last line of the report may correct it.
     pub(super) guessed: bool,
 }
 
-/// Maximum length of a source location or first line of a report, in bytes.
+/// Maximum number of bytes that are kept of a source location or the first line of a sanitizer's
+/// report.
 const LONGEST: usize = 1024;
 
-/// Parses the first line of a sanitizer's report; `None` for other lines.
+/// Parses a line of a program's output as the first line of a sanitizer's report; `None` for other
+/// lines.
 pub(super) fn header(line: &str) -> Option<Header> {
     if let Some((location, message)) = line.split_once(": runtime error: ") {
         return Some(undefined(location, message));
@@ -73,8 +76,9 @@ fn undefined(location: &str, message: &str) -> Header {
     }
 }
 
-/// Returns the first line of a report (`said`, the text after the sanitizer's name) without
-/// registers, threads and ids at its end, and without an address that does not identify the fault.
+/// Returns the part of a sanitizer report's first line that is the same in each run: `said`, the
+/// text after the sanitizer's name, without registers, threads and ids at its end, and without an
+/// address that does not identify the fault.
 fn steady(said: &str) -> &str {
     const ENDS: [&str; 7] = [
         " at pc 0x",
@@ -100,7 +104,7 @@ fn steady(said: &str) -> &str {
     }
 }
 
-/// Returns a report's line without the process id at its start (`==1234==`).
+/// Returns a line of a sanitizer's report without the process id at its start (`==1234==`).
 fn after_process(line: &str) -> &str {
     let Some(rest) = line.trim_start().strip_prefix("==") else {
         return line.trim_start();
@@ -109,7 +113,7 @@ fn after_process(line: &str) -> &str {
     digits.strip_prefix("==").unwrap_or(rest)
 }
 
-/// Beginnings of AddressSanitizer's error messages that do not start with the kind of error, each
+/// Beginnings of those messages of AddressSanitizer that do not start with the kind of error, each
 /// with the kind that the last line of the report names (`compiler-rt/lib/asan/asan_errors.cpp`).
 #[rustfmt::skip]
 const PHRASES: [(&str, &str); 17] = [
@@ -176,11 +180,11 @@ const CHECKS: [(&str, &str); 38] = [
     ("load of value", "enum"),
 ];
 
-/// Maximum length of the kind of error that a report names, in bytes.
+/// Maximum length in bytes of the kind of error that is parsed from a sanitizer's report.
 const LONGEST_KIND: usize = 64;
 
-/// Returns the kind of error in the first line of a report (`said`, the text after the sanitizer's
-/// name), such as `heap-buffer-overflow`, and whether it is a guess.
+/// Returns the kind of error, such as `heap-buffer-overflow`, in the first line of a sanitizer's
+/// report, and whether it is a guess. `said` is the text after the sanitizer's name.
 pub(super) fn kind_of(tool: Tool, said: &str) -> (String, bool) {
     let phrase = PHRASES.iter().find(|(begin, _)| said.starts_with(begin));
     if let Some((_, kind)) = phrase {
@@ -210,7 +214,7 @@ pub(super) fn check(message: &str) -> String {
     found.map_or("other", |(_, check)| *check).to_owned()
 }
 
-/// Returns the first word of a text, without punctuation after it; `None` where there is none.
+/// Returns the first word of a text, without punctuation at its end; `None` where there is none.
 pub(super) fn word(text: &str) -> Option<String> {
     let plain = |byte: char| byte.is_ascii_alphanumeric() || matches!(byte, '-' | '_');
     let first = text.split_whitespace().next()?;
@@ -219,7 +223,8 @@ pub(super) fn word(text: &str) -> Option<String> {
     (!word.is_empty()).then(|| word.to_owned())
 }
 
-/// Joins the words of a text by dashes, without other characters.
+/// Joins the words of a text by dashes, and leaves out all characters other than letters and
+/// digits.
 fn dashed(text: &str) -> String {
     let words = text
         .split(|byte: char| !byte.is_ascii_alphanumeric())

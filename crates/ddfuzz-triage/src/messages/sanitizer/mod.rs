@@ -12,17 +12,18 @@ mod header;
 
 pub use ddfuzz_exec::Sanitizer as Tool;
 
-/// Kind of the faulty memory access in a sanitizer's report.
+/// Kind of the faulty memory access that a sanitizer reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportAccess {
-    /// The access read memory.
+    /// The faulty access read memory.
     Read,
-    /// The access wrote memory.
+    /// The faulty access wrote memory.
     Write,
 }
 
-/// A parsed report of a sanitizer.
+/// A report of a sanitizer (AddressSanitizer, UndefinedBehaviorSanitizer …), parsed from a
+/// program's output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The sanitizer that wrote the report.
@@ -30,36 +31,40 @@ pub struct Report {
     /// Kind of the error in the sanitizer's words: `heap-buffer-overflow`, `SEGV`; for
     /// UndefinedBehaviorSanitizer the check as in `-fsanitize=CHECK`.
     pub kind: String,
-    /// Whether memory was read or written; `None` where the report is about no access.
+    /// Whether the faulty access read or wrote memory; `None` where the report is about no access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ReportAccess>,
     /// First line of the report without process id, addresses and registers: `AddressSanitizer:
     /// heap-buffer-overflow`, `runtime error: signed integer overflow: …`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
-    /// Number of bytes accessed, allocated, or leaked.
+    /// Number of bytes that were accessed, allocated or leaked, by the kind of error; `None` where
+    /// the report does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Source location `FILE:LINE:COLUMN`, where the report begins with one.
+    /// Source location `FILE:LINE:COLUMN` of the error, where the report begins with one; else
+    /// `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// First stack of the report, innermost frame first: where the error happened.
+    /// First stack in the report, innermost frame first: where the error happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<ReportFrame>,
-    /// Stack of the allocation of the reported memory (for an uninitialized value, of its
-    /// creation), innermost frame first.
+    /// Stack of the allocation of the memory that the report is about (of an uninitialized value,
+    /// the stack of its creation), innermost frame first; empty if the report has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocated: Vec<ReportFrame>,
-    /// Stack of the `free` of the reported memory, innermost frame first.
+    /// Stack of the `free` of the memory that the report is about, innermost frame first; empty if
+    /// the report has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<ReportFrame>,
-    /// The accessed object (variable or heap block); records store it outside the report.
+    /// The object (variable or heap block) that was accessed; `None` if the report names none.
+    /// Crash records store it outside the report.
     #[serde(skip)]
     pub object: Option<ReportObject>,
 }
 
-/// Kinds of sanitizer reports about deadly signals, each with the crash class that a program
-/// without the sanitizer would have.
+/// Kinds of errors in sanitizer reports about deadly signals, each with the class that the crash
+/// would have in a program without the sanitizer.
 const SIGNALS: [(&str, &str); 7] = [
     ("SEGV", "segv"),
     ("BUS", "bus"),
@@ -71,9 +76,9 @@ const SIGNALS: [(&str, &str); 7] = [
 ];
 
 impl Report {
-    /// Checks whether the report is about one allocation that exceeded the user's memory limit, but
-    /// not what a sanitizer can allocate at all. libFuzzer reports such an allocation as out of
-    /// memory.
+    /// Checks whether the report is about a single allocation that exceeded the memory limit of the
+    /// run, but not the maximum that the sanitizer supports. libFuzzer reports such an allocation
+    /// as out of memory.
     pub fn is_over_limit(&self) -> bool {
         let most: u64 = match self.tool {
             Tool::Msan => 8 << 30,
@@ -82,18 +87,18 @@ impl Report {
         self.kind == "allocation-size-too-big" && self.size.is_some_and(|size| size <= most)
     }
 
-    /// Returns the class that the crash would have without the sanitizer (`segv`), for a report
-    /// about a deadly signal; `None` for other reports.
+    /// For a report about a deadly signal, returns the class that the crash would have without the
+    /// sanitizer, such as `segv`; `None` for other reports.
     pub fn signal_class(&self) -> Option<&'static str> {
         let found = SIGNALS.iter().find(|(kind, _)| *kind == self.kind);
         found.map(|(_, class)| *class)
     }
 }
 
-/// Maximum number of frames that are read of one stack in a report.
+/// Maximum number of frames that are kept of one stack in a sanitizer's report.
 const MOST_FRAMES: usize = 256;
 
-/// Returns the first sanitizer report in a program's output; `None` where there is none.
+/// Finds and parses the first sanitizer report in a program's output; `None` where there is none.
 pub fn report(text: &[u8]) -> Option<Report> {
     let mut reading: Option<Reading> = None;
     for line in lines(text) {
@@ -114,20 +119,23 @@ enum Part {
     First,
     Allocated,
     Freed,
-    /// The stack is the frame of the function that declares the accessed variable.
+    /// The frames are of the one-frame stack that names the function which declares the accessed
+    /// stack variable.
     Holder,
     Other,
 }
 
-/// State of the parser of a sanitizer's report.
+/// State of the parser that reads a sanitizer's report line by line.
 struct Reading {
     report: Report,
     part: Part,
-    /// Frame of the function that declares the accessed stack variable.
+    /// Stack frame, in the report, of the function that declares the accessed stack variable;
+    /// `None` if it was not read yet.
     holder: Option<ReportFrame>,
-    /// Whether the last parsed line was a stack frame.
+    /// Whether the line of the report that was parsed last was a stack frame.
     in_stack: bool,
-    /// Whether the kind of error is a guess, because the report's first line has unknown words.
+    /// Whether the kind of error is a guess so far, because the report's first line has unknown
+    /// words.
     guessed: bool,
 }
 
@@ -153,8 +161,8 @@ impl Reading {
         }
     }
 
-    /// Checks whether the first stack of the report has been read, so that another header line
-    /// starts a second report. Some sanitizers print the header twice before the first stack.
+    /// Checks whether the first stack of the report has been read, so that a further header line
+    /// begins a second report. Some sanitizers print the header twice before the first stack.
     fn is_over(&self) -> bool {
         !self.report.stack.is_empty()
     }
@@ -204,8 +212,8 @@ impl Reading {
         }
     }
 
-    /// Records the accessed object from a line of the report; of several, such as adjacent global
-    /// variables, the one nearest to the access.
+    /// Records the accessed object that a line of the report names. If several lines name one, such
+    /// as adjacent global variables, the object nearest to the access is kept.
     fn object(&mut self, said: ObjectLine) {
         let object = match said {
             ObjectLine::InFrame => return self.part = Part::Holder,
@@ -217,17 +225,17 @@ impl Reading {
         }
     }
 
-    /// Returns the kind of error in the last line of the report; `None` for other lines, and where
-    /// the first line has already told it.
+    /// Returns the kind of error from `line`, if it is the summary at the end of the report and the
+    /// first line has not told the kind already; else `None`.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
         word(rest)
     }
 
-    /// Parses a line of LeakSanitizer: `Direct leak of 10 byte(s) in 1 object(s) allocated from:`.
-    /// The first direct leak is recorded, else the first indirect one, which may be part of a
-    /// cycle.
+    /// Records the leak that a line of a LeakSanitizer report tells of: `Direct leak of 10 byte(s)
+    /// in 1 object(s) allocated from:`. The first direct leak is kept, else the first indirect one,
+    /// which may be part of a cycle.
     fn leak(&mut self, line: &str) {
         let (kind, rest) = match line.split_once(" leak of ") {
             Some(("Direct", rest)) => ("direct-leak", rest),
@@ -244,9 +252,9 @@ impl Reading {
         }
     }
 
-    /// Records from a line whether memory was read or written, and how many bytes: `READ of size 4
-    /// at …`, or `The signal is caused by a WRITE memory access.`, which has no size. Ignores other
-    /// lines.
+    /// Records from a line of a sanitizer's report whether memory was read or written, and how many
+    /// bytes: `READ of size 4 at …`, or `The signal is caused by a WRITE memory access.`, which has
+    /// no size. Ignores other lines.
     fn access(&mut self, line: &str) {
         let words = || line.split_whitespace();
         let signal = line
@@ -279,23 +287,26 @@ impl Reading {
     }
 }
 
-/// One frame of a stack in a sanitizer's report.
+/// One stack frame in a sanitizer's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportFrame {
-    /// Address of the code in the process; for a caller, the return address − 1.
+    /// Address of the frame's code in the process; for a caller, the return address − 1; `None`
+    /// where the report has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Address>,
-    /// Path of the module, or its base name, as in the report.
+    /// Path or base name of the frame's module (program or library), as in the report; `None` where
+    /// the report has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
-    /// Offset of the code from the module's load bias, in bytes.
+    /// Address of the frame's code as an offset from its module's load bias, in bytes; `None` where
+    /// the report has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<Address>,
-    /// Name of the function, where the report is symbolized.
+    /// Name of the frame's function; `None` where the report is not symbolized.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// `file:line:column`, where the report is symbolized.
+    /// Source location `file:line:column` of the frame; `None` where the report is not symbolized.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<String>,
 }
@@ -308,11 +319,11 @@ impl ReportFrame {
     }
 }
 
-/// Maximum length of a function name or path that is kept from a report, in bytes.
+/// Maximum number of bytes that are kept of a function name or path in a sanitizer's report.
 const LONGEST: usize = 1024;
 
-/// Parses a line of a report that is a stack frame (`#N …`) into its number and the frame; `None`
-/// for other lines.
+/// Parses a line of a sanitizer's report that is a stack frame (`#N …`), and returns its number and
+/// the frame; `None` for other lines.
 fn numbered(line: &str) -> Option<(u64, ReportFrame)> {
     let rest = line.trim_start().strip_prefix('#')?;
     let end = rest.find(' ')?;
@@ -359,9 +370,9 @@ fn parse_frame(text: &str) -> ReportFrame {
     frame
 }
 
-/// Parses `… (MODULE+0xOFFSET)` at the end of a frame: returns the text before it, module and
-/// offset; `None` for other text. A path may contain spaces and parentheses: it begins at the first
-/// ` (/`, else at the last `(`.
+/// Parses the module at the end of a stack frame in a sanitizer's report, `… (MODULE+0xOFFSET)`:
+/// returns the text before it, module and offset; `None` for other text. A path may contain spaces
+/// and parentheses: it begins at the first ` (/`, else at the last `(`.
 fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
     let inner = text.strip_suffix(')')?;
     let (head, offset) = inner.rsplit_once("+0x")?;
@@ -373,7 +384,7 @@ fn parse_module(text: &str) -> Option<(&str, &str, u64)> {
     Some((&head[..begin], &head[begin + 1..], offset))
 }
 
-/// Checks whether a word is `FILE:LINE` or `FILE:LINE:COLUMN`.
+/// Checks whether a word is a source location, `FILE:LINE` or `FILE:LINE:COLUMN`.
 fn is_place(word: &str) -> bool {
     word.rsplit_once(':').is_some_and(|(file, number)| {
         !file.is_empty() && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
