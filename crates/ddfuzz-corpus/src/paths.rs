@@ -11,7 +11,7 @@ use crate::measure::{JOURNAL, JOURNAL_OF_FRESH};
 use ddfuzz_model::files::atomic::{self, TEMPORARY_PREFIX};
 use ddfuzz_model::files::{FileError, OsText};
 
-/// The files and folders of a cleanup in an output directory.
+/// Builds the paths of all files and folders that a corpus cleanup writes into an output directory.
 #[derive(Clone, Debug)]
 pub struct CleanPaths {
     root: PathBuf,
@@ -22,7 +22,8 @@ pub struct CleanPaths {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
-    /// Identity of the folder that is about to replace a corpus (`--in-place`).
+    /// Device and inode of the folder that is about to replace a corpus (`--in-place`); `None` if
+    /// none was announced.
     #[serde(default)]
     incoming: Option<Identity>,
 }

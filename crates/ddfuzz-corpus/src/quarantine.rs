@@ -21,7 +21,7 @@ use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 /// Number of runs (`tries`) that the crash record of a flaky input of a corpus states: 5.
 const RUNS: u32 = 5;
 
-/// How failing inputs are triaged, stored and minimized.
+/// Settings for triaging, storing and minimizing the failing inputs of a corpus.
 #[derive(Clone, Debug)]
 pub struct QuarantineSettings {
     /// When groups are minimized. There is always one separate thread for it, so [`When::Inline`]
@@ -50,7 +50,8 @@ pub struct FiledGroup {
     pub amount: Amount,
 }
 
-/// What became of failing inputs: their number by kind, and their groups.
+/// What triage found about the failing inputs of a corpus: their number by kind, and their crash
+/// groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
     /// Number and size of inputs that crash.
@@ -129,11 +130,12 @@ pub fn quarantine(
     Ok(found.finish(stop.load(Ordering::Relaxed)))
 }
 
-/// By content hash, the crash that the triage journal has for an input (the last, of several), or
-/// `None` if the input did not fail.
+/// The results of the triage journal: for the content hash of each input, its last recorded crash,
+/// or `None` if the input did not fail.
 type Lines = HashMap<ContentHash, Option<CrashLine>>;
 
-/// Reads the results of the triage journal for this campaign and target.
+/// Reads from the triage journal which inputs of this campaign were triaged with this target, and
+/// the last crash recorded for each of them.
 fn lines(
     store: &Mutex<Store>,
     campaign: &str,
@@ -200,7 +202,8 @@ fn file_as_flaky(
     Ok(Some(line))
 }
 
-/// The result of storing failing inputs, with their groups, while inputs are added one by one.
+/// Builds a [`Quarantine`]: counts failing inputs by kind and by crash group, as they are added one
+/// by one.
 #[derive(Default)]
 struct Sorting {
     result: Quarantine,

@@ -134,7 +134,7 @@ impl Minimized {
 /// Number of tests of one minimization, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Tests that ran the target: `test` lines with source `run`.
+    /// Number of tests that ran the target: `test` lines with source `run`.
     pub executed: u64,
     /// Number of tests answered without a run, because another configuration gave the same text.
     pub cached: u64,

@@ -21,9 +21,9 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
-    /// The time limit.
+    /// The run exceeded its time limit.
     Time,
-    /// The memory limit.
+    /// The run exceeded its memory limit.
     Memory,
 }
 

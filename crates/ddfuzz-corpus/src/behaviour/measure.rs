@@ -259,19 +259,19 @@ impl Round {
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
-/// A target whose output is captured and whose reads are traced.
+/// Runs a target on single inputs, captures its output, and traces how it reads the input.
 pub(super) struct BehaviourRunner {
     target: Traceable,
     /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
     /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer; `patient` is the longer time limit of traced runs.
+    /// Time limit of runs without a tracer; `patient` is the longer limit of runs with one.
     time: TimeLimit,
     patient: TimeLimit,
 }
 
-/// CPU time, and in the next constant wall time, that a traced run gets in addition to twice the
-/// normal limit, because it is stopped and continued often.
+/// CPU time that a run under a tracer gets in addition to twice the normal limit, because the
+/// tracer stops and continues it often; `MORE_WALL` is the same for wall time.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 

@@ -30,16 +30,18 @@ use subset::{KeptSet, Reserve};
 
 pub use check::{FuzzerMerge, MergeOutcome};
 
-/// Request, output paths, pool of targets and stop flag, which all steps of a cleanup share.
+/// State that all steps of one corpus cleanup share: its request, output paths, pool of started
+/// targets, and stop flag.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     /// Id of the campaign that crashes found by the cleanup are counted for.
     campaign: &'a str,
     cleaning: &'a CleanSettings,
     paths: CleanPaths,
-    /// Whether several runs may share a process.
+    /// Whether several runs of the target may share a process in this cleanup.
     freshness: Freshness,
-    /// Whether the blocks that runs of an unmodified program reach are its coverage.
+    /// Whether the basic blocks that an uninstrumented program runs through are used as its
+    /// coverage; false after some run did not report them.
     blocks: bool,
     /// Pool of started targets, used by all steps.
     runners: &'a Runners,
@@ -95,19 +97,21 @@ pub fn clean(
     }
 }
 
-/// What came of performing all steps of a cleanup.
+/// The outcome of performing all steps of a cleanup once: its result, or why the steps must be
+/// repeated with other settings.
 enum Attempt {
     Done(Box<CleanResult>),
     /// What an input reaches depends on earlier runs in the same process, so that the cleanup must
     /// be repeated with a process for each run.
     DependsOnEarlierRuns,
-    /// Runs of an unmodified program did not report the blocks that they reach, so that the cleanup
-    /// must be repeated without coverage.
+    /// A run of an uninstrumented program did not report the basic blocks that it reached, so that
+    /// the cleanup must be repeated without coverage.
     LacksCoverage,
 }
 
 impl Engine<'_> {
-    /// Performs all steps of the cleanup once.
+    /// Performs all steps of the cleanup once, and returns its result or why they must be repeated
+    /// with other settings.
     fn attempt(&self, screen: &mut dyn Screen<CleanPhase>) -> Result<Attempt, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
@@ -158,8 +162,8 @@ impl Engine<'_> {
         Ok(Attempt::Done(Box::new(result)))
     }
 
-    /// Whether a run of an unmodified program ended by itself and did not report the blocks that it
-    /// reached.
+    /// Returns true if some run of an uninstrumented program ended by itself and did not report the
+    /// basic blocks that it reached.
     fn lacks_coverage(&self, contents: &Contents) -> Result<bool, CleanError> {
         let by_blocks = matches!(self.cleaning.way, Way::Inject | Way::Snapshot);
         if !by_blocks || contents.places.is_none() {
@@ -233,7 +237,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
-    /// The target that crashes are stored for: of a bundled target the variant without coverage,
+    /// The target for which crashes are stored: of a bundled target the variant without coverage,
     /// else the same as `target`.
     pub filed_for: Target,
     /// Method of execution: a new process per run, a fork server, or calls of the target's entry
