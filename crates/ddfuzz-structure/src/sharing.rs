@@ -6,15 +6,16 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions of a file's tree: groups whose offsets numbers state, and that contain no parts and
-/// nothing compressed.
+/// The regions of a file's tree: groups whose offsets are stated by numbers in the file, and that
+/// contain no deletable groups and nothing compressed.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
 }
 
 impl<'a> Regions<'a> {
-    /// Finds all regions of the tree, in the order of their bytes.
+    /// Finds all regions of the tree (groups whose offsets the file states), in the order of their
+    /// bytes.
     pub fn of(root: &'a Group) -> Regions<'a> {
         let mut targets = Vec::new();
         list_targets(root, &mut targets);

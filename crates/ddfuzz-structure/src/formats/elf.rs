@@ -17,8 +17,8 @@ const STRINGS: u64 = 3;
 const RELOCATIONS: [u64; 2] = [4, 9];
 /// Section type of sections without bytes in the file (`.bss`).
 const NO_BYTES: u64 = 8;
-/// Maximum number of entries of a table that become parts. A section with this many strings,
-/// relocations or symbols is not divided.
+/// Maximum number of entries of a table that become parts (deletable groups). A section with this
+/// many strings, relocations or symbols is not divided.
 const MOST_ENTRIES: usize = 1 << 12;
 
 /// Positions of the fields of an ELF file, which depend on its class (32 or 64 bits). A pair is
@@ -114,8 +114,8 @@ struct Elf<'a> {
     regions: BTreeMap<usize, Region>,
 }
 
-/// A number in a table's entry: its offset in the entry and its width in bytes, and what it states
-/// about a group. The number is greater than that by `bias`.
+/// A number in an entry of a table of an ELF file: its offset in the entry and its width in bytes,
+/// what it states about a group, and by how much it is greater than that (`bias`).
 struct Stated {
     at: usize,
     width: usize,

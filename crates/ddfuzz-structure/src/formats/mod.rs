@@ -24,10 +24,10 @@ pub struct Known {
 
 /// How a format is read: by a table of its fields or by a function.
 enum How {
-    /// By the description of its fields.
+    /// The format is read by a description of its fields.
     Table(&'static [Field]),
-    /// By a function, for formats in which records refer to each other, or in which no number
-    /// states a length. It returns `None` for a text of another format.
+    /// The format is read by a function, because its records refer to each other, or no number
+    /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
 }
 

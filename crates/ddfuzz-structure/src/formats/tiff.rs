@@ -13,8 +13,8 @@ use crate::reader::Reader;
 const MOST_DIRECTORIES: usize = 64;
 /// Size of an entry of a directory, in bytes.
 const ENTRY: usize = 12;
-/// Tags of the entries that list the offsets of strips, and of tiles, each with the tag of the
-/// entry that lists their sizes.
+/// Tags of the directory entries that list the offsets of strips, and of tiles, each with the tag
+/// of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
 /// Tags of the entries that state how many pixels there are: the width and height of the picture and
 /// of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
