@@ -32,7 +32,8 @@ impl Fate {
     }
 }
 
-/// Most kept files that an explanation names as reaching the features of a file that was left out.
+/// Maximum number of kept files that an explanation names as reaching the features of a file that
+/// was left out.
 const NAMED: usize = 3;
 
 /// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the

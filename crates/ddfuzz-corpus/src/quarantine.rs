@@ -24,14 +24,15 @@ const RUNS: u32 = 5;
 /// Settings for triaging, storing and minimizing the failing inputs of a corpus.
 #[derive(Clone, Debug)]
 pub struct QuarantineSettings {
-    /// When groups are minimized. There is always one separate thread for it, so [`When::Inline`]
-    /// and [`When::Worker`] are the same.
+    /// When the crash groups are minimized. There is always one separate thread for it, so
+    /// [`When::Inline`] and [`When::Worker`] are the same.
     pub when: When,
     /// Number of threads that run inputs.
     pub jobs: usize,
     /// The target, and how the new crash groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups of known bugs, which are counted and stored but not minimized.
+    /// Crash groups that the user knows already; their inputs are counted and stored, but not
+    /// minimized.
     pub known: KnownGroups,
 }
 
@@ -44,7 +45,8 @@ pub struct FiledGroup {
     pub major: Key,
     /// Crash class, such as heap-buffer-overflow.
     pub class: Class,
-    /// Source location of the crash in the user's code, of the first input; `None` if unknown.
+    /// Source location in the user's code at which the group's first input crashed; `None` if
+    /// unknown.
     pub place: Option<String>,
     /// Number and total size of the group's inputs.
     pub amount: Amount,
@@ -54,18 +56,18 @@ pub struct FiledGroup {
 /// groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
-    /// Number and size of inputs that crash.
+    /// Number and total size of inputs that crash.
     pub crashes: Amount,
-    /// Number and size of inputs that exceed the time limit.
+    /// Number and total size of inputs that exceed the time limit.
     pub hangs: Amount,
-    /// Number and size of inputs that exceed the memory limit.
+    /// Number and total size of inputs that exceed the memory limit.
     pub ooms: Amount,
-    /// Number and size of inputs that fail in some runs only.
+    /// Number and total size of inputs that fail in some runs only.
     pub flaky: Amount,
-    /// The groups of all failing inputs, sorted by kind and key.
+    /// The crash groups of all failing inputs, sorted by kind of failure and major key.
     pub groups: Vec<FiledGroup>,
-    /// For each failing content that was stored, its kind and the major key of its group, in the
-    /// order of examination.
+    /// For each failing content that was stored: its hash, the kind of failure, and the major key
+    /// of its crash group, in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
     /// Hashes of inputs that did not fail when they were triaged; they may be kept.
     pub well: Vec<ContentHash>,
@@ -266,10 +268,10 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     ordered
 }
 
-/// Stores a crash that a candidate caused while the content `of` was trimmed; `test` is the number
-/// of the candidate's test (`None` for a check). Returns the id of the stored crash; `None`, and
-/// stores nothing, if `slip` has no crash record. The group is minimized by the next call of
-/// [`quarantine`].
+/// Stores a crash that occurred while the content `of` was trimmed; `test` is the number of the
+/// test whose candidate crashed (`None` for a check). Returns the id of the stored crash; `None`,
+/// and stores nothing, if `slip` has no crash record. The crash's group is minimized by the next
+/// call of [`quarantine`].
 ///
 /// # Errors
 /// When a file cannot be written; another call continues.

@@ -17,7 +17,7 @@ use ddfuzz_model::files::{FileError, Journal, Position, regular};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
-/// Number of inputs in a batch: all are run once before any is run again.
+/// Number of inputs in a batch. All of them are run once before any is run for the second time.
 const TOGETHER: usize = 4096;
 /// Least time between an input's first and second run, so that a program that prints the time in
 /// seconds prints another one.
@@ -149,7 +149,7 @@ impl InputState {
     }
 }
 
-/// A number of inputs that are all run once before any is run again.
+/// A batch of inputs whose behaviour is measured: all are run once before any is run again.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -182,7 +182,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input of the batch once that needs more runs, by one thread per runner.
+    /// Runs each input of the batch that needs more runs once, with one thread per runner.
     fn run_round(
         &self,
         round: Round,
@@ -243,12 +243,12 @@ impl Batch {
     }
 }
 
-/// How the target is run in one of the three runs of each input.
+/// How the target is run in one of the three runs of each input: with or without a tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// The run has no tracer, and randomized addresses.
     Randomized,
-    /// The run has a tracer that records the call stacks of reads, and a longer time limit.
+    /// The run is traced: the call stacks of its reads are recorded, and its time limit is longer.
     Watched,
 }
 

@@ -135,7 +135,7 @@ pub(super) struct Observed {
 /// The call stacks from which a run read its input, if they were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stacks {
-    /// The run was not traced, so the call stacks of its reads are unknown.
+    /// The run was not traced, so that the call stacks of its reads are unknown.
     NotAsked,
     /// The run was traced: hash of the call stacks of its reads, or `None` if they cannot be
     /// observed.
@@ -153,8 +153,8 @@ fn severity(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value that all runs have in common; `None` if there is none, and then records the
-/// aspect in `into` as varying or as not observable.
+/// Returns the value that all runs of an input have in common; `None` if they have none, and then
+/// the aspect is recorded in `into` as varying or as not observable.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -207,8 +207,8 @@ struct SmallestInput {
     files: u64,
 }
 
-/// The behaviour classes of a corpus, each with its smallest input (of equal sizes the least hash).
-/// Memory grows with the number of classes, not of inputs.
+/// The behaviour classes of a corpus, each with its smallest input (of several, that with the least
+/// hash). Memory grows with the number of classes, not of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,

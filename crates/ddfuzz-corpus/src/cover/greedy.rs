@@ -146,7 +146,7 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
 /// Most passes over all columns that the local improvement of a cover takes.
 const PASSES: usize = 4;
 
-/// A cover during its local improvement.
+/// A set cover that is improved step by step, by removing and replacing columns.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
     /// For each row, the number of chosen columns that cover it.

@@ -31,8 +31,8 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// Counts from a first pass over all inputs: distinct inputs, and for each row (feature) the inputs
-/// that reach it.
+/// The result of a first pass over all inputs: which are distinct, and for each row (feature) how
+/// many inputs reach it.
 pub(super) struct Survey {
     /// Numbers of the inputs that reach at least one feature to cover, without those for which
     /// another input with exactly the same features is neither larger nor slower.
@@ -132,7 +132,7 @@ fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
 pub(super) struct Streamed<'a, 'b, S> {
     pub reader: &'a mut Reader<'b, S>,
     pub items: &'a [u32],
-    /// For each row (feature), whether it must still be covered.
+    /// For each row (feature), true if it must still be covered.
     pub open: &'a [bool],
     pub terms: CostModel,
 }
@@ -274,7 +274,7 @@ impl Universe {
     }
 }
 
-/// A column of a set cover matrix: an input with its size, slowness and cost.
+/// A column of a set cover matrix: an input to choose, with its size, slowness and cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
     /// Number of the input in [`super::Sets`].
@@ -297,7 +297,7 @@ impl Column {
     }
 }
 
-/// Lists of numbers in one vector, as in compressed sparse rows.
+/// A list of lists of numbers, stored in one vector as in compressed sparse rows.
 #[derive(Clone, Debug)]
 struct Lists {
     starts: Vec<u32>,
@@ -309,7 +309,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns, for each number below `numbers`, the lists that contain it, ascending.
+    /// Returns the transposed lists: for each number below `numbers`, the indices of the lists that
+    /// contain it, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {
@@ -342,7 +343,7 @@ pub(super) struct Matrix {
     holders_of: Lists,
 }
 
-/// Builds a [`Matrix`] from its columns.
+/// Builds a [`Matrix`] from its columns, which are added one by one.
 #[derive(Clone)]
 pub(super) struct Builder {
     columns: Vec<Column>,

@@ -193,7 +193,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lists, reads and hashes the files of a corpus; runs no input.
+    /// Lists, reads and hashes the files of the corpus at the paths `roots`; runs no input.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
@@ -207,7 +207,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs each distinct content once that is not in the journal.
+    /// Runs each distinct content of a corpus once, unless its result is in the journal, and
+    /// returns all contents with their results.
     fn measure(
         &self,
         gathered: Gathered,
@@ -245,8 +246,8 @@ pub struct CleanSettings {
     pub way: Way,
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
-    /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
-    /// reach are kept. `None` if there is none.
+    /// Path of another corpus that the kept files are added to (`--onto`): only inputs with
+    /// features that it does not reach are kept. `None` if there is none.
     pub onto: Option<PathBuf>,
     /// Number of worker threads; it changes no result.
     pub jobs: usize,
@@ -254,7 +255,7 @@ pub struct CleanSettings {
     pub max_len: u64,
     /// Whether the time limit of a run adapts to the times of earlier runs.
     pub learn_limit: bool,
-    /// Number of runs of each kept input, including the first.
+    /// Number of times that each kept input is run, including the first, to find flaky features.
     pub repeats: u32,
     /// How failing inputs are stored and minimized; `None` if they are only left out.
     pub groups: Option<QuarantineSettings>,
@@ -276,8 +277,8 @@ pub struct Trim {
     pub by: TrimBy,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests (runs of candidates) for one file in one round of trimming; there are several
-    /// rounds.
+    /// Maximum number of tests (runs of candidates) for one file in one round of trimming; there
+    /// are several rounds.
     pub tests: u64,
     /// Longest time for one file in one round of trimming; `None` is no limit.
     pub time: Option<Duration>,

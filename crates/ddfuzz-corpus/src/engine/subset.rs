@@ -158,8 +158,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the kept file of a chosen input, which has the features of `again` if it was run
-    /// again. Loads the content if a subset is chosen. Fails if the file was removed or changed
+    /// Makes the [`KeptFile`] of the chosen input `item`, with the features of `again` if it was
+    /// run again. Loads the content if a subset is chosen. Fails if the file was removed or changed
     /// since.
     fn keep(
         &self,
@@ -340,7 +340,7 @@ impl KeptFile {
     }
 }
 
-/// All kept files, and the features that they must reach together.
+/// All kept files of a cleanup, and the features that they must reach together.
 #[derive(Debug, Default)]
 pub(super) struct KeptSet {
     pub files: Vec<KeptFile>,
@@ -361,7 +361,7 @@ pub(super) struct KeptSet {
     /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
     /// not asked.
     pub own_count: Option<LibFuzzerCounts>,
-    /// File name of the journal that holds the features of the corpus's inputs.
+    /// Name of the journal file that holds the features of the corpus's inputs.
     pub journal: &'static str,
     /// Number of runs that trimming took.
     pub trim_runs: u64,
@@ -390,7 +390,7 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// Most inputs that are kept in addition for each feature that the final check misses.
+/// Maximum number of inputs that are kept in addition for each feature that the final check misses.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -402,7 +402,8 @@ pub(super) struct Reserve<'a> {
 }
 
 impl<'a> Reserve<'a> {
-    /// Makes the reserve of the inputs with the numbers `healthy`, which do not fail.
+    /// Makes the reserve (inputs that may still be added to the kept files) of the inputs with the
+    /// numbers `healthy`, which do not fail.
     pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
         Reserve { contents, healthy }
     }

@@ -23,7 +23,7 @@ use ddfuzz_store::report::clean::CleanGroup;
 use ddfuzz_store::{Entry, Kind, StoreError, hash_of};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// Most rounds of trimming; later rounds rarely change anything.
+/// Maximum number of rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
 /// Callback that runs each content several times, and returns its features over these runs.
@@ -43,7 +43,7 @@ pub(super) struct TrimRounds<'a> {
     pub jobs: usize,
     /// Folder for the logs and results of all trimmed files.
     pub folder: &'a Path,
-    /// Features that the kept files must reach together.
+    /// Features that all kept files must reach together.
     pub wanted: &'a Features,
     /// Features that any run of any input reached; trimmed files may reach no others.
     pub seen: &'a Arc<Features>,
@@ -55,7 +55,7 @@ pub(super) struct TrimRounds<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Result of all rounds of trimming: the number of runs, and which contents were trimmed.
+/// The result of all rounds of trimming: the number of runs, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
     /// Number of runs that trimming took.
@@ -262,7 +262,7 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
     owned.into_iter().map(Features::from_unsorted).collect()
 }
 
-/// A group of crashes in the output directory, with its stored crashes.
+/// A crash group in the output directory, with its stored crashes.
 struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,

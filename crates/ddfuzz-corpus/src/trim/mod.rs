@@ -38,8 +38,8 @@ pub struct TrimSettings {
     pub way: Way,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests (runs of candidates) for one file; `None` is no limit. Results with only this
-    /// budget are reproducible.
+    /// Maximum number of tests (runs of candidates) for one file; `None` is no limit. Results with
+    /// only this budget are reproducible.
     pub budget_tests: Option<u64>,
     /// Longest time for trimming one file; `None` is no limit. Results with it may vary from call
     /// to call.

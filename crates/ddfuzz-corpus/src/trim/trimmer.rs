@@ -227,13 +227,13 @@ fn remove(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// Name of the file with the result of trimming, in the folder of each trimmed file.
+/// File name of the stored result of trimming, in the folder of each trimmed file.
 const NAME: &str = "trimmed.json";
 
 /// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result depends on; see [`asked`].
+    /// Hash of all that the result of trimming depends on; see [`asked`].
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
