@@ -135,7 +135,8 @@ pub enum VerifyError {
 /// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Range of the equal bytes of the result of which one was removed.
+    /// Position of the removed byte: the range of equal bytes of the result of which one was
+    /// removed.
     pub at: Range<usize>,
     /// The result without one byte, which still fails.
     pub text: Vec<u8>,
@@ -151,9 +152,10 @@ pub struct Verified {
     /// Number of removals of single bytes that did not fail, and of all that the claim is about;
     /// none for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first removal of a single byte that fails; `None` if no removal does.
+    /// The first removal of a single byte after which the result still fails; `None` if there is
+    /// none.
     pub counterexample: Option<Counterexample>,
-    /// Number of removals of single bytes whose run exceeded its time limit, which proves nothing.
+    /// Number of removals of single bytes whose test exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 

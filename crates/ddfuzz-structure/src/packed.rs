@@ -46,7 +46,7 @@ pub struct Packed {
     pub bytes: Arc<[u8]>,
     /// Compressed bytes, as they are in the file.
     pub packed: Arc<[u8]>,
-    /// Nodes that replace this one if the content is not to be taken apart: the compressed bytes as
+    /// Nodes that replace this one if its content is not taken apart: the compressed bytes as
     /// payloads.
     pub closed: Vec<Node>,
 }

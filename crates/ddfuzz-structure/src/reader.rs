@@ -203,8 +203,9 @@ impl Reader {
         })
     }
 
-    /// Reads fields from offset `at`, and appends their nodes to `nodes`; returns the offset after
-    /// them. `None` if the text does not have these fields.
+    /// Reads the fields of a record, described by `fields`, from offset `at` of `text`, and appends
+    /// their nodes to `nodes`; returns the offset after them. `None` if the text does not have
+    /// these fields.
     fn fields(
         &mut self,
         fields: &'static [Field],

@@ -57,8 +57,8 @@ pub struct TrimCondition {
     pub exit: i32,
     /// Features that each candidate must reach, and other features that it may reach.
     pub wanted: RequiredFeatures,
-    /// Features that runs of the original file reached although they are not required; candidates
-    /// may reach them, too.
+    /// Features that some run of the original file reached although they are neither required nor
+    /// allowed otherwise; candidates may reach them, too.
     pub of_original: Features,
 }
 

@@ -109,7 +109,7 @@ impl From<&Differing> for DifferingRecord {
 pub struct DifferenceResult {
     /// File of the passing side.
     pub passing: Option<OsText>,
-    /// File of the failing side; for `max`, the input.
+    /// File of the failing side; for `max`, the failing input itself.
     pub failing: Option<OsText>,
     /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<DifferingRecord>,

@@ -28,8 +28,8 @@ pub struct CoverageRecord {
     /// Features that a candidate may reach in addition to `must`; absent if it may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Numbers>,
-    /// Features that the original reaches only in a fresh process, and that a candidate may
-    /// therefore reach.
+    /// Features outside of `must` and `may` that the original reached, in fresh processes, and that
+    /// a candidate may therefore reach, too.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub besides: Numbers,
 }
