@@ -139,7 +139,7 @@ fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> 
     result.kept.iter().find(|kept| kept.file == path)
 }
 
-/// Whether both paths lead to the same file.
+/// Returns true if both paths lead to the same file.
 fn is_same(one: &OsText, other: &Path) -> bool {
     let one = Path::new(&one.0);
     let absolute = std::path::absolute(other);

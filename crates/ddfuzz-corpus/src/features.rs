@@ -93,17 +93,17 @@ impl Features {
         self.0.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set contains no feature.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the set contains `feature`.
+    /// Returns true if the set contains `feature`.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
 
-    /// Whether the set contains all features of `others`.
+    /// Returns true if the set contains all features of `others`.
     pub fn has_all(&self, others: &Features) -> bool {
         let mut own = self.0.iter();
         others.0.iter().all(|other| own.any(|one| one == other))

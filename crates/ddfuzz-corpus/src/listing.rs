@@ -21,11 +21,11 @@ const DEPTH: usize = 64;
 /// Maximum number of directories with a recognized layout (such as AFL++'s) that a listing reports.
 const MAX_RECOGNISED: usize = 64;
 
-/// A path of the command line that cannot be listed.
+/// Error: a path of the command line cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be cleaned: {why}", path.display())]
 pub struct NotListed {
-    /// The path, as given on the command line.
+    /// The path that cannot be listed, as given on the command line.
     pub path: PathBuf,
     /// Why the path cannot be listed: it is missing, is no regular file or directory, or was
     /// refused.
@@ -289,7 +289,7 @@ fn place(facts: &Metadata) -> (u64, u64) {
 /// entries are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Output directory of ddfuzz; its inputs are in `corpus`.
+    /// Output directory of ddfuzz; the inputs in it are below `corpus`.
     Ddfuzz,
     /// Directory of an AFL++ instance; its inputs are in `queue`, `crashes*` and `hangs*`.
     AflInstance,
@@ -329,7 +329,8 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Records that the directory contains an entry of this name.
+    /// Records that the directory contains an entry of this name, if the name identifies a layout
+    /// (which fuzzer wrote it).
     fn see(&mut self, name: &OsStr) {
         let Some(name) = name.to_str() else {
             return;

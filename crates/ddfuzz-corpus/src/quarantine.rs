@@ -27,9 +27,9 @@ pub struct QuarantineSettings {
     /// When the crash groups are minimized. There is always one separate thread for it, so
     /// [`When::Inline`] and [`When::Worker`] are the same.
     pub when: When,
-    /// Number of threads that run inputs.
+    /// Number of worker threads that run inputs.
     pub jobs: usize,
-    /// The target, and how the new crash groups are minimized.
+    /// The target that inputs are run with, and how new crash groups are minimized.
     pub minimizing: Minimizing,
     /// Crash groups that the user knows already; their inputs are counted and stored, but not
     /// minimized.
@@ -43,7 +43,7 @@ pub struct FiledGroup {
     pub kind: Kind,
     /// Major key of the group, which identifies the bug.
     pub major: Key,
-    /// Crash class, such as heap-buffer-overflow.
+    /// Class of the group's crash, such as heap-buffer-overflow.
     pub class: Class,
     /// Source location in the user's code at which the group's first input crashed; `None` if
     /// unknown.
@@ -253,7 +253,7 @@ pub struct FailingInput {
     pub content: ContentHash,
     /// Length of the failing content, in bytes.
     pub size: u64,
-    /// How the input's run ended.
+    /// How the failing run of the input ended: by a signal, an exit status, or a limit.
     pub ended: Ended,
     /// Whether triage already ran the input and it did not fail; an input that fails after that is
     /// flaky, and is not triaged again.

@@ -70,7 +70,7 @@ pub enum ProofRef {
 /// so they count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Range of the equal bytes of the text of which one is removed.
+    /// Position of the byte: the range of equal bytes of the text of which one is removed.
     pub at: Range<usize>,
     /// Line of the log which shows that the text without the byte does not fail; `None` if no line
     /// does.

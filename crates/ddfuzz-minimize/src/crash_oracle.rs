@@ -16,7 +16,7 @@ use crate::{
 /// Largest number of runs under a tracer in which a crash, which may be flaky, has to occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// The crash that a minimization preserves.
+/// The crash that a minimization preserves: class, keys, and ending of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCrash {
     /// Class of the crash, such as `hang`, `oom` or `exit:1`.
@@ -521,9 +521,9 @@ impl LazyObserver {
 /// Makes the [`Slip`]s of a minimization, which are crashes with other keys than the minimized one,
 /// and makes the crash record of each such crash once.
 pub struct Slips {
-    /// Computes the keys and records of crashes.
+    /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
     pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes whose crash record was made.
+    /// Keys of the crashes of which a crash record was made already.
     examined: HashSet<SlipKeys>,
 }
 

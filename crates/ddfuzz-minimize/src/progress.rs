@@ -77,7 +77,7 @@ pub(super) enum NextStep<'a> {
     Test(&'a PendingCandidate),
     /// Write this line to the log. It follows from earlier lines without a run.
     Write(Line),
-    /// Stop: the input does not fail.
+    /// Stop: the input does not fail; `last` is the outcome of the last of its `tries` runs.
     NotFailing { last: Outcome, tries: u64 },
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
@@ -115,7 +115,7 @@ pub(super) struct Progress {
     /// interesting.
     slept: Option<Duration>,
     learns_limit: bool,
-    /// Number of bytes of the input that its runs read, if known.
+    /// Number of bytes of the original input that its runs read; `None` if unknown.
     read: Option<u64>,
     /// Whether an interestingness script or coverage decides whether a candidate fails, instead of
     /// a crash.

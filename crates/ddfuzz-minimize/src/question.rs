@@ -14,7 +14,7 @@ use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 /// How a text is run by the oracle, and for what purpose: as a check, or as a test of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// A check, which is a run outside of the search.
+    /// A check with this purpose, which is a run that is no step of the search.
     Check(What),
     /// A test of a candidate. Tests of the proof of minimality use a fresh process.
     Test {
@@ -121,7 +121,7 @@ impl Reply {
         }
     }
 
-    /// Converts an oracle's answer to the form of a log line.
+    /// Converts an oracle's answer to the form in which a test's log line stores it.
     pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
         Reply {
             source,

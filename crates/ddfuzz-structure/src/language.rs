@@ -62,7 +62,7 @@ impl Evidence {
     }
 }
 
-/// Where a grammar comes from.
+/// Where the grammar of a language comes from.
 enum Source {
     /// A grammar that is linked into the program; the function returns it.
     BuiltIn(fn() -> Language),

@@ -91,7 +91,7 @@ impl ParsedInput {
     }
 }
 
-/// A text with the nodes of its syntax tree, in pre-order.
+/// A source text with the nodes of its syntax tree, in pre-order, to be mutated.
 struct SourceText {
     text: Arc<[u8]>,
     nodes: Vec<SyntaxNode>,
@@ -474,7 +474,7 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
 struct Relabeled {
     /// Maps the label of each copied group to its new label.
     new: HashMap<Label, Label>,
-    /// The greatest label in the tree so far.
+    /// The greatest label of a group in the tree so far.
     last: Label,
     /// Whether the copied groups keep their references to groups that are not copied, because the
     /// tree has these groups, too.

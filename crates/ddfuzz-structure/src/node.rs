@@ -31,14 +31,14 @@ pub enum Node {
     Copy(Label),
     /// Zero bytes that fill up the size of a preceding group to a multiple of `align`.
     Pad {
-        /// Label of the group whose size is filled up.
+        /// Label of the preceding group whose size is filled up.
         of: Label,
         /// Number of bytes to a multiple of which the size is filled up.
         align: usize,
     },
-    /// A group of nodes, with a label.
+    /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
-    /// Nodes whose bytes are compressed in the file.
+    /// A node whose bytes are compressed in the file, with the tree of its content.
     Packed(Packed),
 }
 
@@ -71,9 +71,9 @@ pub enum Part {
 /// A number in a file that states something about a group, such as its length, offset or checksum.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// How the number is encoded in bytes.
+    /// How the number is encoded in bytes, such as in four bytes big-endian.
     pub encoding: Encoding,
-    /// What the number states, and about which group.
+    /// What the number states about which group, such as its length.
     pub meaning: Meaning,
     /// Difference between the number and the value that `meaning` describes: the number is greater
     /// by this.

@@ -2,7 +2,7 @@
 
 use ddfuzz_delta::Checksum;
 
-/// How a number is encoded in the bytes of a file.
+/// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Little-endian, in this many bytes.
@@ -217,7 +217,7 @@ pub enum Sum {
 }
 
 impl Sum {
-    /// CRC-32 as in zip, gzip and PNG.
+    /// The checksum CRC-32, as in zip, gzip and PNG.
     pub const CRC32: Sum = Sum::Known(Checksum::Crc32);
 
     /// Computes the checksum of `bytes`. If these contain the checksum itself, its bytes must have

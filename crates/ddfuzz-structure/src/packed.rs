@@ -22,7 +22,7 @@ const BLOCK: usize = 0xffff;
 /// instead of the best level: each candidate is compressed before its test.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method.
+/// A compression method of parts of files: deflate, zlib, or LZW of GIF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).

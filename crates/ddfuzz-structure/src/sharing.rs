@@ -25,7 +25,8 @@ impl<'a> Regions<'a> {
         Regions { root, regions }
     }
 
-    /// Returns the size of each region in bytes.
+    /// Returns the size of each region (group whose offset the file states) in bytes, in their
+    /// order.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
         self.regions.iter().map(|region| render(region).text.len())
     }
@@ -122,8 +123,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group without the region, with changed offsets; `None` if bytes in it
-    /// depend on the content of the region.
+    /// Returns a copy of the group in which the region is removed and offsets refer to another
+    /// region; `None` if other bytes depend on the content of the removed region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -140,8 +141,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of the node with changed offsets; `Some(None)` for the region, which is
-    /// removed, and `None` if bytes depend on the content of the region.
+    /// Returns a copy of the node with changed offsets; `Some(None)` if it is the region to be
+    /// removed, and `None` if bytes in it depend on the content of the region.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The target whose behaviour is measured, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
-    /// The program to run, with its arguments and limits.
+    /// The program whose behaviour is measured, with its arguments and limits.
     pub target: Target,
     /// Way of execution: `harness` calls the target's entry function and records no reads, all
     /// others run `main`. Every run has a separate process: the first run of an input executes the
@@ -343,16 +343,16 @@ fn hash(reads: &Reads) -> ContentHash {
     ContentHash::of(&text)
 }
 
-/// A line of the journal: how a target behaves on one content.
+/// A line of the journal of behaviours: how a target behaves on one content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     /// Version of the format of the journal's lines.
     v: u32,
     /// Identity of the target: program, arguments, environment and limits.
     target: ContentHash,
-    /// Hash of the content that was run.
+    /// Hash of the input content on which the target was run.
     input: ContentHash,
-    /// How the target behaves on the content.
+    /// How the target behaves on the input content.
     behaviour: Behaviour,
 }
 
@@ -419,7 +419,8 @@ impl BehaviourJournal {
 }
 
 impl Line {
-    /// Checks whether a line is of this version and of the target with this identity.
+    /// Checks whether a journal line has the present format version, and is of the target with this
+    /// identity.
     fn is_of(&self, target: ContentHash) -> bool {
         self.v == VERSION && self.target == target
     }

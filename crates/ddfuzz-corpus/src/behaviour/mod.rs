@@ -20,7 +20,7 @@ use ddfuzz_minimize::log::ContentHash;
 
 pub use measure::{BehaviourJournal, BehaviourSettings, CorpusInput, Measured, measure};
 
-/// A part of a target's observable behaviour.
+/// An aspect of a target's observable behaviour, by which inputs are divided into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
@@ -37,7 +37,7 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// All aspects of a behaviour.
+    /// All aspects of a target's behaviour, in the order of the enum.
     pub const ALL: [Aspect; 5] = [
         Aspect::Ended,
         Aspect::Stdout,
@@ -62,7 +62,7 @@ impl std::fmt::Display for Aspect {
 /// Length and hash of a run's output to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
-    /// Length of the output, in bytes.
+    /// Number of bytes that the run wrote to the stream.
     pub bytes: u64,
     /// Hash of the bytes that the run wrote to the stream.
     pub hash: ContentHash,
@@ -72,7 +72,7 @@ pub struct Output {
 /// [varies](Behaviour::varies) or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs ended; the most severe ending, if they differ.
+    /// How the runs on the input ended; the most severe ending, if they differ.
     pub ended: Ended,
     /// Length and hash of what the target wrote to its standard output.
     pub stdout: Option<Output>,

@@ -26,7 +26,7 @@ const DEEPEST: u32 = 150;
 
 /// A set cover, and a lower bound of the weight (total cost) of any cover.
 pub(super) struct Solved {
-    /// Columns of the cover, in no order.
+    /// Columns of the set cover that was found, in no order.
     pub cover: Vec<Column>,
     pub weight: u64,
     /// Lower bound of the weight (total cost) of any cover.

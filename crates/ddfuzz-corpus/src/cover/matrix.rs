@@ -277,11 +277,11 @@ impl Universe {
 /// A column of a set cover matrix: an input to choose, with its size, slowness and cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// Number of the input in [`super::Sets`].
+    /// Number of the input that the column stands for, as in [`super::Sets`].
     pub item: u32,
     pub bytes: u64,
     pub slowness: Slowness,
-    /// Cost of keeping the input, more than 0.
+    /// Cost of keeping the column's input, more than 0.
     pub weight: u64,
 }
 
@@ -361,7 +361,7 @@ impl Builder {
         }
     }
 
-    /// Returns the number of pairs of a column and a row so far.
+    /// Returns the number of matrix entries so far: pairs of a column and a row that it covers.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
@@ -505,7 +505,7 @@ impl Matrix {
     }
 }
 
-/// A matrix in memory as [`Columns`]; reading never fails.
+/// Makes a matrix in memory readable as [`Columns`]; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

@@ -231,7 +231,7 @@ impl CostModel {
     }
 }
 
-/// Required features that only one input reaches.
+/// Required features that only one input reaches: how many for each chosen input, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
     /// For each chosen input, the number of required features that no other chosen input reaches.

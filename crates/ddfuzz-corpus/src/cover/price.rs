@@ -47,7 +47,7 @@ enum Rest {
 /// input).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Numbers of the chosen inputs, ascending.
+    /// Numbers of the inputs that the cover contains, ascending.
     pub items: Vec<usize>,
     pub weight: u64,
     /// Lower bound of the weight (total cost) of any cover at the same price of a file.

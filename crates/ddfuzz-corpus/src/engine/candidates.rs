@@ -22,7 +22,7 @@ pub(super) struct Candidates<'a> {
     pub contents: &'a mut Contents,
     /// Target, workers and limits for running contents again.
     pub settings: &'a MeasureSettings<'a>,
-    /// Number of runs of each kept content, including the first.
+    /// Number of times that each kept content is run, including the first.
     pub repeats: u32,
     /// Numbers of the contents that are candidates, ascending.
     pub healthy: Vec<usize>,

@@ -28,7 +28,7 @@ pub(super) struct Checked {
     /// Features that every round of the check reached, and no run before it: neither of the corpus
     /// nor of the `--onto` corpus.
     pub gained: Features,
-    /// Number of runs that the check took.
+    /// Number of runs of files that the check took.
     pub runs: u64,
 }
 

@@ -21,11 +21,11 @@ const ATTEMPTS: u32 = 4;
 /// Inputs are kept for a flaky feature until the probability that all of them miss it, if each is
 /// run once, falls to this.
 const MISS_PROBABILITY: f64 = 0.01;
-/// Fewest inputs that are kept for a flaky feature.
+/// Minimum number of inputs that are kept for a flaky feature, if as many reach it.
 const LEAST: usize = 2;
-/// Most inputs that are kept for a flaky feature.
+/// Maximum number of inputs that are kept for a flaky feature.
 const MOST: usize = 24;
-/// Most inputs that are recorded as reaching one flaky feature.
+/// Maximum number of inputs that are recorded as reaching one flaky feature.
 const MAX_HOLDERS: usize = 64;
 
 /// The inputs that a cleanup chooses from, numbered from 0 and sorted by size and hash; reads and
@@ -52,7 +52,7 @@ pub(super) trait CandidateSource {
     fn repeats(&self) -> bool;
 }
 
-/// The features of one input over several runs.
+/// The features that one input reached over several runs, and its CPU time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reruns {
     /// Features that every run reached; empty if a run failed.
@@ -62,7 +62,7 @@ pub(super) struct Reruns {
     pub sometimes: BTreeMap<Feature, u32>,
     /// Number of reruns (all runs except the first).
     pub runs: u32,
-    /// The shortest CPU time of all runs.
+    /// The shortest CPU time of all runs of the input.
     pub time: Duration,
 }
 

@@ -270,7 +270,7 @@ pub struct CleanSettings {
     pub keep_names: bool,
 }
 
-/// How kept files are trimmed.
+/// Settings for trimming the kept files (making them smaller by delta debugging).
 #[derive(Clone, Debug)]
 pub struct Trim {
     /// Which features a trimmed file must keep.
@@ -295,7 +295,7 @@ pub enum TrimBy {
     Signature,
 }
 
-/// The current step of a cleanup, for the progress line.
+/// The step that a cleanup is in, for the progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPhase {
     /// Reads files, and runs new contents.

@@ -285,7 +285,7 @@ pub(super) struct KeptFile {
     /// The current content of the kept file; `None` if it is not in memory, which means that it is
     /// still the content of the file `from`.
     pub bytes: Option<Vec<u8>>,
-    /// Size before trimming, in bytes.
+    /// Size of the file before trimming, in bytes.
     pub size_before: u64,
     /// Features that every run of the file's current content reached; those of its only run if it
     /// was run once.
@@ -363,7 +363,7 @@ pub(super) struct KeptSet {
     pub own_count: Option<LibFuzzerCounts>,
     /// Name of the journal file that holds the features of the corpus's inputs.
     pub journal: &'static str,
-    /// Number of runs that trimming took.
+    /// Number of runs of the target that trimming took.
     pub trim_runs: u64,
 }
 

@@ -33,11 +33,11 @@ pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanEr
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
-/// Settings and callbacks of the rounds of trimming.
+/// Settings and callbacks of the rounds in which kept files are trimmed.
 pub(super) struct TrimRounds<'a> {
-    /// Budget per file, and which features a file must keep.
+    /// Budget per file, and which features a trimmed file must keep.
     pub trim: &'a Trim,
-    /// The target and the search algorithm.
+    /// The target, and the delta debugging algorithm that trims files.
     pub trimming: &'a TrimSettings,
     /// Number of worker threads that trim files.
     pub jobs: usize,
@@ -47,7 +47,7 @@ pub(super) struct TrimRounds<'a> {
     pub wanted: &'a Features,
     /// Features that any run of any input reached; trimmed files may reach no others.
     pub seen: &'a Arc<Features>,
-    /// Runs trimmed contents again, to verify their features.
+    /// Callback that runs trimmed contents again, to verify their features.
     pub steady: Steady<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
@@ -58,7 +58,7 @@ pub(super) struct TrimRounds<'a> {
 /// The result of all rounds of trimming: the number of runs, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
-    /// Number of runs that trimming took.
+    /// Number of runs of the target that trimming took.
     pub runs: u64,
     /// Hashes of all contents that were trimmed, in this call or an interrupted one.
     pub names: BTreeSet<String>,
@@ -66,7 +66,7 @@ pub(super) struct TrimRuns {
 
 /// A kept file to trim in the current round, and the features that it must keep.
 struct TrimTask {
-    /// Index of the file among the kept files.
+    /// Index of the file to trim in the list of kept files.
     at: usize,
     /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,

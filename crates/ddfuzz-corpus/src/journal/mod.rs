@@ -99,7 +99,7 @@ impl Journal {
         Ok(at)
     }
 
-    /// Writes all appended records through to the device.
+    /// Syncs the journal: writes all appended records through to the device.
     pub fn sync(&mut self) -> Result<(), FileError> {
         self.file.sync()?;
         self.unsynced = None;
@@ -278,7 +278,7 @@ fn scan(
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Start of the next record in the buffer.
+    /// Offset in the buffer at which the next record starts.
     from: usize,
 }
 

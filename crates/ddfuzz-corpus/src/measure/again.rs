@@ -68,7 +68,7 @@ type EachSome<'a> =
 
 /// The order in which inputs are run, and which of them share a process.
 pub(super) struct RunOrder<'a> {
-    /// Numbers of the inputs, in the order of the runs.
+    /// Numbers of the inputs, in the order in which they are run.
     pub(super) numbers: Vec<u32>,
     /// Number of consecutive inputs that share a process, if runs may share one. The features of an
     /// input then depend on the inputs of its process only, not on workers or earlier calls.
@@ -293,9 +293,9 @@ pub struct Repeated {
     pub sometimes: BTreeMap<Feature, u32>,
     /// Number of runs: the first one, and the reruns that reported coverage.
     pub runs: u32,
-    /// The shortest CPU time of all runs.
+    /// The shortest CPU time of all runs of the content.
     pub least: Duration,
-    /// How each rerun ended, in order.
+    /// How each rerun of the content ended, in order.
     pub ended: Vec<Ended>,
     /// Whether any rerun may have failed (crash, hang or out of memory).
     pub suspicious: bool,

@@ -259,7 +259,7 @@ impl ContentIndex {
     }
 }
 
-/// Most bytes of contents that a `ContentCache` holds.
+/// Maximum number of bytes of contents that a `ContentCache` holds.
 const MOST: usize = 64 << 20;
 
 /// Cache of the bytes of the first contents of a corpus, so that their files are not read again for
@@ -269,7 +269,7 @@ pub(super) struct ContentCache {
     bytes: Vec<u8>,
     /// For each cached content, the offset in `bytes` at which it ends.
     ends: Vec<usize>,
-    /// True once a content did not fit; no later one is cached then.
+    /// True once a content did not fit into the cache; no later one is cached then.
     is_full: bool,
 }
 

@@ -262,7 +262,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Moves contents that were read into the index of contents.
+    /// Moves contents that were read by this worker thread into the shared index of contents.
     fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
         let mut index = lock(&self.index);
         for (path, content, bytes) in &*contents {
@@ -274,7 +274,7 @@ impl Shared<'_> {
     }
 }
 
-/// Most attempts to read a file whose length changes meanwhile.
+/// Maximum number of attempts to read a file whose length changes meanwhile.
 const TRIES: usize = 3;
 
 /// Why a file could not be read as an input.

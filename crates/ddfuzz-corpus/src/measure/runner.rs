@@ -111,7 +111,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Starts the target, with coverage if it reports any.
+    /// Starts a target for running inputs, with coverage if it reports any.
     pub(super) fn start(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,

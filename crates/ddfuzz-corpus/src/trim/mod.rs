@@ -28,7 +28,7 @@ pub use trimmer::{OnSlip, OnSlipOf, OnTrimmed, ToTrim, TrimWatch, Trimmer, trim_
 /// Default limit on the tests (runs of candidates) for trimming one file.
 const TESTS: u64 = 1000;
 
-/// The target, the search algorithm and the budget of trimming.
+/// Settings for trimming files: the target, the search algorithm and the budget.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
     /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
@@ -124,7 +124,7 @@ impl std::fmt::Display for SkipReason {
     }
 }
 
-/// Why trimming failed.
+/// Why trimming one or more files failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrimError {
     /// The target cannot be run.

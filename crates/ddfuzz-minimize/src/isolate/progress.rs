@@ -25,7 +25,7 @@ enum Stage {
     Search,
     /// The proof: single deltas are tested whose outcomes the claim about the result needs.
     Proof,
-    /// This side is run again to confirm its outcome.
+    /// Confirmation: the text of this side is run again to confirm its outcome.
     Confirm(Side),
     End,
     Over,

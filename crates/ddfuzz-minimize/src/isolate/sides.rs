@@ -117,7 +117,7 @@ impl Subject {
     }
 }
 
-/// A place in which the passing and the failing side differ.
+/// A place in which the texts of the passing and the failing side differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
@@ -144,12 +144,13 @@ fn joined(changes: &[Change]) -> Vec<Change> {
     joined
 }
 
-/// One side of a search between a passing and a failing input.
+/// One of the two sides of a search between a passing and a failing input: a text that changes
+/// while the search brings it closer to the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side that passes; at first the passing input.
+    /// The side that passes; it begins as the passing input.
     Passing,
-    /// The side that fails; at first the failing input.
+    /// The side that fails; it begins as the failing input.
     Failing,
 }
 
@@ -170,7 +171,7 @@ pub(super) struct Sides {
     /// Outcomes of runs in separate processes that kept their time limit, by text.
     proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
-    /// Whether a text failed in one run and did not fail in another.
+    /// Whether some text failed in one run and did not fail in another.
     pub contradicted: bool,
     pub tests: u64,
     pub counts: Counts,

@@ -239,11 +239,11 @@ pub struct ChangesRecord {
     /// Absolute paths of the two directories; absent if two revisions are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directories: Option<(OsText, OsText)>,
-    /// Commit of the version that passes.
+    /// Commit of the old version, which passes.
     pub old: String,
-    /// Commit of the version that fails.
+    /// Commit of the new version, which fails.
     pub new: String,
-    /// Whether the commits between both versions are searched first.
+    /// Whether the search first looks among the commits between both versions.
     pub history: bool,
     /// Shell command that builds the program; absent if the test does that itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,14 +21,14 @@ pub const VERSION: u32 = 1;
 pub enum Line {
     /// The first line: what is minimized, and with which settings.
     Start(Box<StartLine>),
-    /// A test of the search or the proof, with its outcome.
+    /// A test of a candidate, in the search or the proof after it, with its outcome.
     Test(TestLine),
-    /// A run that is not a step of the search or the proof.
+    /// A check: a run that is not a step of the search or the proof.
     Check(CheckLine),
     /// A reduction: a test failed, and its candidate is the current best from here on. For `diff`
     /// and `max`: the passing or the failing side changed.
     Reduce(ReduceLine),
-    /// The last line: the result.
+    /// The last line: the result, and what is claimed of it.
     End(EndLine),
 }
 
@@ -72,9 +72,9 @@ impl Line {
 pub struct KeyRecord {
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major key: identifies the bug.
+    /// Major key of the crash, which identifies the bug.
     pub major: Key,
-    /// Minor key: identifies the call path by which the bug is reached.
+    /// Minor key of the crash, which identifies the call path by which the bug is reached.
     pub minor: Key,
 }
 
@@ -145,7 +145,7 @@ pub struct StartLine {
     /// Seed of the campaign that found the input; absent if no campaign did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What `diff` and `max` search for; absent for `min`.
+    /// What `diff` and `max` search for, and between which inputs; absent for `min`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<DifferenceRecord>,
     /// What `changes` searches for; absent for all other commands.

@@ -151,13 +151,13 @@ fn repeats(question: Question) -> bool {
 /// A text that a worker has to run, and how.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Number of the job, by which its answer is found.
+    /// Number of the job, by which the pool finds its answer.
     pub id: u64,
     /// Number of the forecast (a series of predicted runs) that the job belongs to.
     pub forecast: u64,
     pub manner: Manner,
     pub text: Vec<u8>,
-    /// Learned time limit of the run; `None` if none is learned.
+    /// Time limit of the job's run that was learned from the input; `None` if none is learned.
     pub limit: Option<TimeLimit>,
 }
 
@@ -169,7 +169,8 @@ struct QueueState {
     /// so that its waiting jobs must not run.
     invalid: bool,
     closed: bool,
-    /// Learned time limit of jobs that are added from now on.
+    /// Time limit, learned from the input, of jobs that are added from now on; `None` if none is
+    /// learned.
     limit: Option<TimeLimit>,
 }
 

@@ -110,7 +110,7 @@ pub(super) struct OutcomePrediction {
 }
 
 impl OutcomePrediction {
-    /// Records the outcome of a candidate; FAIL is ignored.
+    /// Records the outcome of a candidate that `rule` made, to predict later ones; FAIL is ignored.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;

@@ -47,7 +47,7 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
     prediction: OutcomePrediction,
     test_cost: TestCost,
     look_ahead_cost: LookAheadCost,
-    /// Wall time of all tests so far.
+    /// Wall time of all tests so far, which decides when workers start.
     tested: Duration,
 }
 
@@ -309,23 +309,23 @@ impl Drop for WorkerPool<'_, '_, '_> {
     }
 }
 
-/// A message from a worker thread to the pool.
+/// A message from a worker thread to the pool: a job has ended, or the worker has.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
     /// A job has ended; `answer` is `None` if the oracle failed.
     Done {
         id: u64,
         answer: Option<Answer>,
-        /// Whether the job ran in a fresh process.
+        /// Whether the job's run was in a fresh process.
         fresh: bool,
-        /// Wall time of the run.
+        /// Wall time of the job's run.
         cost: Duration,
     },
-    /// The worker has ended.
+    /// The worker has ended and runs no more jobs.
     Gone,
 }
 
-/// Where a worker gets its oracle.
+/// Where a worker gets the oracle that runs its jobs.
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
@@ -334,7 +334,7 @@ pub(super) enum OracleSource<'a, 'o> {
     Made(&'a MakeOracle<'o>),
 }
 
-/// The oracle of a worker.
+/// The oracle that runs the jobs of a worker: shared, or its own.
 enum WorkerOracle<'a, 'o> {
     First(&'a Mutex<BoxedOracle<'o>>),
     Made {

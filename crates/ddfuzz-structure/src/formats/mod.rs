@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::node::Node;
 use crate::reader::{Field, Reader};
 
-/// A file format: how it is recognized and read.
+/// A known file format: its name, and how it is recognized and read.
 pub struct Known {
     /// Name of the format in options such as `--grammar` and in logs, for example `png`.
     pub name: &'static str,
@@ -172,12 +172,12 @@ static ITEMS: &[Known] = &[
 ];
 
 impl Known {
-    /// Returns the format of this name; `None` for an unknown name.
+    /// Returns the known file format of this name; `None` for an unknown name.
     pub fn named(name: &str) -> Option<&'static Known> {
         Known::all().find(|known| known.name == name)
     }
 
-    /// Returns all formats, in the order in which they are tried.
+    /// Returns all known file formats, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = &'static Known> {
         KNOWN.iter().chain(ITEMS)
     }

@@ -11,7 +11,7 @@ use crate::reader::Reader;
 /// Maximum number of directories of a TIFF file that are read: more are taken for a loop in the
 /// chain of directories.
 const MOST_DIRECTORIES: usize = 64;
-/// Size of an entry of a directory, in bytes.
+/// Size of an entry of a TIFF directory, in bytes.
 const ENTRY: usize = 12;
 /// Tags of the directory entries that list the offsets of strips, and of tiles, each with the tag
 /// of the entry that lists their sizes.
@@ -45,7 +45,7 @@ struct Entry {
     tag: u64,
     /// Size of one value of the entry, in bytes.
     width: usize,
-    /// Range of the bytes of all values in the file.
+    /// Range of the bytes in the file that all values of the entry take.
     values: Range<usize>,
 }
 
