@@ -431,7 +431,7 @@ impl Layout {
     }
 }
 
-/// Whether a file name has the form that AFL++ gives to its inputs.
+/// Returns true if the file name has the form that AFL++ gives to its inputs.
 fn is_afl(name: &str) -> bool {
     CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
 }

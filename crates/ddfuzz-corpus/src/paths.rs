@@ -103,8 +103,8 @@ impl CleanPaths {
         self.root.join("clean.manifest")
     }
 
-    /// Whether `folder` may be replaced: it does not exist, is empty, or contains only files that
-    /// an earlier cleanup of this output directory has written.
+    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains only
+    /// files that an earlier cleanup of this output directory has written.
     pub fn may_replace(&self, folder: &Path) -> Result<bool, FileError> {
         let names = names_below(folder)?;
         let known = self.read();
@@ -133,8 +133,8 @@ impl CleanPaths {
         })
     }
 
-    /// Whether `folder` is the last one given to [`CleanPaths::announce_exchange`], even if it was
-    /// moved; it contains copies only.
+    /// Returns true if `folder` is the last one given to [`CleanPaths::announce_exchange`], even if
+    /// it was moved since; it contains copies only.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))

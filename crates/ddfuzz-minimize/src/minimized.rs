@@ -260,8 +260,8 @@ pub struct PhaseRecord {
     pub before: u64,
     /// Number of units after this minimization: bytes, arguments, characters, or variables.
     pub after: u64,
-    /// Property of this part that the log proves, such as 1-minimality, while the other parts do
-    /// not change.
+    /// What the log proves of this part, such as 1-minimality, as long as the other parts do not
+    /// change.
     pub claim: Claim,
     /// How many removals of single units (bytes, arguments, characters, or variables) are proven
     /// not to fail.

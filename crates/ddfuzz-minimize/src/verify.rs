@@ -49,7 +49,8 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that ran into one particular other bug.
+/// The smallest candidate of a minimization that ran into one particular other bug than the
+/// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
     /// Keys of the other bug's crash.

@@ -33,7 +33,7 @@ pub enum Node {
     Pad {
         /// Label of the preceding group whose size is filled up.
         of: Label,
-        /// Number of bytes to a multiple of which the size is filled up.
+        /// The size of the preceding group is filled up to a multiple of this number of bytes.
         align: usize,
     },
     /// A group of nodes, with a label by which numbers can refer to it.

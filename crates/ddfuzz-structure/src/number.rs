@@ -21,8 +21,9 @@ pub enum Encoding {
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
-    /// A byte with the size of a GIF color table: its length in three bits, and its presence in the
-    /// high bit. The value is the other bits of the byte.
+    /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
+    /// three bits, and a high bit that says whether there is a table. The value here is the other
+    /// bits of the byte.
     Colors(u8),
 }
 

@@ -271,7 +271,7 @@ pub(super) struct BehaviourRunner {
 }
 
 /// CPU time that a run under a tracer gets in addition to twice the normal limit, because the
-/// tracer stops and continues it often; `MORE_WALL` is the same for wall time.
+/// tracer stops and continues it often.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
@@ -385,7 +385,7 @@ impl BehaviourJournal {
         })
     }
 
-    /// Whether the journal contains the target's behaviour on a content.
+    /// Returns true if the journal contains the target's behaviour on a content.
     pub fn has(&self, content: ContentHash) -> bool {
         self.known.contains_key(&content)
     }

@@ -100,8 +100,8 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns the id of the behaviour's class: a hash of all aspects that do not vary, and the
-    /// names of those that do.
+    /// Returns the id of the class that the behaviour belongs to: a hash of all aspects that do not
+    /// vary between runs, and of the names of the aspects that do.
     pub fn class(&self) -> ClassId {
         let ended = (!self.varies.contains(&Aspect::Ended)).then_some(self.ended);
         let of_output = |output: Option<Output>| match output {

@@ -261,8 +261,8 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Makes prices for `names` rows, none of which is set yet; the scale depends on `total`, the
-    /// weight of all columns.
+    /// Makes prices for the `names` rows of the complete instance, none of which is set yet. The
+    /// unit of prices depends on `total`, the weight of all columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);

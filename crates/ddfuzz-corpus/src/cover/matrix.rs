@@ -168,8 +168,8 @@ pub(super) enum Loaded {
     TooLarge { sole: Vec<u32> },
 }
 
-/// Loads the inputs `items` with those of their rows (features) that are `open`, unless these are
-/// more than `limit` pairs of an input and a row.
+/// Loads the inputs `items`, with those of their rows (features) that are `open` (still to be
+/// covered), into memory, unless this takes more than `limit` pairs of an input and a row.
 pub(super) fn load(
     reader: &mut Reader<'_, impl Sets>,
     items: &[u32],
@@ -337,7 +337,8 @@ impl Lists {
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     pub columns: Vec<Column>,
-    /// For each row (feature), its number in the complete instance, of which the matrix is a part.
+    /// For each row (feature), its number in the complete set cover instance, of which the matrix
+    /// is a part.
     pub names: Vec<u32>,
     rows_of: Lists,
     holders_of: Lists,

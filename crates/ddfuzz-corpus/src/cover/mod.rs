@@ -231,7 +231,8 @@ impl CostModel {
     }
 }
 
-/// Required features that only one input reaches: how many for each chosen input, and which.
+/// The required features that a single input reaches: how many only one of the chosen inputs
+/// reaches, and which only one of all inputs reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
     /// For each chosen input, the number of required features that no other chosen input reaches.

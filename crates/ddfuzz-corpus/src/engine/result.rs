@@ -55,9 +55,10 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// If the check missed features, also keeps inputs that reached them, and writes and checks all
-    /// kept files again. Features that are missing even then count as flaky if they are at most 1
-    /// of 20 of the features that the kept files must reach; else they remain missing in `checked`.
+    /// If the final check missed features, keeps the inputs that reached them, too, and writes and
+    /// checks all kept files again. Features that are missing even then count as flaky if they are
+    /// at most 1 of 20 of the features that the kept files must reach; else they remain missing in
+    /// `checked`.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,

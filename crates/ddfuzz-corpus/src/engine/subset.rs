@@ -64,8 +64,8 @@ impl Engine<'_> {
     }
 
     /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
-    /// do not fail, and the features that they reach in every run and in any run. The kept files
-    /// need not cover the former.
+    /// do not fail, the features that they reach in every run, which the kept files need not cover,
+    /// and the features that they reach in any run.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -329,7 +329,7 @@ impl KeptFile {
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Whether the file is now shorter than the original.
+    /// Returns true if the file was trimmed: it is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }

@@ -243,7 +243,8 @@ impl TrimRounds<'_> {
 }
 
 /// Assigns each feature of `wanted` to the smallest kept file that reaches it, so that larger files
-/// may lose it. `kept` holds the size in bytes and the features of each file.
+/// may lose it; returns the features assigned to each file. `kept` holds the size in bytes and the
+/// features of each file.
 pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
     let mut order: Vec<usize> = (0..kept.len()).collect();
     order.sort_by_key(|at| (kept[*at].0, *at));

@@ -159,7 +159,8 @@ fn read_record(
     })
 }
 
-/// Read-only access to a journal, for what the first run of each content did.
+/// Read-only access to a journal of runs, by which the result of each content's first run can be
+/// looked up.
 #[derive(Debug)]
 pub struct JournalView {
     path: PathBuf,

@@ -115,8 +115,8 @@ impl From<&CoverageRecord> for TrimCondition {
 
 /// Number of runs of an original file in fresh processes, before it is trimmed.
 const ORIGINAL_RUNS: usize = 2;
-/// Number of runs of an original file in a process shared with candidates, before these are
-/// prefiltered there; the first run only initializes the process.
+/// Number of runs of an original file, before its candidates are prefiltered, in the process that
+/// they will share; the first run only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.

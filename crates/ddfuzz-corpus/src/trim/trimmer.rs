@@ -42,7 +42,8 @@ pub struct ToTrim {
     pub folder: PathBuf,
 }
 
-/// Trims files one after the other, with a target that is already started.
+/// Trims files (makes them smaller by delta debugging) one after the other, by a target that is
+/// already started.
 pub struct Trimmer {
     trimming: TrimSettings,
     oracle: CoverageOracle,

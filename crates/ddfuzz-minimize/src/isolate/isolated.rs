@@ -89,7 +89,7 @@ pub struct DifferingRecord {
     /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
     /// are its bytes.
     pub at: [u64; 2],
-    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
+    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
     pub removed: Base64,
     /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Base64,

@@ -123,7 +123,7 @@ pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
     /// its bytes.
     pub at: Range<usize>,
-    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
+    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
     pub removed: Vec<u8>,
     /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Vec<u8>,

@@ -281,8 +281,8 @@ pub struct ChangesTest {
     /// missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<(OsText, u64)>,
-    /// Pairs of changes, by their numbers, of which the first requires the second, as the builds of
-    /// the tests since the last line have shown.
+    /// Pairs of numbers of changes, of which the first change requires the second, as builds since
+    /// the previous log line have shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<[u64; 2]>,
 }

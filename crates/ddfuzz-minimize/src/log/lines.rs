@@ -388,8 +388,8 @@ pub enum Part {
     Env,
 }
 
-/// Part of the target's command line or environment that is minimized instead of its input. In the
-/// log, `input` and text are then sequences of bytes, each of which stands for one unit (argument,
+/// Part of the target's command line or environment that is minimized instead of its input. The log
+/// then stores candidates as sequences of bytes, each of which stands for one unit (argument,
 /// variable or character) of the part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallRecord {

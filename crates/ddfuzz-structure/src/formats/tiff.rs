@@ -223,8 +223,8 @@ impl Tiff<'_> {
         ]
     }
 
-    /// Makes the numbers of an entry's values if these are sizes, or offsets, of strips or tiles;
-    /// strips and tiles become regions. `None` for other entries.
+    /// Makes the nodes of an entry's values if these are sizes, or offsets, of strips or tiles:
+    /// numbers that refer to them. Strips and tiles become regions. `None` for other entries.
     fn values(
         &mut self,
         reader: &mut Reader,
