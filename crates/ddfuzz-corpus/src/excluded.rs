@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Amount;
 
-/// Most unused files that one `Excluded` names as examples.
+/// Maximum number of unused files that one `Excluded` names as examples.
 const EXAMPLES: usize = 16;
 
 /// Number and total size of files that a cleanup does not use for one kind of reason (such as too

@@ -32,7 +32,8 @@ impl Fate {
     }
 }
 
-/// Most kept files that an explanation names as reaching the features of a file that was left out.
+/// Maximum number of kept files that an explanation names as reaching the features of a file that
+/// was left out.
 const NAMED: usize = 3;
 
 /// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the
@@ -138,7 +139,7 @@ fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> 
     result.kept.iter().find(|kept| kept.file == path)
 }
 
-/// Whether both paths lead to the same file.
+/// Returns true if both paths lead to the same file.
 fn is_same(one: &OsText, other: &Path) -> bool {
     let one = Path::new(&one.0);
     let absolute = std::path::absolute(other);

@@ -26,8 +26,8 @@ impl Feature {
         Some(Feature(place.checked_mul(8)? + range))
     }
 
-    /// Whether a run reached the feature, given the run's hit counter of each instrumented place
-    /// (edge).
+    /// Returns true if a run reached the feature, given the run's hit counter of each instrumented
+    /// place (edge).
     fn is_in(self, counters: &[u8]) -> bool {
         let (least, greatest) = self.counts();
         let count = counters.get(self.place() as usize);
@@ -93,24 +93,24 @@ impl Features {
         self.0.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set contains no feature.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the set contains `feature`.
+    /// Returns true if the set contains `feature`.
     pub fn contains(&self, feature: Feature) -> bool {
         self.0.binary_search(&feature).is_ok()
     }
 
-    /// Whether the set contains all features of `others`.
+    /// Returns true if the set contains all features of `others`.
     pub fn has_all(&self, others: &Features) -> bool {
         let mut own = self.0.iter();
         others.0.iter().all(|other| own.any(|one| one == other))
     }
 
-    /// Whether a run with these hit counters (modulo 256) reached all features of the set. Faster
-    /// than [`Features::of_counters`], since it reads only the counters of the set's places.
+    /// Returns true if a run with these hit counters (modulo 256) reached all features of the set.
+    /// Faster than [`Features::of_counters`], since it reads only the counters of the set's places.
     pub fn are_in(&self, counters: &[u8]) -> bool {
         self.0.iter().all(|one| one.is_in(counters))
     }
@@ -169,8 +169,8 @@ impl From<Numbers> for Features {
 /// Number of features that a `FeatureUnion` buffers before it merges them into its set.
 const WAITING: usize = 1 << 20;
 
-/// The union of the features of many runs. Memory grows with the union, not with the number of
-/// runs.
+/// Collects the union of the features of many runs. Memory grows with the union, not with the
+/// number of runs.
 #[derive(Debug, Default)]
 pub struct FeatureUnion {
     joined: Features,

@@ -16,16 +16,16 @@ use ddfuzz_model::files::regular::Unread;
 use ddfuzz_model::files::{atomic, regular};
 use ddfuzz_store::foreign::{CrashName, Fuzzer};
 
-/// Deepest nesting of directories that is listed.
+/// Maximum depth of nested directories that are listed below a path of the command line.
 const DEPTH: usize = 64;
-/// Most directories with a recognized layout that a listing reports.
+/// Maximum number of directories with a recognized layout (such as AFL++'s) that a listing reports.
 const MAX_RECOGNISED: usize = 64;
 
-/// A path of the command line that cannot be listed.
+/// Error: a path of the command line cannot be listed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be cleaned: {why}", path.display())]
 pub struct NotListed {
-    /// The path, as given on the command line.
+    /// The path that cannot be listed, as given on the command line.
     pub path: PathBuf,
     /// Why the path cannot be listed: it is missing, is no regular file or directory, or was
     /// refused.
@@ -47,14 +47,14 @@ pub struct ListingReport {
     pub unread: Excluded,
 }
 
-/// A directory that is still to be listed.
+/// A directory that was found while inputs are listed, and is not read yet.
 struct PendingDirectory {
     path: PathBuf,
     depth: usize,
     in_instance: bool,
 }
 
-/// The directory that is being listed.
+/// The directory whose entries are being read while inputs are listed.
 struct OpenDirectory {
     entries: ReadDir,
     path: PathBuf,
@@ -197,8 +197,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns the path of a directory entry if it is an input. Otherwise queues it if it is a
-    /// directory to be listed, or records why it is passed over.
+    /// Returns the path of the directory entry `entry` if it is an input. Otherwise queues it if it
+    /// is a directory to be listed, or records why it is no input.
     fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<PathBuf> {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = match entry.file_type() {
@@ -289,7 +289,7 @@ fn place(facts: &Metadata) -> (u64, u64) {
 /// entries are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Output directory of ddfuzz; its inputs are in `corpus`.
+    /// Output directory of ddfuzz; the inputs in it are below `corpus`.
     Ddfuzz,
     /// Directory of an AFL++ instance; its inputs are in `queue`, `crashes*` and `hangs*`.
     AflInstance,
@@ -329,7 +329,8 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Records that the directory contains an entry of this name.
+    /// Records that the directory contains an entry of this name, if the name identifies a layout
+    /// (which fuzzer wrote it).
     fn see(&mut self, name: &OsStr) {
         let Some(name) = name.to_str() else {
             return;
@@ -352,8 +353,8 @@ impl Marks {
         }
     }
 
-    /// Returns the layout that the recorded names show; `in_instance` tells whether the directory
-    /// is part of an AFL++ instance.
+    /// Returns the layout (which fuzzer wrote the directory) that the recorded names show;
+    /// `in_instance` tells whether the directory is part of an AFL++ instance.
     fn layout(self, in_instance: bool) -> Layout {
         if self.campaign {
             Layout::Ddfuzz
@@ -374,12 +375,12 @@ impl Marks {
 }
 
 impl Layout {
-    /// Reads the names in a directory, and returns its layout.
+    /// Reads the names in a directory, and returns its layout: which fuzzer wrote it.
     pub fn of(directory: &Path) -> io::Result<Layout> {
         Ok(Marks::of(directory)?.layout(is_in_instance(directory)))
     }
 
-    /// Returns the name of the layout, for messages.
+    /// Returns the name of the layout (kind of directory), for messages.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -393,7 +394,7 @@ impl Layout {
     }
 
     /// Returns why a file of this name is no input in a directory of this layout; `None` if it is
-    /// one.
+    /// an input.
     fn passes_over(self, name: &OsStr) -> Option<&'static str> {
         if atomic::is_temporary(name) {
             return Some("a file that ddfuzz was just writing");
@@ -411,7 +412,7 @@ impl Layout {
     }
 
     /// Returns why a directory of this name, below one of this layout, is not listed; `None` if it
-    /// is.
+    /// is listed.
     pub(super) fn passes_over_directory(self, name: &OsStr) -> Option<&'static str> {
         let bytes = name.as_encoded_bytes();
         let fits = match self {
@@ -430,12 +431,12 @@ impl Layout {
     }
 }
 
-/// Whether a file name has the form that AFL++ gives to its inputs.
+/// Returns true if the file name has the form that AFL++ gives to its inputs.
 fn is_afl(name: &str) -> bool {
     CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
 }
 
-/// Whether the directory is the queue, or the crashes or hangs, of an AFL++ instance.
+/// Returns true if the directory is the queue, or the crashes or hangs, of an AFL++ instance.
 pub(super) fn is_in_instance(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.as_encoded_bytes());
     let fits = name.is_some_and(|name| {

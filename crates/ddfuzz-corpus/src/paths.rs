@@ -11,7 +11,7 @@ use crate::measure::{JOURNAL, JOURNAL_OF_FRESH};
 use ddfuzz_model::files::atomic::{self, TEMPORARY_PREFIX};
 use ddfuzz_model::files::{FileError, OsText};
 
-/// The files and folders of a cleanup in an output directory.
+/// Builds the paths of all files and folders that a corpus cleanup writes into an output directory.
 #[derive(Clone, Debug)]
 pub struct CleanPaths {
     root: PathBuf,
@@ -22,7 +22,8 @@ pub struct CleanPaths {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
-    /// Identity of the folder that is about to replace a corpus (`--in-place`).
+    /// Device and inode of the folder that is about to replace a corpus (`--in-place`); `None` if
+    /// none was announced.
     #[serde(default)]
     incoming: Option<Identity>,
 }
@@ -102,8 +103,8 @@ impl CleanPaths {
         self.root.join("clean.manifest")
     }
 
-    /// Whether `folder` may be replaced: it does not exist, is empty, or contains only files that
-    /// an earlier cleanup of this output directory has written.
+    /// Returns true if `folder` may be replaced: it does not exist, is empty, or contains only
+    /// files that an earlier cleanup of this output directory has written.
     pub fn may_replace(&self, folder: &Path) -> Result<bool, FileError> {
         let names = names_below(folder)?;
         let known = self.read();
@@ -132,8 +133,8 @@ impl CleanPaths {
         })
     }
 
-    /// Whether `folder` is the last one given to [`CleanPaths::announce_exchange`], even if it was
-    /// moved; it contains copies only.
+    /// Returns true if `folder` is the last one given to [`CleanPaths::announce_exchange`], even if
+    /// it was moved since; it contains copies only.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))

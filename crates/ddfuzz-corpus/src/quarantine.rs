@@ -21,17 +21,18 @@ use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 /// Number of runs (`tries`) that the crash record of a flaky input of a corpus states: 5.
 const RUNS: u32 = 5;
 
-/// How failing inputs are triaged, stored and minimized.
+/// Settings for triaging, storing and minimizing the failing inputs of a corpus.
 #[derive(Clone, Debug)]
 pub struct QuarantineSettings {
-    /// When groups are minimized. There is always one separate thread for it, so [`When::Inline`]
-    /// and [`When::Worker`] are the same.
+    /// When the crash groups are minimized. There is always one separate thread for it, so
+    /// [`When::Inline`] and [`When::Worker`] are the same.
     pub when: When,
-    /// Number of threads that run inputs.
+    /// Number of worker threads that run inputs.
     pub jobs: usize,
-    /// The target, and how the new crash groups are minimized.
+    /// The target that inputs are run with, and how new crash groups are minimized.
     pub minimizing: Minimizing,
-    /// Groups of known bugs, which are counted and stored but not minimized.
+    /// Crash groups that the user knows already; their inputs are counted and stored, but not
+    /// minimized.
     pub known: KnownGroups,
 }
 
@@ -42,29 +43,31 @@ pub struct FiledGroup {
     pub kind: Kind,
     /// Major key of the group, which identifies the bug.
     pub major: Key,
-    /// Crash class, such as heap-buffer-overflow.
+    /// Class of the group's crash, such as heap-buffer-overflow.
     pub class: Class,
-    /// Source location of the crash in the user's code, of the first input; `None` if unknown.
+    /// Source location in the user's code at which the group's first input crashed; `None` if
+    /// unknown.
     pub place: Option<String>,
     /// Number and total size of the group's inputs.
     pub amount: Amount,
 }
 
-/// What became of failing inputs: their number by kind, and their groups.
+/// What triage found about the failing inputs of a corpus: their number by kind, and their crash
+/// groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantine {
-    /// Number and size of inputs that crash.
+    /// Number and total size of inputs that crash.
     pub crashes: Amount,
-    /// Number and size of inputs that exceed the time limit.
+    /// Number and total size of inputs that exceed the time limit.
     pub hangs: Amount,
-    /// Number and size of inputs that exceed the memory limit.
+    /// Number and total size of inputs that exceed the memory limit.
     pub ooms: Amount,
-    /// Number and size of inputs that fail in some runs only.
+    /// Number and total size of inputs that fail in some runs only.
     pub flaky: Amount,
-    /// The groups of all failing inputs, sorted by kind and key.
+    /// The crash groups of all failing inputs, sorted by kind of failure and major key.
     pub groups: Vec<FiledGroup>,
-    /// For each failing content that was stored, its kind and the major key of its group, in the
-    /// order of examination.
+    /// For each failing content that was stored: its hash, the kind of failure, and the major key
+    /// of its crash group, in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
     /// Hashes of inputs that did not fail when they were triaged; they may be kept.
     pub well: Vec<ContentHash>,
@@ -129,11 +132,12 @@ pub fn quarantine(
     Ok(found.finish(stop.load(Ordering::Relaxed)))
 }
 
-/// By content hash, the crash that the triage journal has for an input (the last, of several), or
-/// `None` if the input did not fail.
+/// The results of the triage journal: for the content hash of each input, its last recorded crash,
+/// or `None` if the input did not fail.
 type Lines = HashMap<ContentHash, Option<CrashLine>>;
 
-/// Reads the results of the triage journal for this campaign and target.
+/// Reads from the triage journal which inputs of this campaign were triaged with this target, and
+/// the last crash recorded for each of them.
 fn lines(
     store: &Mutex<Store>,
     campaign: &str,
@@ -200,7 +204,8 @@ fn file_as_flaky(
     Ok(Some(line))
 }
 
-/// The result of storing failing inputs, with their groups, while inputs are added one by one.
+/// Builds a [`Quarantine`]: counts failing inputs by kind and by crash group, as they are added one
+/// by one.
 #[derive(Default)]
 struct Sorting {
     result: Quarantine,
@@ -248,7 +253,7 @@ pub struct FailingInput {
     pub content: ContentHash,
     /// Length of the failing content, in bytes.
     pub size: u64,
-    /// How the input's run ended.
+    /// How the failing run of the input ended: by a signal, an exit status, or a limit.
     pub ended: Ended,
     /// Whether triage already ran the input and it did not fail; an input that fails after that is
     /// flaky, and is not triaged again.
@@ -263,10 +268,10 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     ordered
 }
 
-/// Stores a crash that a candidate caused while the content `of` was trimmed; `test` is the number
-/// of the candidate's test (`None` for a check). Returns the id of the stored crash; `None`, and
-/// stores nothing, if `slip` has no crash record. The group is minimized by the next call of
-/// [`quarantine`].
+/// Stores a crash that occurred while the content `of` was trimmed; `test` is the number of the
+/// test whose candidate crashed (`None` for a check). Returns the id of the stored crash; `None`,
+/// and stores nothing, if `slip` has no crash record. The crash's group is minimized by the next
+/// call of [`quarantine`].
 ///
 /// # Errors
 /// When a file cannot be written; another call continues.

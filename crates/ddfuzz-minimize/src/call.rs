@@ -75,7 +75,8 @@ impl Call {
         places
     }
 
-    /// Returns the part of the call as a text, before minimization.
+    /// Returns the text that stands for the part of the call, before minimization: one byte for
+    /// each unit.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

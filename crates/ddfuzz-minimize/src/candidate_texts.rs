@@ -22,13 +22,13 @@ pub(super) struct PendingCandidate {
     pub hash: ContentHash,
     pub phase: Option<Phase>,
     pub hit: Option<Hit>,
-    /// Outcome that a predictor derives from earlier tests without a run; `None` if no predictor
-    /// can.
+    /// Outcome of the candidate that a predictor derives from earlier tests without a run; `None`
+    /// if no predictor can.
     pub predicted: Option<Outcome>,
 }
 
-/// The candidate that is tested, the current best (the smallest failing text so far), and all
-/// recorded outcomes of one minimization.
+/// The texts of one minimization: the candidate that is tested, the current best (the smallest
+/// failing text so far), and the outcomes of all earlier texts.
 #[derive(Clone, Default)]
 pub(super) struct CandidateTexts {
     original: Vec<u8>,
@@ -47,7 +47,8 @@ pub(super) struct CandidateTexts {
     /// For each position in the current best whose byte was removed without a failure: the index of
     /// the test that showed it.
     singles: BTreeMap<usize, u64>,
-    /// Number of distinct removals of a single byte of the current best, once it is counted.
+    /// Number of distinct texts that result from removing a single byte of the current best; empty
+    /// until it is counted.
     removals: OnceCell<u64>,
     contradictions: Contradictions,
     tests: u64,
@@ -95,13 +96,14 @@ impl CandidateTexts {
         self.begin_best();
     }
 
-    /// Forgets what is known of the removals of single bytes, because the best is another text.
+    /// Forgets what is known of removals of single bytes from the best, because the best is another
+    /// text now.
     fn begin_best(&mut self) {
         self.singles.clear();
         self.removals.take();
     }
 
-    /// Returns the number of distinct removals of a single byte of the best.
+    /// Returns the number of distinct texts that result from removing a single byte of the best.
     pub fn removals(&self) -> u64 {
         *self.removals.get_or_init(|| count_runs(&self.best))
     }
@@ -145,8 +147,8 @@ impl CandidateTexts {
         self.pending.insert(pending)
     }
 
-    /// Writes the text of `candidate` into `text`. Returns the hash of the text and the answer of
-    /// the cache, if the candidate need not be run.
+    /// Writes the text of `candidate` into `text`. Returns the hash of the text, and the answer of
+    /// the cache of outcomes if it has one, so that the candidate need not be run.
     pub fn look_up(
         &self,
         candidate: &Candidate,
@@ -250,9 +252,9 @@ impl CandidateTexts {
         self.contradictions.found()
     }
 
-    /// Checks whether a failing candidate becomes the new best: always if it is an edit of the
-    /// best, and only if it is smaller if it was made of the original input. The searches use the
-    /// same rule.
+    /// Checks whether a failing candidate, made by `edit`, becomes the new best: always if it is an
+    /// edit of the best, and only if it is smaller if it was made of the original input. The
+    /// searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,

@@ -48,20 +48,21 @@ impl std::fmt::Display for Claim {
 /// Number of tests that a claim needs, and how many of them are proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
-    /// Number of proven tests: for `min`, distinct removals with an outcome that is not FAIL.
+    /// Number of tests whose outcome is known and supports the claim; for `min`, distinct removals
+    /// of single bytes with an outcome that is not FAIL.
     pub done: u64,
-    /// Number of tests: for `min`, distinct removals. Equal neighbours give one text: a run of k
-    /// equal bytes is one removal.
+    /// Number of tests that the claim needs; for `min`, distinct removals of single bytes. In a run
+    /// of equal bytes, all removals give the same text and count once.
     pub of: u64,
 }
 
-/// Reference to the line of the log whose outcome proves a part of the claim.
+/// Reference to the log line whose outcome proves a part of a claim such as 1-minimality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {
-    /// The `test` line with this index.
+    /// The `test` line that has this index.
     Test(u64),
-    /// A `check` line: the axiom proves that the empty input does not fail.
+    /// The `check` line for this purpose: the axiom proves that the empty input does not fail.
     Check(What),
 }
 
@@ -69,7 +70,7 @@ pub enum ProofRef {
 /// so they count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// Range of the equal bytes of the text of which one is removed.
+    /// Position of the byte: the range of equal bytes of the text of which one is removed.
     pub at: Range<usize>,
     /// Line of the log which shows that the text without the byte does not fail; `None` if no line
     /// does.

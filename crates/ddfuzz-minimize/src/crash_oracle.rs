@@ -16,7 +16,7 @@ use crate::{
 /// Largest number of runs under a tracer in which a crash, which may be flaky, has to occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// The crash that a minimization preserves.
+/// The crash that a minimization preserves: class, keys, and ending of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldCrash {
     /// Class of the crash, such as `hang`, `oom` or `exit:1`.
@@ -78,8 +78,8 @@ pub struct CrashOracle {
     /// Executor for runs in fresh processes with longer time limits, started at its first use;
     /// not needed where `executor` can run an input in a fresh process.
     patient: Option<Box<dyn Executor>>,
-    /// Time limits of the runs of the search and of those in fresh processes, before one is
-    /// learned; `None` if fresh runs need another executor.
+    /// Time limits of the runs of the search and of those in fresh processes, until one is learned;
+    /// `None` if fresh runs need another executor.
     limits: Option<(TimeLimit, TimeLimit)>,
     /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
@@ -89,11 +89,12 @@ pub struct CrashOracle {
     held: HeldCrash,
     crash_exit: Option<i32>,
     observing: LazyObserver,
-    /// Whether the next run of the search begins in a new process anyway, because the run before it
-    /// has crashed, or is the first.
+    /// Whether the next run of the search starts a new process in any case, because it is the first
+    /// run or the run before it has crashed.
     begins_anew: bool,
-    /// Whether a run that was traced at once has reached a limit. The tracer then looks for the call
-    /// that hangs, which takes longer than the run, so that no further runs are traced at once.
+    /// Whether a candidate whose first run was made under a tracer has reached a limit. The tracer
+    /// then looks for the call that hangs, which takes longer than the run itself, so that later
+    /// candidates are first run without it.
     has_hung: bool,
 }
 
@@ -171,10 +172,10 @@ impl CrashOracle {
         patient.run(candidate)
     }
 
-    /// Answers for `candidate` by one run in a fresh process under a tracer, within `time`; without
-    /// it, a crash takes two runs, the second to classify it. `None` where such runs are not cheap,
-    /// or the run does not decide: at a limit, by a signal that is no crash, or without the crash
-    /// that its end is known for.
+    /// Tests `candidate` by a single run, in a fresh process under a tracer and within `time`,
+    /// which also classifies a crash; without it, a crash takes two runs. Returns `None` if such
+    /// runs are not cheap, or if the run does not decide: it reached a limit, was ended by a signal
+    /// that is no crash, or ended as a crash does without being one.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -213,12 +214,13 @@ impl CrashOracle {
         }))
     }
 
-    /// Time limit of the runs of the search; `None` if it is not known.
+    /// Returns the time limit of the runs of the search; `None` if it is not known.
     fn search_limit(&self) -> Option<TimeLimit> {
         self.learned.or(self.limits.map(|(search, _)| search))
     }
 
-    /// Time limit of the runs in fresh processes that confirm a result; `None` if it is not known.
+    /// Returns the time limit of the runs in fresh processes that confirm a result; `None` if it is
+    /// not known.
     fn fresh_limit(&self) -> Option<TimeLimit> {
         let learned = self.learned.map(|it| it.times(PROOF_TIME_FACTOR));
         learned.or(self.limits.map(|(_, fresh)| fresh))
@@ -516,17 +518,18 @@ impl LazyObserver {
     }
 }
 
-/// Makes [`Slip`]s of crashes whose keys are not those of the minimized crash, and makes the crash
-/// record of each such crash once.
+/// Makes the [`Slip`]s of a minimization, which are crashes with other keys than the minimized one,
+/// and makes the crash record of each such crash once.
 pub struct Slips {
-    /// Computes the keys and records of crashes.
+    /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
     pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes whose crash record was made.
+    /// Keys of the crashes of which a crash record was made already.
     examined: HashSet<SlipKeys>,
 }
 
 impl Slips {
-    /// Starts without examined crashes. Crash records come from `classifier`.
+    /// Makes a `Slips` that has examined no crash yet; `classifier` computes the keys and records
+    /// of crashes.
     pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
         Slips {
             classifier,
@@ -534,8 +537,9 @@ impl Slips {
         }
     }
 
-    /// Makes the slip of `input` into another crash with these keys. The first slip with these keys
-    /// gets the whole crash record, made by runs under a tracer, if the crash occurs again in them.
+    /// Makes the slip that records that `input` has another crash, with these keys. The first slip
+    /// with these keys gets the whole crash record, made by runs under a tracer, if the crash
+    /// occurs again in them.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -566,7 +570,7 @@ impl Slips {
         Ok(crash)
     }
 
-    /// Forgets the crashes whose record was made, so that the record of each is made again.
+    /// Forgets for which crashes a record was made, so that a record is made of each of them again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

@@ -39,8 +39,8 @@ pub fn minimize(
     drive(input, &mut SingleOracle(oracle), journal, options)
 }
 
-/// Minimizes `input` by the answers of `answerer`: of one oracle, or of a pool of workers that run
-/// predicted tests ahead.
+/// Minimizes `input`, with `journal` as its log. `answerer` runs the tests: a single oracle, or a
+/// pool of workers that run predicted tests ahead.
 pub(super) fn drive(
     input: &[u8],
     answerer: &mut dyn Answerer,
@@ -81,8 +81,9 @@ struct Driver<'a, 'o> {
     /// Keys of the slips (crashes of other bugs) passed to the caller, each with whether its crash
     /// record was included.
     reported: HashSet<(SlipKeys, bool)>,
-    /// Keys of the slips (crashes of other bugs) of tests run ahead in vain that were passed to the
-    /// caller, each with whether its crash record was included.
+    /// Keys of the slips (crashes of other bugs) that were passed to the caller although the search
+    /// did not need the tests, which workers had run ahead; each with whether its crash record was
+    /// included.
     reported_strays: HashSet<(SlipKeys, bool)>,
 }
 
@@ -247,8 +248,9 @@ impl Driver<'_, '_> {
         (self.options.on_slip)(slip, test).map_err(callback_failed("another crash"))
     }
 
-    /// Passes slips (crashes of other bugs) of tests that were run ahead in vain to the caller,
-    /// once per pair of crash keys, unless a test in the log had the same slip.
+    /// Passes the slips (crashes of other bugs) of tests that workers ran ahead and the search did
+    /// not need to the caller, once per pair of crash keys, unless a test in the log had the same
+    /// slip.
     fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);

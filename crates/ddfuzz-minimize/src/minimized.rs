@@ -20,7 +20,7 @@ pub enum Warning {
     AnyInputFails,
     /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
-        /// How often the input failed.
+        /// How often the original input failed, in how many runs.
         rate: Rate,
         /// Number of runs without a failure after which a candidate of the flaky input counts as
         /// not failing.
@@ -28,7 +28,7 @@ pub enum Warning {
     },
     /// The result did not fail in each of its confirmations, so nothing is claimed.
     FlakyResult {
-        /// How often the result failed.
+        /// How often the result failed, in how many confirmations.
         rate: Rate,
     },
     /// The smallest text found failed in none of its confirmations, so the result is the original
@@ -85,7 +85,7 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// The result of a minimization that ended.
+/// The result of a finished minimization: the smallest failing text, and what is claimed of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimized {
     /// The smallest failing input found; the original input if that one did not fail again when it
@@ -107,7 +107,7 @@ pub struct Minimized {
     pub minor_after: Option<Key>,
     /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
-    /// Warnings for the user.
+    /// Warnings for the user, such as that the failure is flaky.
     pub warnings: Vec<Warning>,
 }
 
@@ -134,7 +134,7 @@ impl Minimized {
 /// Number of tests of one minimization, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Tests that ran the target: `test` lines with source `run`.
+    /// Number of tests that ran the target: `test` lines with source `run`.
     pub executed: u64,
     /// Number of tests answered without a run, because another configuration gave the same text.
     pub cached: u64,
@@ -166,7 +166,7 @@ impl Counts {
 pub struct Rate {
     /// Number of runs with the failure (or another outcome that was expected).
     pub hits: u64,
-    /// Number of all runs.
+    /// Number of all runs, with and without the failure.
     pub tries: u64,
 }
 
@@ -179,7 +179,7 @@ impl std::fmt::Display for Rate {
 /// The crash that was minimized; all fields are null for an interestingness test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MinimizedCrash {
-    /// Class of the crash.
+    /// Class of the crash that was minimized, such as `segv`.
     pub class: Option<Class>,
     /// First 12 hex digits of the major key, which identifies the bug.
     pub major: Option<String>,
@@ -213,11 +213,11 @@ pub struct MinRecord {
     pub proved: Proved,
     /// Name of the search, such as `ddmin`.
     pub search: String,
-    /// The crash that was minimized.
+    /// The crash that the minimization preserved.
     pub outcome: MinimizedCrash,
     /// First 12 hex digits of the minor key of the result; null if it was not computed.
     pub minor_after: Option<String>,
-    /// How often the result failed in its confirmations.
+    /// How often the result failed, in its confirmations in fresh processes at the end.
     pub rate: Rate,
     /// Wall time of the minimization, in milliseconds.
     pub wall_ms: u64,
@@ -227,7 +227,7 @@ pub struct MinRecord {
     pub log: Option<OsText>,
     /// Crashes of other bugs (with other crash keys) that candidates had.
     pub slips: Vec<SlipRecord>,
-    /// The minimized call, with `--args` or `--env-vars`.
+    /// The minimized call; null without `--args` and `--env-vars`.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallResult>,
 }
@@ -235,7 +235,7 @@ pub struct MinRecord {
 /// The call that shows a crash, minimized together with its input (`--args`, `--env-vars`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Command line, the program first; `@@` stands for a file with the input.
+    /// Arguments of the minimized call, the program first; `@@` stands for a file with the input.
     pub args: Vec<OsText>,
     /// Environment variables: all of them with `--env-vars`, else only those that were added.
     pub env: Vec<(OsText, OsText)>,
@@ -243,11 +243,11 @@ pub struct CallResult {
     pub args_before: u64,
     /// Number of environment variables in `env` before minimization.
     pub env_before: u64,
-    /// The call as one shell command, with the result as its input.
+    /// The minimized call as one shell command, with the minimized input as its input.
     pub command: String,
     /// File of a script that shows the crash; null for a bundled target.
     pub script: Option<OsText>,
-    /// The minimizations that led to the call, in order.
+    /// The minimizations that led to the call, in order: of the input and of parts of the call.
     pub phases: Vec<PhaseRecord>,
 }
 
@@ -260,8 +260,8 @@ pub struct PhaseRecord {
     pub before: u64,
     /// Number of units after this minimization: bytes, arguments, characters, or variables.
     pub after: u64,
-    /// Property of this part that the log proves, such as 1-minimality, while the other parts do
-    /// not change.
+    /// What the log proves of this part, such as 1-minimality, as long as the other parts do not
+    /// change.
     pub claim: Claim,
     /// How many removals of single units (bytes, arguments, characters, or variables) are proven
     /// not to fail.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::log::{Line, LogError};
 use crate::{OracleError, Proved, Rate, Slip, UnknownSearch, UnknownStructure};
 
-/// The error of a callback; it ends the minimization.
+/// An error that a callback of the caller returns; it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
 
 /// Callback that stores the text that became the new best (the smallest failing text so far).
@@ -101,9 +101,9 @@ pub enum MinimizeError {
     /// The input does not fail, so there is nothing to minimize.
     #[error("the input does not fail: of {tries} runs the last gave {last}")]
     NotFailing {
-        /// Outcome of the last run of the input.
+        /// Outcome of the last run of the input: PASS or UNRESOLVED.
         last: Outcome,
-        /// Number of runs of the input.
+        /// Number of runs of the input, none of which failed.
         tries: u64,
     },
     /// The input and the empty input both fail in some runs, so the outcome does not depend on the
@@ -113,9 +113,9 @@ pub enum MinimizeError {
          the empty input in {empty}"
     )]
     Alternating {
-        /// Number of runs of the input that failed, and of all its runs.
+        /// Failure rate of the input: how many of its runs failed.
         rate: Rate,
-        /// Number of runs of the empty input that failed, and of all its runs.
+        /// Failure rate of the empty input: how many of its runs failed.
         empty: Rate,
     },
     /// An input that must pass fails: maximizing and isolating need a passing input to start with.
@@ -141,7 +141,7 @@ pub enum MinimizeError {
     /// The log cannot be written, or does not belong to this minimization.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The target can no longer be run.
+    /// The oracle could not run a test, for example because the target can no longer be run.
     #[error(transparent)]
     Oracle(#[from] OracleError),
     /// A callback could not store a result or a crash.
@@ -149,7 +149,7 @@ pub enum MinimizeError {
     Callback {
         /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
-        /// The error of the callback.
+        /// The error that the callback returned.
         source: CallbackError,
     },
 }
@@ -163,7 +163,7 @@ pub enum MinimizePhase {
     Search(Option<Rule>),
     /// Removals of single bytes that the search left open are tested.
     Proof,
-    /// The result is run again in fresh processes.
+    /// The smallest text found is run again in fresh processes, to confirm that it fails.
     Confirm,
 }
 

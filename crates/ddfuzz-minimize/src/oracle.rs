@@ -10,10 +10,12 @@ use std::{path::PathBuf, time::Duration};
 /// How a candidate was made, which decides which keys its crash must have (docs/src/keys.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// By deleting only: class and major key must stay the same.
+    /// The candidate was made by deleting only: class and major key of the crash must stay the
+    /// same.
     Deleting,
-    /// By replacing, inserting or correcting bytes: the minor key of the best must stay the same,
-    /// too, because rewriting may lead into the same faulty function from another caller.
+    /// The candidate was made by replacing, inserting or correcting bytes: the minor key of the
+    /// best must stay the same, too, because rewriting may lead into the same faulty function from
+    /// another caller.
     Rewriting,
 }
 
@@ -21,9 +23,9 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
-    /// The time limit.
+    /// The run exceeded its time limit.
     Time,
-    /// The memory limit.
+    /// The run exceeded its memory limit.
     Memory,
 }
 
@@ -51,36 +53,37 @@ impl Process {
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct SlipKeys {
-    /// Major key: identifies the bug.
+    /// Major key of the other bug's crash, which identifies the bug.
     pub major: Key,
-    /// Minor key: identifies the call path by which the bug is reached.
+    /// Minor key of the other bug's crash, which identifies the call path by which the bug is
+    /// reached.
     pub minor: Key,
 }
 
 /// A candidate that crashed with other keys than the crash being minimized.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slip {
-    /// Class of the other crash.
+    /// Class of the crash that the candidate had.
     pub class: Class,
-    /// Keys of the other crash.
+    /// Keys of the crash that the candidate had.
     pub keys: SlipKeys,
-    /// Record of the other crash, for the first slip with these keys; `None` for later slips, and
-    /// if the crash did not occur again when it was examined.
+    /// Record of the crash that the candidate had, for the first slip with these keys; `None` for
+    /// later slips, and if the crash did not occur again when it was examined.
     pub crash: Option<Box<Crash>>,
-    /// The candidate that crashed.
+    /// The bytes of the candidate that crashed.
     pub input: Vec<u8>,
 }
 
-/// The result of one test.
+/// The result of one test of a candidate: its outcome, and what its run showed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// Outcome of the test; FAIL is the failure that is minimized.
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,
-    /// CPU time of the target's run, if known.
+    /// CPU time of the target's run; `None` if unknown.
     pub cpu: Option<Duration>,
-    /// Number of bytes of the input that the target read, if known.
+    /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
     /// Minor key of the crash, if its class and major key are those of the crash being minimized.
     /// The minimization compares it with the minor key of the best to decide whether the test
@@ -111,7 +114,7 @@ impl Answer {
     }
 }
 
-/// Why a test could not be run.
+/// Why an oracle could not run a test.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
     /// The target can no longer be run.
@@ -126,18 +129,19 @@ pub enum OracleError {
     /// The file of the interestingness test changed during the minimization.
     #[error("{} has changed during the search", path.display())]
     TestChanged {
-        /// Path of the interestingness test.
+        /// Path of the changed file of the interestingness test.
         path: PathBuf,
     },
     /// The file of the interestingness test was removed.
     #[error("{} no longer exists", path.display())]
     TestGone {
-        /// Path of the interestingness test.
+        /// Path of the missing file of the interestingness test.
         path: PathBuf,
     },
 }
 
-/// Tests candidates for one particular failure.
+/// Tests candidates of a minimization for one particular failure: runs them and decides whether
+/// they fail.
 pub trait Oracle {
     /// Tests a candidate in the fastest way.
     ///

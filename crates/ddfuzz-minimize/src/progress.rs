@@ -23,8 +23,8 @@ use crate::{
 pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
 
-/// The stages of a minimization in their order: runs of the input, run of the empty input, search,
-/// proof of minimality, confirmations, end line; and two errors.
+/// The stage of a minimization. The stages are, in their order: runs of the input, run of the empty
+/// input, search, proof of minimality, confirmations of the result, end line; and two errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -38,8 +38,8 @@ enum Stage {
     Alternating,
 }
 
-/// The runs of the candidate that is being tested. If the input is flaky, a candidate takes several
-/// runs.
+/// The state of the votes on the candidate that is being tested: if the input is flaky, a candidate
+/// takes several runs.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
     /// Number of runs without failure after which a candidate counts as not failing.
@@ -69,7 +69,7 @@ impl Votes {
     }
 }
 
-/// The next step of a minimization.
+/// The next step of a minimization: what to run or to write, or why to stop.
 pub(super) enum NextStep<'a> {
     /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
@@ -77,9 +77,10 @@ pub(super) enum NextStep<'a> {
     Test(&'a PendingCandidate),
     /// Write this line to the log. It follows from earlier lines without a run.
     Write(Line),
-    /// Stop: the input does not fail.
+    /// Stop: the input does not fail; `last` is the outcome of the last of its `tries` runs.
     NotFailing { last: Outcome, tries: u64 },
-    /// Stop: the interestingness test fails in some runs, whatever its input is.
+    /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
+    /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
     /// Stop: the log is complete.
     Nothing,
@@ -95,7 +96,7 @@ pub(super) struct Progress {
     /// best; `None` if none is due.
     reduction: Option<ReduceLine>,
     /// Removals of single bytes of the best that still have to be tested to prove it 1-minimal, in
-    /// reverse order; `None` in the search before.
+    /// reverse order; `None` before the proof begins.
     open: Option<Vec<Candidate>>,
     /// Number of removals of single bytes that were tested for the proof without a usable outcome
     /// (time limit exceeded, or no process of its own).
@@ -108,12 +109,13 @@ pub(super) struct Progress {
     /// of them fail.
     agreeing: u64,
     votes: Votes,
-    /// CPU time of the slowest failing run of the input.
+    /// CPU time of the slowest failing run of the original input before the search.
     slowest: Option<Duration>,
-    /// Wall time of the slowest run of the input that a script found interesting.
+    /// Wall time of the slowest run of the original input that an interestingness script found
+    /// interesting.
     slept: Option<Duration>,
     learns_limit: bool,
-    /// Number of bytes of the input that its runs read, if known.
+    /// Number of bytes of the original input that its runs read; `None` if unknown.
     read: Option<u64>,
     /// Whether an interestingness script or coverage decides whether a candidate fails, instead of
     /// a crash.
@@ -125,16 +127,17 @@ pub(super) struct Progress {
     /// Failure rate of the best if it failed in none of its confirmations; the original input is
     /// then the result.
     restored: Option<Rate>,
-    /// How often the empty input failed in its runs by an interestingness script.
+    /// How often the empty input failed, if an interestingness script runs it several times.
     empty: Rate,
-    /// Minor key of the crash of the best.
+    /// Minor key of the crash of the best; `None` without a crash.
     minor: Option<Key>,
-    /// Minor key that every candidate must have; `None` if deletions may change it.
+    /// Minor key that the crash of every candidate must have; `None` if deleting bytes may change
+    /// it.
     held_minor: Option<Key>,
     minor_after: Option<Key>,
     slips: Vec<SlipKeys>,
     empty_fails: bool,
-    /// Whether the search replaces bytes, too, besides deleting them.
+    /// Whether the search also replaces bytes, instead of only deleting them.
     rewrites: bool,
     end: Option<EndLine>,
 }
@@ -246,7 +249,7 @@ impl Progress {
     }
 
     /// Ends the search, or the proof of minimality after it, because a budget is used up. The best
-    /// is then the result; the runs that confirm it are the next questions.
+    /// is then the result, and the next runs confirm it.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
@@ -295,7 +298,7 @@ impl Progress {
         self.baseline.hits < self.baseline.tries
     }
 
-    /// Returns how many times the result is run again at the end to confirm that it fails.
+    /// Returns how many times the result is run again at the end, to confirm that it fails.
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,

@@ -11,10 +11,10 @@ use crate::log::{Base64, ContentHash, Phase, Source, TestLine, What};
 use crate::progress::Progress;
 use crate::{Answer, CutOff, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 
-/// How a text is run, and for what purpose: as a check or as a test of a candidate.
+/// How a text is run by the oracle, and for what purpose: as a check, or as a test of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Manner {
-    /// A check, which is a run outside of the search.
+    /// A check with this purpose, which is a run that is no step of the search.
     Check(What),
     /// A test of a candidate. Tests of the proof of minimality use a fresh process.
     Test {
@@ -54,7 +54,7 @@ impl Manner {
     }
 
     /// Checks whether the run reports hints, such as the operands that it compares. The search
-    /// depends on them, so no later question can be predicted.
+    /// depends on these hints, so that runs after it cannot be predicted.
     pub fn is_observed(self) -> bool {
         matches!(self, Manner::Test { observed: true, .. })
     }
@@ -69,8 +69,8 @@ impl Manner {
         }
     }
 
-    /// Checks whether `outcome` makes predicted later questions wrong: a failing candidate becomes
-    /// another best text.
+    /// Checks whether a run with this `outcome` makes the predicted runs after it wrong, because
+    /// its text becomes the new best.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom) | Manner::Test { .. } => outcome == Outcome::Fail,
@@ -79,8 +79,7 @@ impl Manner {
     }
 }
 
-/// A question to the oracle: a text to run and the manner in which it is run. Equal questions have
-/// equal answers.
+/// A question to the oracle: a text to run, and how it is run. Equal questions have equal answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     pub manner: Manner,
@@ -88,7 +87,8 @@ pub(super) struct Question {
     pub text: Option<ContentHash>,
 }
 
-/// The answer to a test in the form of its log line.
+/// The answer of the oracle, the cache or a predictor to a test, as the log line of the test stores
+/// it.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     pub outcome: Outcome,
@@ -97,7 +97,8 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
-    /// Minor key of the candidate's crash, if it differs from that of the best before it.
+    /// Minor key of the candidate's crash; `None` if it is that of the best before the test, or
+    /// there is none.
     pub minor: Option<Key>,
     /// Operand pairs that an observed run compared; `None` if the run was not observed.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
@@ -105,7 +106,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Returns the answer to a test that its log line contains.
+    /// Extracts the answer to a test from its log line.
     pub fn of(line: &TestLine) -> Reply {
         Reply {
             outcome: line.outcome,
@@ -120,7 +121,7 @@ impl Reply {
         }
     }
 
-    /// Converts an oracle's answer to the form of a log line.
+    /// Converts an oracle's answer to the form in which a test's log line stores it.
     pub fn from_answer(source: Source, answer: &Answer, log_input: bool) -> Reply {
         Reply {
             source,
@@ -139,8 +140,8 @@ impl Reply {
 /// The oracle's answer to a test, with the hints for the search that an observed run gave.
 pub(super) type ObservedAnswer = (Answer, Hints);
 
-/// Answers the questions of a minimization one after another: a single oracle, or a pool of workers
-/// that run ahead.
+/// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
+/// of workers that run predicted tests ahead.
 pub(super) trait Answerer {
     /// Runs the text that `progress` asks for next and returns the answer; `None` if it asks for
     /// none. At most `left` further tests will be asked, including this one; `None` is no limit.
@@ -156,26 +157,25 @@ pub(super) trait Answerer {
     fn limit_time(&mut self, learned: TimeLimit);
 
     /// Makes the crash record of a slip (a crash of another bug) that has none; `None` if there is
-    /// no record. A single oracle has already passed on all records.
+    /// no record, as always with a single oracle, which has already passed on all records.
     fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         Ok(None)
     }
 
-    /// Takes the slips (crashes of other bugs) of tests that were run ahead in vain; each is
+    /// Takes the slips (crashes of other bugs) of tests that were run ahead and not needed; each is
     /// returned once.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }
 
-    /// Waits for all runs that are under way. Returns how many runs ahead, in the whole
-    /// minimization, had answers that were not used; 0 without workers.
+    /// Waits for all runs that are under way. Returns the number of runs in the whole minimization
+    /// that were made ahead and whose answers were not used; 0 without workers.
     fn finish(&mut self) -> u64 {
         0
     }
 }
 
-/// Answers all questions of a minimization by one oracle, one after another, and runs nothing
-/// ahead.
+/// Runs all tests and checks of a minimization by one oracle, one after another, and none ahead.
 pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
 
 impl Answerer for SingleOracle<'_> {

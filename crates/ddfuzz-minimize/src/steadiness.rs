@@ -7,10 +7,11 @@
 
 use crate::Rate;
 
-/// Number of runs of the input if all of them fail, and number of runs that confirm a reproducible
-/// result.
+/// Number of runs of the input after which it counts as failing in every run, if all of them fail;
+/// also the number of runs that confirm a result that is not flaky.
 pub(super) const AGREEING: u64 = 3;
-/// Number of runs of the input if all of them fail, but an earlier run of it did not.
+/// Number of runs of the input after which it counts as failing in every run, if all of them fail
+/// but an earlier run of it, in the campaign, did not.
 const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -18,7 +19,7 @@ const NEVER: u64 = 12;
 /// Number of runs without failure after which the input counts as not failing, if one of them
 /// exceeded its time limit.
 const NEVER_SLOW: u64 = 5;
-/// Number of runs from which a failure rate is estimated, for a flaky input and for its result.
+/// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
 /// Largest number of runs (votes) of one candidate. A rare failure is then missed more often than
 /// once in [`ODDS`] times.
@@ -27,14 +28,16 @@ const MOST: u64 = 100;
 /// runs miss the failure only once in this many times.
 const ODDS: f64 = 1000.0;
 
-/// What the runs of the input have shown so far.
+/// What the runs of the input before the search have shown: whether it fails, and how often a
+/// candidate must be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
-    /// More runs of the input are needed.
+    /// It is still open whether the input fails: more runs of it are needed.
     Open,
-    /// The input fails. A candidate takes up to `votes` runs.
+    /// The input fails. A candidate takes up to `votes` runs: it counts as not failing if none of
+    /// them fails.
     Fails { votes: u64 },
-    /// The input does not fail.
+    /// The input did not fail in any of enough runs.
     Never,
 }
 
@@ -63,7 +66,8 @@ pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     }
 }
 
-/// Predicts the number of further runs of the input, if they end like those so far.
+/// Predicts how many more runs of the input are needed before the search, if they end like those
+/// counted in `rate`.
 pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     let all = match rate {
         Rate { hits: 0, tries: 0 } => agreeing,
@@ -83,8 +87,8 @@ fn votes(rate: Rate) -> u64 {
         .unwrap_or(MOST)
 }
 
-/// Returns x such that `votes` runs miss a failure once in x times, at the lower end of the
-/// confidence interval of `rate`.
+/// Returns the number x for which `votes` runs together miss a failure once in x times; the failure
+/// rate is taken as the lower end of the confidence interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - lower_end(rate);
     // Only products: logarithms differ between machines, and logs must not.

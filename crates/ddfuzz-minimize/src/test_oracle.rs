@@ -28,7 +28,7 @@ const CANNOT_TELL: i32 = 125;
 /// oracle exists, because outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
-    /// The program of the test and its limits.
+    /// The program of the interestingness test, and the limits of its runs.
     target: Target,
     name: OsString,
     executor: Box<dyn Executor>,

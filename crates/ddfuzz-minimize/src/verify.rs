@@ -13,7 +13,7 @@ use crate::{
     Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved, SlipKeys,
 };
 
-/// A minimization computed from its log, without the target.
+/// The state of a minimization that was computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// The result that the log leads to: the smallest failing text; the original input if that one
@@ -26,7 +26,7 @@ pub struct Replayed {
     /// Number of runs without failure after which a candidate counts as not failing; more than one
     /// if the input is flaky.
     pub votes: u64,
-    /// The result; `None` if the log has no end.
+    /// The result of the minimization; `None` if the log has no end line.
     pub minimized: Option<Minimized>,
 }
 
@@ -49,10 +49,11 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that ran into one particular other bug.
+/// The smallest candidate of a minimization that ran into one particular other bug than the
+/// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// Keys of the other bug.
+    /// Keys of the other bug's crash.
     pub keys: SlipKeys,
     /// Index of the first test with an input of this size that ran into the bug.
     pub test: u64,
@@ -135,9 +136,10 @@ pub enum VerifyError {
 /// A removal of one byte after which the result still fails, so that it is not minimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Range of the equal bytes of the result of which one was removed.
+    /// Position of the removed byte: the range of equal bytes of the result of which one was
+    /// removed.
     pub at: Range<usize>,
-    /// The result without one byte, which still fails.
+    /// The result without the removed byte, which still fails.
     pub text: Vec<u8>,
 }
 
@@ -146,14 +148,15 @@ pub struct Counterexample {
 pub struct Verified {
     /// The claim in the end line of the log, such as 1-minimality.
     pub claim: Claim,
-    /// Outcome of the minimized input in a new run.
+    /// Outcome of the new run of the minimized input: FAIL if it still fails.
     pub result: Outcome,
     /// Number of removals of single bytes that did not fail, and of all that the claim is about;
     /// none for [`Claim::BestSoFar`].
     pub proved: Proved,
-    /// The first removal of a single byte that fails; `None` if no removal does.
+    /// The first removal of a single byte after which the result still fails; `None` if there is
+    /// none.
     pub counterexample: Option<Counterexample>,
-    /// Number of removals of single bytes whose run exceeded its time limit, which proves nothing.
+    /// Number of removals of single bytes whose test exceeded its time limit, which proves nothing.
     pub cut_off: u64,
 }
 

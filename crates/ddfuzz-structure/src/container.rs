@@ -11,14 +11,15 @@ use crate::render::render;
 use crate::sharing::Regions;
 
 /// A file of a known format that was taken apart into a tree of nodes. Searches delete parts of it
-/// and change payloads; its text then has right lengths, offsets and checksums again.
+/// and change payloads; when its bytes are put together again, lengths, offsets and checksums are
+/// right again.
 pub struct Container {
     root: Group,
 }
 
 impl Container {
-    /// Makes a document of the tree `root` that was read from `text`. `None` if it has no parts
-    /// (groups that can be deleted), or if putting it together does not give `text` again.
+    /// Makes a container of the tree `root` that was read from `text`. `None` if the tree has no
+    /// parts (groups that can be deleted), or if putting it together does not give `text` again.
     ///
     /// Numbers, such as lengths, that do not agree with `text` become fixed bytes: they may be what
     /// makes the file fail.
@@ -29,7 +30,7 @@ impl Container {
         (agrees && !container.parts().is_empty()).then_some(container)
     }
 
-    /// Makes a document of the tree `root` without a check: all its numbers must agree with its
+    /// Makes a container of the tree `root` without a check: all its numbers must agree with its
     /// content.
     pub fn of_root(root: Group) -> Container {
         Container { root }
@@ -154,8 +155,8 @@ struct Removal<'a> {
     parts: &'a [usize],
     /// Index, in pre-order over all parts, of the part that the traversal meets next.
     next: usize,
-    /// Labels of the removed groups; those that are deleted together with them are removed
-    /// afterwards.
+    /// Labels of the groups that were removed; groups that must be deleted together with one of
+    /// them are removed after the traversal.
     gone: Vec<Label>,
 }
 

@@ -14,10 +14,10 @@ const LANGUAGES: [&str; 3] = ["c", "javascript", "python"];
 /// Maximum depth in a syntax tree at which functions are searched for.
 const DEEPEST: u32 = 16;
 
-/// A function in the source of a program.
+/// A function in the source of a program: its name and place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// The name of the function.
+    /// Name of the function in the source.
     pub name: String,
     /// Range of bytes of the source that defines the function.
     pub place: Range<usize>,

@@ -10,16 +10,16 @@ use crate::language::KnownLanguage;
 
 /// Maximum size, in bytes, of texts that are parsed.
 pub(crate) const LARGEST: usize = 1 << 20;
-/// Maximum depth of a syntax tree. A text with a deeper tree is not parsed by a grammar: its
-/// brackets are reduced instead.
+/// Maximum depth of a syntax tree. A text with a deeper tree is reduced by its brackets instead of
+/// a grammar.
 pub(crate) const DEEPEST: u32 = 200;
 /// Maximum number of nodes of a tree; a text with more is not parsed.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of steps, as tree-sitter's parser reports them, that each parse may take; a further one
-/// is allowed for every [`STEP`] bytes of the text.
+/// Number of steps, as tree-sitter's parser reports them, that the parser may take for any text; it
+/// may take a further one for every [`STEP`] bytes of the text.
 const MOST_STEPS: usize = 1 << 8;
-/// Number of bytes of a text for which the parser may take one more step.
+/// Number of bytes of a text for which the parser may take one more step than [`MOST_STEPS`].
 const STEP: usize = 24;
 
 /// A tree-sitter grammar of one language, with its parser.

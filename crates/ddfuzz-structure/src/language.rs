@@ -33,18 +33,18 @@ pub struct KnownLanguage {
     endings: &'static [&'static str],
 }
 
-/// By what a text is taken for a language; this decides how few errors it may have.
+/// What shows that a text is written in a language; this decides how few syntax errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The extension of the file's name says the language; the text may have more errors.
+    /// The extension of the file's name names the language; the text may have more errors.
     Name,
-    /// Only the text shows the language, and so may have few errors.
+    /// Only the text itself shows the language; it may have few errors.
     Text,
 }
 
 impl Evidence {
-    /// Returns how many bytes of the text there must be for each byte that the parser reports as an
-    /// error.
+    /// Returns the number of bytes that a text must have for each byte that the parser reports as
+    /// an error.
     fn bytes_per_error(self) -> usize {
         match self {
             Evidence::Name => 20,
@@ -52,7 +52,8 @@ impl Evidence {
         }
     }
 
-    /// Returns how many named syntax nodes there must be for each error after the first.
+    /// Returns the number of named syntax nodes that a text must have for each error after the
+    /// first.
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,
@@ -61,7 +62,7 @@ impl Evidence {
     }
 }
 
-/// Where a grammar comes from.
+/// Where the grammar of a language comes from.
 enum Source {
     /// A grammar that is linked into the program; the function returns it.
     BuiltIn(fn() -> Language),
@@ -169,14 +170,14 @@ impl KnownLanguage {
         all.find(|known| known.name == name)
     }
 
-    /// Returns all languages: the built-in ones in the order in which they are tried, then those
-    /// whose grammars were loaded.
+    /// Returns all languages with grammars: the built-in ones in the order in which they are tried,
+    /// then those whose grammars were loaded.
     pub fn all() -> impl Iterator<Item = &'static KnownLanguage> {
         LANGUAGES.iter().chain(library::loaded())
     }
 
-    /// Makes a language of a grammar from a shared library. Texts are never recognized as written
-    /// in it: it is used only where it is named.
+    /// Makes the description of a language from a grammar in a shared library. Texts are never
+    /// recognized as written in it: it is used only where it is named.
     pub fn loaded(name: String, language: Language) -> KnownLanguage {
         KnownLanguage {
             name: Cow::Owned(name),
@@ -248,8 +249,8 @@ impl KnownLanguage {
         best.map(|(_, known)| known)
     }
 
-    /// Returns the number of bytes of a text that are syntax errors in the language; `None` if
-    /// there are too many, or if too few nodes show the language.
+    /// Returns the number of bytes of `text` that are syntax errors in the language; `None` if the
+    /// text does not fit the language: there are too many, or too few nodes show the language.
     fn misfit(&self, text: &[u8], evidence: Evidence) -> Option<usize> {
         let grammar = TreeSitter::new(self)?;
         let (mut misfit, mut errors) = (0, 0);

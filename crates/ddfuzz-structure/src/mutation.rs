@@ -70,7 +70,8 @@ impl MutationParser {
     }
 }
 
-/// An input that was parsed by its structure, to be mutated or to donate subtrees.
+/// An input that was parsed by its structure, so that it can be mutated, or donate subtrees to
+/// mutants of others.
 pub struct ParsedInput(Parsed);
 
 enum Parsed {
@@ -90,7 +91,7 @@ impl ParsedInput {
     }
 }
 
-/// A text with the nodes of its syntax tree, in pre-order.
+/// A source text with the nodes of its syntax tree, in pre-order, to be mutated.
 struct SourceText {
     text: Arc<[u8]>,
     nodes: Vec<SyntaxNode>,
@@ -209,14 +210,16 @@ impl SourceText {
         }
     }
 
-    /// Returns the text of a random subtree of this kind; `None` if the text has none.
+    /// Returns the text of a random subtree of the syntax tree that is of this kind; `None` if the
+    /// tree has none.
     fn random_of_kind(&self, kind: u16, source: &mut dyn MutationSource) -> Option<&[u8]> {
         let all = self.kinds.get(&kind)?;
         let node = all[source.below(all.len())];
         Some(&self.text[self.nodes[node].place.clone()])
     }
 
-    /// Returns the indices of the ancestors of a node that are of the same kind, the nearest first.
+    /// Returns the indices of the ancestors of the syntax node at `index` that are of the same
+    /// kind, the nearest first.
     fn around(&self, index: usize) -> Vec<usize> {
         let parent = |node: &usize| self.nodes[*node].parent;
         let all = std::iter::successors(parent(&index), parent);
@@ -224,8 +227,8 @@ impl SourceText {
             .collect()
     }
 
-    /// Returns the indices of the nearest siblings before and after a node, other than signs and
-    /// keywords; `None` where there is none.
+    /// Returns the indices of the nearest siblings before and after the syntax node at `index`,
+    /// other than signs and keywords; `None` where there is none.
     fn siblings(&self, index: usize) -> (Option<usize>, Option<usize>) {
         let Some(parent) = self.nodes[index].parent else {
             return (None, None);
@@ -245,8 +248,8 @@ impl SourceText {
         (before, after.find(is_sibling))
     }
 
-    /// Returns the text between a node and its sibling before it (or, without one, after it), such
-    /// as a comma and blanks; `None` without siblings.
+    /// Returns the text between the syntax node at `index` and its sibling before it (or, without
+    /// one, after it), such as a comma and blanks; `None` without siblings.
     fn gap(&self, index: usize) -> Option<&[u8]> {
         let place = |node: usize| &self.nodes[node].place;
         match self.siblings(index) {
@@ -256,15 +259,16 @@ impl SourceText {
         }
     }
 
-    /// Checks whether a node is an item of a list, which may have any number of items: only blanks,
-    /// a comma or a semicolon separate it from its sibling, unlike a name and its value.
+    /// Checks whether the syntax node at `index` is an item of a list, which may have any number of
+    /// items: only blanks, a comma or a semicolon separate it from its sibling, unlike a name and
+    /// its value.
     fn is_item(&self, index: usize) -> bool {
         let gap = self.gap(index).unwrap_or_default();
         gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
-    /// Returns the range of the text of a node together with the text that separates it from one
-    /// sibling, so that deleting it leaves a list.
+    /// Returns the range of the text of the syntax node at `index`, together with the text that
+    /// separates it from one sibling, so that deleting the range leaves a list.
     fn place_with_gap(&self, index: usize) -> Range<usize> {
         let place = self.nodes[index].place.clone();
         match self.siblings(index) {
@@ -364,8 +368,8 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
     }
 }
 
-/// Returns a copy of the group in which the part at `index` (in pre-order) is replaced by the nodes
-/// that `edit` returns for it; `None` if there is no such part.
+/// Returns a copy of the group in which the part (group that can be deleted) at `index`, in
+/// pre-order, is replaced by the nodes that `edit` returns for it; `None` if there is no such part.
 fn edit_part(
     group: &Group,
     index: usize,
@@ -470,10 +474,10 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
 struct Relabeled {
     /// Maps the label of each copied group to its new label.
     new: HashMap<Label, Label>,
-    /// The greatest label in the tree so far.
+    /// The greatest label of a group in the tree so far.
     last: Label,
-    /// Whether references of the copied groups to other groups stay, because the tree has these
-    /// groups, too.
+    /// Whether the copied groups keep their references to groups that are not copied, because the
+    /// tree has these groups, too.
     keeps: bool,
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::number::{Encoding, Sum};
 use crate::packed::Packed;
 
-/// Identifies a group within the tree of a file. Numbers name by it the group whose length, offset
-/// or checksum they state.
+/// Identifies a group within the tree of a file. Numbers refer by it to the group whose length,
+/// offset or checksum they state.
 pub type Label = u32;
 
 /// A node of the tree of a file. The bytes of all nodes, in order, are the file.
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// Bytes that are neither deleted by themselves nor changed, such as a signature.
+    /// Bytes that searches neither delete by themselves nor change, such as a signature.
     Fixed(Arc<[u8]>),
     /// Bytes that the passes of a search may delete and change.
     Payload(Arc<[u8]>),
@@ -27,18 +27,18 @@ pub enum Node {
         /// Bits of the byte, each as a mask with the label of the group whose presence it states.
         bits: Vec<(u8, Label)>,
     },
-    /// The bytes of the group with this label once more; that group precedes the node.
+    /// A second copy of the bytes of an earlier group, the one with this label.
     Copy(Label),
     /// Zero bytes that fill up the size of a preceding group to a multiple of `align`.
     Pad {
-        /// Label of the group whose size is filled up.
+        /// Label of the preceding group whose size is filled up.
         of: Label,
-        /// Number of bytes to a multiple of which the size is filled up.
+        /// The size of the preceding group is filled up to a multiple of this number of bytes.
         align: usize,
     },
-    /// A group of nodes, with a label.
+    /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
-    /// Nodes whose bytes are compressed in the file.
+    /// A node whose bytes are compressed in the file, with the tree of its content.
     Packed(Packed),
 }
 
@@ -57,7 +57,7 @@ pub struct Group {
     pub nodes: Vec<Node>,
 }
 
-/// Whether and how a group can be deleted.
+/// Whether a group can be deleted: never alone, by itself, or together with another group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The group is deleted only with a group that contains it.
@@ -71,13 +71,14 @@ pub enum Part {
 /// A number in a file that states something about a group, such as its length, offset or checksum.
 #[derive(Clone, Debug)]
 pub struct Number {
-    /// How the number is encoded in bytes.
+    /// How the number is encoded in bytes, such as in four bytes big-endian.
     pub encoding: Encoding,
-    /// What the number states, and about which group.
+    /// What the number states about which group, such as its length.
     pub meaning: Meaning,
-    /// By how much the number is greater than what it states.
+    /// Difference between the number and the value that `meaning` describes: the number is greater
+    /// by this.
     pub bias: i64,
-    /// Bytes of the number in the original file.
+    /// The number's bytes in the original file.
     pub raw: Arc<[u8]>,
 }
 
@@ -87,11 +88,13 @@ pub enum Meaning {
     /// The size of the group in bytes; if the group is the content of a compressed node, its size
     /// decompressed.
     Length(Label),
-    /// The number of parts in the group, without the parts inside of other parts.
+    /// The number of parts (deletable groups) in the group, without the parts inside of other
+    /// parts.
     Count(Label),
     /// The distance in bytes from the beginning of the second group to that of the first.
     Offset(Label, Label),
-    /// The index of the group in the group that contains it: the number of parts before it.
+    /// The index of the group within the group that contains it: the number of parts (deletable
+    /// groups) before it.
     Index(Label),
     /// A checksum of the bytes of the group. If the number is in the group itself, its bytes count
     /// as zeros (in tar as blanks).

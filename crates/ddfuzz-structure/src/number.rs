@@ -2,26 +2,28 @@
 
 use ddfuzz_delta::Checksum;
 
-/// How a number is encoded in the bytes of a file.
+/// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Little-endian, in so many bytes.
+    /// Little-endian, in this many bytes.
     Little(usize),
-    /// Big-endian, in so many bytes.
+    /// Big-endian, in this many bytes.
     Big(usize),
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
     Varint,
-    /// A length of ASN.1 DER: one byte below 128, else the number of bytes and these.
+    /// A length of ASN.1 DER: a single byte if it is below 128, else a byte with the number of
+    /// bytes that follow, and these.
     Der,
     /// The head of a CBOR item of this major type: 0 to 7 in the high three bits.
     Cbor(u8),
     /// The header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
-    /// So many bytes of octal digits with a NUL or a blank at the end, as in tar.
+    /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
-    /// A byte with the size of a GIF color table: its length in three bits, and its presence in the
-    /// high bit. The value is the other bits of the byte.
+    /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
+    /// three bits, and a high bit that says whether there is a table. The value here is the other
+    /// bits of the byte.
     Colors(u8),
 }
 
@@ -146,9 +148,10 @@ impl Encoding {
 }
 
 impl MessagePackKind {
-    /// Returns how the headers of this kind are encoded: the mask of the number in a one-byte
-    /// header and the other bits of that byte (mask 0 if there is no such header), and the first
-    /// bytes of longer headers, each with the width in bytes of the number after it.
+    /// Returns how the headers of MessagePack items of this kind are encoded: the mask of the
+    /// number in a one-byte header and the other bits of that byte (mask 0 if there is no such
+    /// header), and the first bytes of longer headers, each with the width in bytes of the number
+    /// after it.
     fn heads(self) -> (u8, u8, &'static [(u8, usize)]) {
         match self {
             MessagePackKind::Text => (0x1f, 0xa0, &[(0xd9, 1), (0xda, 2), (0xdb, 4)]),
@@ -196,7 +199,7 @@ fn message_pack(kind: MessagePackKind, number: u64) -> Vec<u8> {
     written
 }
 
-/// A checksum algorithm of a file format.
+/// An algorithm for the checksums of a file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sum {
     /// A checksum that the searches of `ddfuzz-delta` also repair in files of unknown formats.
@@ -215,7 +218,7 @@ pub enum Sum {
 }
 
 impl Sum {
-    /// CRC-32 as in zip, gzip and PNG.
+    /// The checksum CRC-32, as in zip, gzip and PNG.
     pub const CRC32: Sum = Sum::Known(Checksum::Crc32);
 
     /// Computes the checksum of `bytes`. If these contain the checksum itself, its bytes must have
@@ -238,8 +241,8 @@ impl Sum {
         }
     }
 
-    /// Returns the value that the checksum's own bytes have while it is computed: a blank for tar,
-    /// 0 for all others.
+    /// Returns the value to which the bytes of the checksum itself are set while it is computed: a
+    /// blank for tar, 0 for all others.
     pub fn blank(self) -> u8 {
         match self {
             Sum::Bytes => b' ',

@@ -18,11 +18,11 @@ const LARGEST: u64 = 1 << 22;
 /// Maximum size of a block of deflate that is stored without compression.
 const BLOCK: usize = 0xffff;
 
-/// Size of content, in bytes, above which it is compressed by the fastest instead of the best
-/// level: each candidate is compressed before its test.
+/// Size of decompressed content, in bytes, above which it is compressed again by the fastest
+/// instead of the best level: each candidate is compressed before its test.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method.
+/// A compression method of parts of files: deflate, zlib, or LZW of GIF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).
@@ -46,7 +46,7 @@ pub struct Packed {
     pub bytes: Arc<[u8]>,
     /// Compressed bytes, as they are in the file.
     pub packed: Arc<[u8]>,
-    /// Nodes that replace this one if the content is not to be taken apart: the compressed bytes as
+    /// Nodes that replace this one if its content is not taken apart: the compressed bytes as
     /// payloads.
     pub closed: Vec<Node>,
 }
@@ -142,7 +142,7 @@ fn read(decoder: &mut dyn Read, content: &mut Vec<u8>) -> Option<()> {
 
 /// Allowed widths of LZW values in GIF, in bits.
 const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
-/// Size of the pieces in which LZW is decompressed, in bytes.
+/// Size of the pieces in which LZW data of GIF are decompressed, in bytes.
 const PIECE: usize = 1 << 12;
 
 /// Decompresses LZW data of GIF; returns the content, and the size in bytes of the compressed data

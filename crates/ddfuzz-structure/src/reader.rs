@@ -15,25 +15,26 @@ const MOST_PARTS: usize = 1 << 15;
 /// Number of bytes at the beginning of a payload within which a zlib stream is searched for.
 const PREFIX: usize = 128;
 
-/// Field of a record in the description of a format. Spans (ranges of fields that numbers refer to)
-/// have numbers that count within one record.
+/// A field in the description of a file format, which consists of records. Spans are ranges of
+/// fields that numbers refer to; they are numbered within one record.
 pub enum Field {
-    /// So many bytes that are neither deleted by themselves nor changed.
+    /// This many bytes, which searches neither delete by themselves nor change.
     Keep(usize),
     /// Exactly these bytes; where the text has others, the record does not fit this description.
     Expect(&'static [u8]),
-    /// A number: its encoding, what it states about a span, and by how much it is greater than
-    /// that.
+    /// A number in the file: its encoding, what it states about a span, and by how much it is
+    /// greater than that.
     Number(Encoding, Stated, i64),
-    /// The fields of the span with this number. If a number before the span, or in it, states its
+    /// A span: its number, and the fields in it. If a number before the span, or in it, states its
     /// length, the span ends there; otherwise it ends with the span around it.
     Span(u8, &'static [Field]),
-    /// The remaining bytes of the span, as a payload.
+    /// The remaining bytes of the span, as a payload, which searches may delete and change.
     Body,
     /// The remaining bytes of the span, as records with these fields; each is a part, which
     /// searches can delete.
     Records(&'static [Field]),
-    /// A type of so many bytes, which decides how the record continues.
+    /// A type of this many bytes, which decides how the record continues: with the fields listed
+    /// for this type, or else with the last ones.
     Kind(
         usize,
         &'static [(&'static [u8], &'static [Field])],
@@ -41,24 +42,24 @@ pub enum Field {
     ),
     /// Marks the record as a piece of a payload that neighboring records of the same type continue.
     Piece,
-    /// Zero bytes that fill up the size of the span with this number to a multiple of so many
-    /// bytes.
+    /// Zero bytes that fill up the size of the span with this number to a multiple of the second
+    /// number.
     Pad(u8, usize),
 }
 
-/// What a number of a record states about the span with the given number.
+/// What a number in a record states about a span, which is given by its number.
 #[derive(Clone, Copy)]
 pub enum Stated {
     /// The size of the span in bytes.
     Length(u8),
     /// The number of records (parts) in the span.
     Count(u8),
-    /// A checksum of the bytes of the span.
+    /// A checksum of the bytes of the span, by this algorithm.
     Check(Sum, u8),
 }
 
 impl Stated {
-    /// A CRC-32 of the span.
+    /// Describes a number that states the CRC-32 of the span with the number `span`.
     pub const fn crc32(span: u8) -> Stated {
         Stated::Check(Sum::Known(Checksum::Crc32), span)
     }
@@ -73,17 +74,17 @@ pub struct Reader {
     depth: usize,
 }
 
-/// State of the record that is being read: its spans, with their lengths and labels.
+/// State of reading one record of a file: its spans, with their lengths and labels.
 #[derive(Default)]
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// The spans that have begun and not ended: number, and start and end offset.
+    /// The spans of the record that have begun and not ended: number, and start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
-    /// Whether a length that is greater than the remaining text is accepted, as that of the
-    /// remaining text.
+    /// Whether a length that exceeds the rest of the text is accepted and counts as the length of
+    /// the rest.
     lenient: bool,
 }
 
@@ -101,14 +102,15 @@ impl Reader {
         self.label
     }
 
-    /// Counts a part, a group that can be deleted; `false` if the file has too many (over 32,768).
+    /// Counts a part (a group that can be deleted); returns false if the file has too many (over
+    /// 32,768).
     pub fn count_part(&mut self) -> bool {
         self.parts += 1;
         self.parts <= MOST_PARTS
     }
 
-    /// Calls `read` one level deeper in the tree; `None` if `read` returns it, or without a call if
-    /// the tree is 64 levels deep already.
+    /// Calls `read` for a node one level deeper in the tree, and returns its result; `None`,
+    /// without a call, if the tree is 64 levels deep already.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
         if self.depth >= DEEPEST {
             return None;
@@ -201,8 +203,9 @@ impl Reader {
         })
     }
 
-    /// Reads fields from offset `at`, and appends their nodes to `nodes`; returns the offset after
-    /// them. `None` if the text does not have these fields.
+    /// Reads the fields of a record, described by `fields`, from offset `at` of `text`, and appends
+    /// their nodes to `nodes`; returns the offset after them. `None` if the text does not have
+    /// these fields.
     fn fields(
         &mut self,
         fields: &'static [Field],

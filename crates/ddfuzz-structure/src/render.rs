@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
 
-/// The bytes of a group, put together, and the positions of its numbers in them.
+/// The bytes of a group of nodes, put together, and the positions of its numbers (lengths, offsets,
+/// checksums and others) in them.
 pub struct Rendered {
-    /// The bytes of the group, with all numbers right.
+    /// The bytes of the group, with all numbers computed anew.
     pub text: Vec<u8>,
     /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
     /// are not included.
@@ -17,13 +18,14 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// Returns the bytes of each number of the group, in their order in the text.
+    /// Returns the bytes of each number (length, offset, checksum or other) of the group, in their
+    /// order in the text.
     pub fn numbers(&self) -> impl Iterator<Item = &[u8]> {
         self.numbers.iter().map(|place| &self.text[place.clone()])
     }
 }
 
-/// A group that has been written: its range in the text, or its bytes if it is the content of a
+/// Where a group was written: its range in the text, or its bytes if it is the content of a
 /// compressed node.
 enum Span {
     Place(Range<usize>),
@@ -41,7 +43,8 @@ struct Renderer<'a> {
     indices: HashMap<Label, u64>,
     spans: HashMap<Label, Span>,
     text: Vec<u8>,
-    /// The numbers written so far, each with its range in the text.
+    /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
+    /// the text.
     numbers: Vec<(&'a Number, Range<usize>)>,
 }
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions of a file's tree: groups whose offsets numbers state, and that contain no parts and
-/// nothing compressed.
+/// The regions of a file's tree: groups whose offsets are stated by numbers in the file, and that
+/// contain no deletable groups and nothing compressed.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
 }
 
 impl<'a> Regions<'a> {
-    /// Finds all regions of the tree, in the order of their bytes.
+    /// Finds all regions of the tree (groups whose offsets the file states), in the order of their
+    /// bytes.
     pub fn of(root: &'a Group) -> Regions<'a> {
         let mut targets = Vec::new();
         list_targets(root, &mut targets);
@@ -24,7 +25,8 @@ impl<'a> Regions<'a> {
         Regions { root, regions }
     }
 
-    /// Returns the size of each region in bytes.
+    /// Returns the size of each region (group whose offset the file states) in bytes, in their
+    /// order.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
         self.regions.iter().map(|region| render(region).text.len())
     }
@@ -121,8 +123,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group without the region, with changed offsets; `None` if bytes in it
-    /// depend on the content of the region.
+    /// Returns a copy of the group in which the region is removed and offsets refer to another
+    /// region; `None` if other bytes depend on the content of the removed region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -139,8 +141,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of the node with changed offsets; `Some(None)` for the region, which is
-    /// removed, and `None` if bytes depend on the content of the region.
+    /// Returns a copy of the node with changed offsets; `Some(None)` if it is the region to be
+    /// removed, and `None` if bytes in it depend on the content of the region.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

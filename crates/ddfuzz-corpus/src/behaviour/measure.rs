@@ -17,7 +17,7 @@ use ddfuzz_model::files::{FileError, Journal, Position, regular};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
-/// Number of inputs in a batch: all are run once before any is run again.
+/// Number of inputs in a batch. All of them are run once before any is run for the second time.
 const TOGETHER: usize = 4096;
 /// Least time between an input's first and second run, so that a program that prints the time in
 /// seconds prints another one.
@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The target whose behaviour is measured, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
-    /// The program to run, with its arguments and limits.
+    /// The program whose behaviour is measured, with its arguments and limits.
     pub target: Target,
     /// Way of execution: `harness` calls the target's entry function and records no reads, all
     /// others run `main`. Every run has a separate process: the first run of an input executes the
@@ -149,7 +149,7 @@ impl InputState {
     }
 }
 
-/// A number of inputs that are all run once before any is run again.
+/// A batch of inputs whose behaviour is measured: all are run once before any is run again.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -182,7 +182,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input of the batch once that needs more runs, by one thread per runner.
+    /// Runs each input of the batch that needs more runs once, with one thread per runner.
     fn run_round(
         &self,
         round: Round,
@@ -243,12 +243,12 @@ impl Batch {
     }
 }
 
-/// How the target is run in one of the three runs of each input.
+/// How the target is run in one of the three runs of each input: with or without a tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
     /// The run has no tracer, and randomized addresses.
     Randomized,
-    /// The run has a tracer that records the call stacks of reads, and a longer time limit.
+    /// The run is traced: the call stacks of its reads are recorded, and its time limit is longer.
     Watched,
 }
 
@@ -259,19 +259,19 @@ impl Round {
     pub(super) const ALL: [Round; 3] = [Round::Randomized, Round::Watched, Round::Watched];
 }
 
-/// A target whose output is captured and whose reads are traced.
+/// Runs a target on single inputs, captures its output, and traces how it reads the input.
 pub(super) struct BehaviourRunner {
     target: Traceable,
     /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
     /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer; `patient` is the longer time limit of traced runs.
+    /// Time limit of runs without a tracer; `patient` is the longer limit of runs with one.
     time: TimeLimit,
     patient: TimeLimit,
 }
 
-/// CPU time, and in the next constant wall time, that a traced run gets in addition to twice the
-/// normal limit, because it is stopped and continued often.
+/// CPU time that a run under a tracer gets in addition to twice the normal limit, because the
+/// tracer stops and continues it often.
 const MORE_CPU: Duration = Duration::from_secs(1);
 const MORE_WALL: Duration = Duration::from_secs(5);
 
@@ -343,16 +343,16 @@ fn hash(reads: &Reads) -> ContentHash {
     ContentHash::of(&text)
 }
 
-/// A line of the journal: how a target behaves on one content.
+/// A line of the journal of behaviours: how a target behaves on one content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     /// Version of the format of the journal's lines.
     v: u32,
     /// Identity of the target: program, arguments, environment and limits.
     target: ContentHash,
-    /// Hash of the content that was run.
+    /// Hash of the input content on which the target was run.
     input: ContentHash,
-    /// How the target behaves on the content.
+    /// How the target behaves on the input content.
     behaviour: Behaviour,
 }
 
@@ -385,7 +385,7 @@ impl BehaviourJournal {
         })
     }
 
-    /// Whether the journal contains the target's behaviour on a content.
+    /// Returns true if the journal contains the target's behaviour on a content.
     pub fn has(&self, content: ContentHash) -> bool {
         self.known.contains_key(&content)
     }
@@ -419,7 +419,8 @@ impl BehaviourJournal {
 }
 
 impl Line {
-    /// Checks whether a line is of this version and of the target with this identity.
+    /// Checks whether a journal line has the present format version, and is of the target with this
+    /// identity.
     fn is_of(&self, target: ContentHash) -> bool {
         self.v == VERSION && self.target == target
     }

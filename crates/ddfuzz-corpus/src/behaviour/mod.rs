@@ -20,7 +20,7 @@ use ddfuzz_minimize::log::ContentHash;
 
 pub use measure::{BehaviourJournal, BehaviourSettings, CorpusInput, Measured, measure};
 
-/// A part of a target's observable behaviour.
+/// An aspect of a target's observable behaviour, by which inputs are divided into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
@@ -37,7 +37,7 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// All aspects of a behaviour.
+    /// All aspects of a target's behaviour, in the order of the enum.
     pub const ALL: [Aspect; 5] = [
         Aspect::Ended,
         Aspect::Stdout,
@@ -62,7 +62,7 @@ impl std::fmt::Display for Aspect {
 /// Length and hash of a run's output to one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
-    /// Length of the output, in bytes.
+    /// Number of bytes that the run wrote to the stream.
     pub bytes: u64,
     /// Hash of the bytes that the run wrote to the stream.
     pub hash: ContentHash,
@@ -72,7 +72,7 @@ pub struct Output {
 /// [varies](Behaviour::varies) or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs ended; the most severe ending, if they differ.
+    /// How the runs on the input ended; the most severe ending, if they differ.
     pub ended: Ended,
     /// Length and hash of what the target wrote to its standard output.
     pub stdout: Option<Output>,
@@ -100,8 +100,8 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns the id of the behaviour's class: a hash of all aspects that do not vary, and the
-    /// names of those that do.
+    /// Returns the id of the class that the behaviour belongs to: a hash of all aspects that do not
+    /// vary between runs, and of the names of the aspects that do.
     pub fn class(&self) -> ClassId {
         let ended = (!self.varies.contains(&Aspect::Ended)).then_some(self.ended);
         let of_output = |output: Option<Output>| match output {
@@ -135,7 +135,7 @@ pub(super) struct Observed {
 /// The call stacks from which a run read its input, if they were recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stacks {
-    /// The run was not traced, so the call stacks of its reads are unknown.
+    /// The run was not traced, so that the call stacks of its reads are unknown.
     NotAsked,
     /// The run was traced: hash of the call stacks of its reads, or `None` if they cannot be
     /// observed.
@@ -153,8 +153,8 @@ fn severity(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value that all runs have in common; `None` if there is none, and then records the
-/// aspect in `into` as varying or as not observable.
+/// Returns the value that all runs of an input have in common; `None` if they have none, and then
+/// the aspect is recorded in `into` as varying or as not observable.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -207,8 +207,8 @@ struct SmallestInput {
     files: u64,
 }
 
-/// The behaviour classes of a corpus, each with its smallest input (of equal sizes the least hash).
-/// Memory grows with the number of classes, not of inputs.
+/// The behaviour classes of a corpus, each with its smallest input (of several, that with the least
+/// hash). Memory grows with the number of classes, not of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,

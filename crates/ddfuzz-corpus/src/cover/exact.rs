@@ -26,7 +26,7 @@ const DEEPEST: u32 = 150;
 
 /// A set cover, and a lower bound of the weight (total cost) of any cover.
 pub(super) struct Solved {
-    /// Columns of the cover, in no order.
+    /// Columns of the set cover that was found, in no order.
     pub cover: Vec<Column>,
     pub weight: u64,
     /// Lower bound of the weight (total cost) of any cover.
@@ -209,8 +209,8 @@ impl Search {
     }
 }
 
-/// The result of fixing columns of a matrix by their reduced costs, as part of each better cover or
-/// of none.
+/// The result of deciding, by their reduced costs, which columns of a matrix every better cover
+/// has, and which none has.
 enum FixedColumns {
     /// No cover has less weight (total cost) than the best known one.
     Nothing,
@@ -261,8 +261,8 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Makes prices for `names` rows, none of which is set yet; the scale depends on `total`, the
-    /// weight of all columns.
+    /// Makes prices for the `names` rows of the complete instance, none of which is set yet. The
+    /// unit of prices depends on `total`, the weight of all columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -278,8 +278,8 @@ impl RowPrices {
         weight as i64 * self.scale
     }
 
-    /// Converts a number in the unit of row prices to a whole weight (cost), rounded up; 0 if it is
-    /// negative.
+    /// Converts `parts`, in the unit of row prices, to a whole weight (cost), rounded up; 0 if it
+    /// is negative.
     fn whole(&self, parts: i64) -> u64 {
         let parts = parts.max(0) as u64;
         parts.div_ceil(self.scale as u64)
@@ -319,7 +319,7 @@ const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// Number of subgradient steps after which, each time, a cover is constructed from the row prices.
+/// Interval, in subgradient steps, at which a cover is constructed from the row prices.
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
@@ -423,7 +423,7 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
     true
 }
 
-/// How often the dual ascent raises the prices of all rows.
+/// Number of times that the dual ascent raises the prices of all rows.
 const PASSES: usize = 4;
 /// Number of fractional bits of a row's price in the dual ascent.
 const PARTS: u64 = 16;

@@ -127,8 +127,8 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
     }
 }
 
-/// Removes from the cover `chosen` each column whose rows the other columns cover, trying the most
-/// expensive first; returns the rest, ascending.
+/// Removes each redundant column (all of whose rows other columns cover) from the cover `chosen`,
+/// trying the most expensive first; returns the remaining columns, ascending.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {
@@ -146,7 +146,7 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
 /// Most passes over all columns that the local improvement of a cover takes.
 const PASSES: usize = 4;
 
-/// A cover during its local improvement.
+/// A set cover that is improved step by step, by removing and replacing columns.
 struct ChangedCover<'a, C> {
     columns: &'a mut C,
     /// For each row, the number of chosen columns that cover it.
@@ -194,8 +194,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Removes a column from the cover if the other chosen columns cover its rows; returns true if
-    /// they do.
+    /// Removes `column` from the cover if the other chosen columns cover its rows; returns true if
+    /// they cover them.
     fn drop_if_needless(&mut self, column: usize) -> io::Result<bool> {
         self.columns.read(column, &mut self.rows)?;
         let needed = self.rows.iter().any(|row| self.holders[*row as usize] < 2);

@@ -31,8 +31,8 @@ impl<'a, S: Sets> Reader<'a, S> {
     }
 }
 
-/// Counts from a first pass over all inputs: distinct inputs, and for each row (feature) the inputs
-/// that reach it.
+/// The result of a first pass over all inputs: which are distinct, and for each row (feature) how
+/// many inputs reach it.
 pub(super) struct Survey {
     /// Numbers of the inputs that reach at least one feature to cover, without those for which
     /// another input with exactly the same features is neither larger nor slower.
@@ -132,7 +132,7 @@ fn distinct(mut marks: Vec<RowHash>, sets: &impl Sets) -> Vec<u32> {
 pub(super) struct Streamed<'a, 'b, S> {
     pub reader: &'a mut Reader<'b, S>,
     pub items: &'a [u32],
-    /// For each row (feature), whether it must still be covered.
+    /// For each row (feature), true if it must still be covered.
     pub open: &'a [bool],
     pub terms: CostModel,
 }
@@ -168,8 +168,8 @@ pub(super) enum Loaded {
     TooLarge { sole: Vec<u32> },
 }
 
-/// Loads the inputs `items` with those of their rows (features) that are `open`, unless these are
-/// more than `limit` pairs of an input and a row.
+/// Loads the inputs `items`, with those of their rows (features) that are `open` (still to be
+/// covered), into memory, unless this takes more than `limit` pairs of an input and a row.
 pub(super) fn load(
     reader: &mut Reader<'_, impl Sets>,
     items: &[u32],
@@ -274,14 +274,14 @@ impl Universe {
     }
 }
 
-/// A column of a set cover matrix: an input with its size, slowness and cost.
+/// A column of a set cover matrix: an input to choose, with its size, slowness and cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// Number of the input in [`super::Sets`].
+    /// Number of the input that the column stands for, as in [`super::Sets`].
     pub item: u32,
     pub bytes: u64,
     pub slowness: Slowness,
-    /// Cost of keeping the input, more than 0.
+    /// Cost of keeping the column's input, more than 0.
     pub weight: u64,
 }
 
@@ -297,7 +297,7 @@ impl Column {
     }
 }
 
-/// Lists of numbers in one vector, as in compressed sparse rows.
+/// A list of lists of numbers, stored in one vector as in compressed sparse rows.
 #[derive(Clone, Debug)]
 struct Lists {
     starts: Vec<u32>,
@@ -309,7 +309,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns, for each number below `numbers`, the lists that contain it, ascending.
+    /// Returns the transposed lists: for each number below `numbers`, the indices of the lists that
+    /// contain it, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {
@@ -336,13 +337,14 @@ impl Lists {
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     pub columns: Vec<Column>,
-    /// For each row (feature), its number in the complete instance, of which the matrix is a part.
+    /// For each row (feature), its number in the complete set cover instance, of which the matrix
+    /// is a part.
     pub names: Vec<u32>,
     rows_of: Lists,
     holders_of: Lists,
 }
 
-/// Builds a [`Matrix`] from its columns.
+/// Builds a [`Matrix`] from its columns, which are added one by one.
 #[derive(Clone)]
 pub(super) struct Builder {
     columns: Vec<Column>,
@@ -360,7 +362,7 @@ impl Builder {
         }
     }
 
-    /// Returns the number of pairs of a column and a row so far.
+    /// Returns the number of matrix entries so far: pairs of a column and a row that it covers.
     pub fn entries(&self) -> usize {
         self.rows_of.entries.len()
     }
@@ -504,7 +506,7 @@ impl Matrix {
     }
 }
 
-/// A matrix in memory as [`Columns`]; reading never fails.
+/// Makes a matrix in memory readable as [`Columns`]; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

@@ -25,8 +25,9 @@ pub struct Effort {
     /// Most nodes of one branch-and-bound search. There is one search for each price of a file that
     /// is tried (bytes added to the size of each input).
     pub nodes: u32,
-    /// Most elementary steps of reductions, bounds and search, for each price of a file that is
-    /// tried (bytes added to the size of each input); a second has about 10⁸.
+    /// Maximum number of elementary steps of reductions, bounds and branch-and-bound search, for
+    /// each price of a file that is tried (bytes added to the size of each input); a second has
+    /// about 10⁸.
     pub steps: u64,
 }
 
@@ -209,7 +210,8 @@ pub fn weight(bytes: u64, slowness: Slowness, price: u64) -> u64 {
     size.saturating_mul(slowness.factor()).clamp(1, HEAVIEST)
 }
 
-/// Rule for the weight (cost of keeping) of an input, by its size and slowness.
+/// The rule by which the weight (cost of keeping) of an input is computed from its size and
+/// slowness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CostModel {
     /// The cost of keeping one more file, in bytes, added to the size of each input.
@@ -229,7 +231,8 @@ impl CostModel {
     }
 }
 
-/// Required features that only one input reaches.
+/// The required features that a single input reaches: how many only one of the chosen inputs
+/// reaches, and which only one of all inputs reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
     /// For each chosen input, the number of required features that no other chosen input reaches.

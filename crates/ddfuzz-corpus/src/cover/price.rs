@@ -23,8 +23,9 @@ const SHORT: u64 = 10_000_000;
 /// the weight.
 const CLOSE_DIVISOR: u64 = 100;
 
-/// The set cover instance after reductions that are valid at any price of a file: inputs that a
-/// best cover contains in any case, and the rest to choose from.
+/// What remains of the set cover instance after reductions that are valid at any price of a file
+/// (bytes added to the size of each input): inputs that a best cover contains in any case, and the
+/// rest to choose from.
 pub(super) struct Core {
     /// Numbers of inputs that a best cover contains at any price of a file (bytes added to the size
     /// of each input).
@@ -34,8 +35,8 @@ pub(super) struct Core {
 
 enum Rest {
     InMemory(Matrix),
-    /// The rest does not fit into memory: numbers of the inputs to choose from, and for each row
-    /// (feature) whether it must still be covered.
+    /// The rest does not fit into memory: only the numbers of the inputs to choose from are held,
+    /// and for each row (feature) whether it must still be covered.
     Streamed {
         items: Vec<u32>,
         open: Vec<bool>,
@@ -46,7 +47,7 @@ enum Rest {
 /// input).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
-    /// Numbers of the chosen inputs, ascending.
+    /// Numbers of the inputs that the cover contains, ascending.
     pub items: Vec<usize>,
     pub weight: u64,
     /// Lower bound of the weight (total cost) of any cover at the same price of a file.
@@ -95,8 +96,8 @@ impl Core {
         }
     }
 
-    /// Returns how many prices of a file are tried at most: fewer for an instance that does not fit
-    /// into memory, since it is read again for each price.
+    /// Returns the maximum number of prices of a file that are tried: fewer for an instance that
+    /// does not fit into memory, since it is read again for each price.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -207,7 +208,7 @@ pub(super) struct PricedCover {
 }
 
 impl PricedCover {
-    /// Whether the cover has at most as many files and bytes as `most`.
+    /// Returns true if the cover has at most as many files and bytes as `most`.
     fn fits(&self, most: Amount) -> bool {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }

@@ -93,7 +93,8 @@ fn signatures<'a>(lists: impl Iterator<Item = &'a [u32]>) -> Vec<u64> {
         .collect()
 }
 
-/// Whether `part` is a subset of `whole`; both are ascending. Adds the steps taken to `steps`.
+/// Returns true if `part` is a subset of `whole`; both are ascending. Adds the number of steps
+/// taken to `steps`.
 fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     if part.len() > whole.len() {
         return false;

@@ -12,19 +12,19 @@ use crate::{Feature, Features};
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
-/// Most features of candidate inputs that are held in memory (32 MiB); those of other inputs are
-/// read from the journal each time.
+/// Maximum number of features of candidate inputs that are held in memory (32 MiB); those of other
+/// inputs are read from the journal each time.
 const HELD: usize = 8 << 20;
 
-/// The contents that did not fail, from which the kept ones are chosen.
+/// The contents of the corpus that did not fail, from which a cleanup chooses those to keep.
 pub(super) struct Candidates<'a> {
     /// All measured contents, including those that failed.
     pub contents: &'a mut Contents,
     /// Target, workers and limits for running contents again.
     pub settings: &'a MeasureSettings<'a>,
-    /// Number of runs of each kept content, including the first.
+    /// Number of times that each kept content is run, including the first.
     pub repeats: u32,
-    /// Numbers of the candidates, ascending.
+    /// Numbers of the contents that are candidates, ascending.
     pub healthy: Vec<usize>,
     /// By number, the features of contents that failed in the first run only; they replace the
     /// features of that run.
@@ -35,15 +35,15 @@ pub(super) struct Candidates<'a> {
     pub relapsed: Vec<FailingInput>,
     /// Numbers of candidates whose files can no longer be read.
     pub gone: Vec<usize>,
-    /// Features and CPU time of the first candidates, cached.
+    /// Cache of the features and CPU time of the first runs of the first candidates.
     held: Vec<(Box<[Feature]>, Duration)>,
     /// Number of features in the cache `held`.
     held_features: usize,
 }
 
 impl<'a> Candidates<'a> {
-    /// Makes the candidates with the numbers `healthy`. Candidates that are run again are run
-    /// `repeats` times in all.
+    /// Makes the candidates from the contents with the numbers `healthy`. A candidate that is run
+    /// again is run `repeats` times in all.
     pub fn new(
         contents: &'a mut Contents,
         settings: &'a MeasureSettings<'a>,
@@ -64,8 +64,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Runs the contents `numbers`, which failed in their first run, again, and adds those as
-    /// candidates that fail in no rerun.
+    /// Runs the contents `numbers`, which failed in their first run, again, and adds those that
+    /// fail in no rerun to the candidates.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
@@ -77,8 +77,8 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Returns the number of reruns of a content that failed in its first run: at least one, to
-    /// know its features.
+    /// Returns how many times a content that failed in its first run is run again: at least once,
+    /// to know its features.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }
@@ -96,8 +96,8 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Returns true if no rerun of a content may have failed; otherwise records it as failing, or
-    /// as unreadable if its file is gone.
+    /// Returns true if no rerun of a content may have failed. Otherwise records the content as
+    /// failing, or as unreadable if its file is gone.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

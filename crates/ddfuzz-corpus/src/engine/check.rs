@@ -12,7 +12,8 @@ use crate::{FeatureUnion, Features};
 use ddfuzz_campaign::Screen;
 use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
-/// How often the check runs all written files at most; a single time may miss a flaky feature.
+/// Maximum number of rounds in which the final check runs all written files: a single round may
+/// miss a flaky feature.
 const TRIES: u32 = 3;
 
 /// Result of the final check of a cleanup, which runs the written files again.
@@ -27,14 +28,14 @@ pub(super) struct Checked {
     /// Features that every round of the check reached, and no run before it: neither of the corpus
     /// nor of the `--onto` corpus.
     pub gained: Features,
-    /// Number of runs that the check took.
+    /// Number of runs of files that the check took.
     pub runs: u64,
 }
 
 impl Engine<'_> {
-    /// Runs the `written` files together with the `--onto` corpus, and compares their features with
-    /// those that the corpus reaches in every run; up to three rounds, until both are equal. Runs
-    /// nothing and returns the default if the target reports no coverage.
+    /// Runs the `written` (kept) files together with the `--onto` corpus, and compares their
+    /// features with those that the corpus reaches in every run; up to three rounds, until both are
+    /// equal. Runs nothing and returns the default if the target reports no coverage.
     pub(super) fn check(
         &self,
         kept: &KeptSet,
@@ -72,7 +73,8 @@ impl Engine<'_> {
         Ok(checked)
     }
 
-    /// Runs each file once, and returns the union of the features that they reach.
+    /// Runs each of `files` once, in an order that depends on `round`, and returns the union of the
+    /// features that they reach.
     fn reached(&self, files: &Files<'_>, round: u32) -> Result<Features, CleanError> {
         let mut union = FeatureUnion::default();
         let whole = run_again(&self.settings(), files, round, &mut |_, seen| {
@@ -93,11 +95,11 @@ impl Engine<'_> {
 /// Most files that the target's own fuzzer is given; it holds them all in memory.
 const MOST: usize = 100_000;
 
-/// The merge of the target's own fuzzer, which also counts the coverage of a corpus. Its features
-/// may differ from ours: libFuzzer also counts stack depth.
+/// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may
+/// differ from ours: libFuzzer also counts stack depth.
 pub trait FuzzerMerge: Debug + Send + Sync {
     /// Runs the files of both lists once, those of `kept` first, and returns the coverage of all of
-    /// them, and which of `others` add coverage.
+    /// them, and the contents of those of `others` that add coverage.
     ///
     /// # Errors
     /// A message why it could not count or merge; also when `stop` turns true.
@@ -112,10 +114,10 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 /// Result of a merge by the target's own fuzzer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeOutcome {
-    /// Coverage count of all files of both lists.
+    /// The coverage of all files of both lists, as the target's own fuzzer counts it.
     pub all: LibFuzzerCoverage,
-    /// Contents of the other files that add coverage to the kept ones; with them the kept files
-    /// have the count `all`.
+    /// Contents of those of the other files that add coverage to the kept ones: together they have
+    /// the coverage `all`.
     pub added: Vec<Vec<u8>>,
 }
 

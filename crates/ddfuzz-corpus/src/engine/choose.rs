@@ -21,14 +21,15 @@ const ATTEMPTS: u32 = 4;
 /// Inputs are kept for a flaky feature until the probability that all of them miss it, if each is
 /// run once, falls to this.
 const MISS_PROBABILITY: f64 = 0.01;
-/// Fewest inputs that are kept for a flaky feature.
+/// Minimum number of inputs that are kept for a flaky feature, if as many reach it.
 const LEAST: usize = 2;
-/// Most inputs that are kept for a flaky feature.
+/// Maximum number of inputs that are kept for a flaky feature.
 const MOST: usize = 24;
-/// Most inputs that are recorded as reaching one flaky feature.
+/// Maximum number of inputs that are recorded as reaching one flaky feature.
 const MAX_HOLDERS: usize = 64;
 
-/// The inputs to choose from, numbered from 0 and sorted by size and hash.
+/// The inputs that a cleanup chooses from, numbered from 0 and sorted by size and hash; reads and
+/// re-runs them.
 pub(super) trait CandidateSource {
     fn len(&self) -> usize;
 
@@ -51,7 +52,7 @@ pub(super) trait CandidateSource {
     fn repeats(&self) -> bool;
 }
 
-/// The features of one input over several runs.
+/// The features that one input reached over several runs, and its CPU time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reruns {
     /// Features that every run reached; empty if a run failed.
@@ -61,7 +62,7 @@ pub(super) struct Reruns {
     pub sometimes: BTreeMap<Feature, u32>,
     /// Number of reruns (all runs except the first).
     pub runs: u32,
-    /// The shortest CPU time of all runs.
+    /// The shortest CPU time of all runs of the input.
     pub time: Duration,
 }
 
@@ -89,9 +90,9 @@ pub(super) struct Choice {
     pub universe: Features,
     /// Features that any run of any input reached.
     pub seen: Features,
-    /// Features that only one input of the corpus, or only one kept input, reaches.
+    /// Counts of features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
-    /// CPU times of the first run of each input.
+    /// CPU time of the first run of each input, by its number.
     pub times: Vec<Duration>,
 }
 
@@ -163,15 +164,15 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
     again: BTreeMap<usize, Reruns>,
-    /// Numbers of the inputs that were run in separate processes.
+    /// Numbers of the inputs that were already run in separate processes.
     alone: BTreeSet<usize>,
     /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
     /// Features that any run of any input reached.
     seen: Features,
-    /// Slowness factor of the corpus's median run; the time of each input is divided by it.
+    /// Slowness factor of the corpus's median run; the CPU time of each input is divided by it.
     slowdown: u32,
-    /// CPU times of the first run of each input.
+    /// CPU time of the first run of each input, by its number.
     times: Vec<Duration>,
 }
 
@@ -334,8 +335,8 @@ impl<'a> Chooser<'a> {
         self.seen = self.seen.or(&new);
     }
 
-    /// Returns, for each of `features`, at most [`MAX_HOLDERS`] of the smallest inputs that reached
-    /// it in any run.
+    /// Returns, for each of `features`, the numbers of at most [`MAX_HOLDERS`] of the smallest
+    /// inputs that reached it in any run.
     fn holders_of(&mut self, features: &Features) -> Result<Vec<Vec<usize>>, CleanError> {
         let mut holders = vec![Vec::new(); features.len()];
         let mut first = Vec::new();

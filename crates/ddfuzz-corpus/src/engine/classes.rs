@@ -13,8 +13,8 @@ use crate::quarantine::FailingInput;
 use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_minimize::log::ContentHash;
 
-/// Inputs after their behaviour was measured: those that end normally with their behaviour class,
-/// those that fail, and those that cannot be read.
+/// The inputs of a corpus after their behaviour was measured: those that end normally with their
+/// behaviour class, those that fail, and those that cannot be read.
 #[derive(Default)]
 struct ClassifiedContents {
     /// Numbers of inputs that end normally, ascending, with their behaviour classes.
@@ -65,8 +65,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Returns, for each behaviour class of which the `--onto` corpus contains no input, the number
-    /// of the smallest input.
+    /// Returns the number of the smallest input of each behaviour class of which the `--onto`
+    /// corpus contains no input.
     fn least_of_new_classes(
         &self,
         contents: &Contents,
@@ -98,8 +98,8 @@ impl Engine<'_> {
         Ok(chosen.map(|(number, _)| number).collect())
     }
 
-    /// Finds the behaviour class of each of these inputs, by running those that are not in the
-    /// journal, and adds the classes to `classes`.
+    /// Finds the behaviour class of each of these inputs by running those that are not in the
+    /// journal, and adds the inputs to `classes`.
     fn classify(
         &self,
         contents: &Contents,

@@ -19,8 +19,8 @@ impl Screen for Notes<'_> {
 }
 
 impl Engine<'_> {
-    /// Stores the failing inputs of a corpus in groups. Returns first the numbers of the contents
-    /// that did not fail, and second of those that failed in the first run only.
+    /// Stores the failing inputs of a corpus in crash groups. Returns first the numbers of the
+    /// contents that did not fail, and second of those that failed in the first run only.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -50,8 +50,8 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Stores failing inputs in groups and minimizes each new group; only counts them if groups are
-    /// switched off. Returns the hashes of inputs that did not fail again.
+    /// Stores failing inputs in crash groups and minimizes each new group; only counts them in
+    /// `totals` if groups are switched off. Returns the hashes of inputs that did not fail again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],

@@ -30,16 +30,18 @@ use subset::{KeptSet, Reserve};
 
 pub use check::{FuzzerMerge, MergeOutcome};
 
-/// Request, output paths, pool of targets and stop flag, which all steps of a cleanup share.
+/// State that all steps of one corpus cleanup share: its request, output paths, pool of started
+/// targets, and stop flag.
 struct Engine<'a> {
     store: &'a Mutex<Store>,
     /// Id of the campaign that crashes found by the cleanup are counted for.
     campaign: &'a str,
     cleaning: &'a CleanSettings,
     paths: CleanPaths,
-    /// Whether several runs may share a process.
+    /// Whether several runs of the target may share a process in this cleanup.
     freshness: Freshness,
-    /// Whether the blocks that runs of an unmodified program reach are its coverage.
+    /// Whether the basic blocks that an uninstrumented program runs through are used as its
+    /// coverage; false after some run did not report them.
     blocks: bool,
     /// Pool of started targets, used by all steps.
     runners: &'a Runners,
@@ -95,19 +97,21 @@ pub fn clean(
     }
 }
 
-/// What came of performing all steps of a cleanup.
+/// The outcome of performing all steps of a cleanup once: its result, or why the steps must be
+/// repeated with other settings.
 enum Attempt {
     Done(Box<CleanResult>),
     /// What an input reaches depends on earlier runs in the same process, so that the cleanup must
     /// be repeated with a process for each run.
     DependsOnEarlierRuns,
-    /// Runs of an unmodified program did not report the blocks that they reach, so that the cleanup
-    /// must be repeated without coverage.
+    /// A run of an uninstrumented program did not report the basic blocks that it reached, so that
+    /// the cleanup must be repeated without coverage.
     LacksCoverage,
 }
 
 impl Engine<'_> {
-    /// Performs all steps of the cleanup once.
+    /// Performs all steps of the cleanup once, and returns its result or why they must be repeated
+    /// with other settings.
     fn attempt(&self, screen: &mut dyn Screen<CleanPhase>) -> Result<Attempt, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
@@ -158,8 +162,8 @@ impl Engine<'_> {
         Ok(Attempt::Done(Box::new(result)))
     }
 
-    /// Whether a run of an unmodified program ended by itself and did not report the blocks that it
-    /// reached.
+    /// Returns true if some run of an uninstrumented program ended by itself and did not report the
+    /// basic blocks that it reached.
     fn lacks_coverage(&self, contents: &Contents) -> Result<bool, CleanError> {
         let by_blocks = matches!(self.cleaning.way, Way::Inject | Way::Snapshot);
         if !by_blocks || contents.places.is_none() {
@@ -189,7 +193,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lists, reads and hashes the files of a corpus; runs no input.
+    /// Lists, reads and hashes the files of the corpus at the paths `roots`; runs no input.
     fn gather(
         &self,
         roots: &[std::path::PathBuf],
@@ -203,7 +207,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs each distinct content once that is not in the journal.
+    /// Runs each distinct content of a corpus once, unless its result is in the journal, and
+    /// returns all contents with their results.
     fn measure(
         &self,
         gathered: Gathered,
@@ -233,7 +238,7 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
-    /// The target that crashes are stored for: of a bundled target the variant without coverage,
+    /// The target for which crashes are stored: of a bundled target the variant without coverage,
     /// else the same as `target`.
     pub filed_for: Target,
     /// Method of execution: a new process per run, a fork server, or calls of the target's entry
@@ -241,8 +246,8 @@ pub struct CleanSettings {
     pub way: Way,
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
-    /// A corpus that kept files are added to (`--onto`): only inputs with features it does not
-    /// reach are kept. `None` if there is none.
+    /// Path of another corpus that the kept files are added to (`--onto`): only inputs with
+    /// features that it does not reach are kept. `None` if there is none.
     pub onto: Option<PathBuf>,
     /// Number of worker threads; it changes no result.
     pub jobs: usize,
@@ -250,7 +255,7 @@ pub struct CleanSettings {
     pub max_len: u64,
     /// Whether the time limit of a run adapts to the times of earlier runs.
     pub learn_limit: bool,
-    /// Number of runs of each kept input, including the first.
+    /// Number of times that each kept input is run, including the first, to find flaky features.
     pub repeats: u32,
     /// How failing inputs are stored and minimized; `None` if they are only left out.
     pub groups: Option<QuarantineSettings>,
@@ -265,15 +270,15 @@ pub struct CleanSettings {
     pub keep_names: bool,
 }
 
-/// How kept files are trimmed.
+/// Settings for trimming the kept files (making them smaller by delta debugging).
 #[derive(Clone, Debug)]
 pub struct Trim {
     /// Which features a trimmed file must keep.
     pub by: TrimBy,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests (runs of candidates) for one file in one round of trimming; there are several
-    /// rounds.
+    /// Maximum number of tests (runs of candidates) for one file in one round of trimming; there
+    /// are several rounds.
     pub tests: u64,
     /// Longest time for one file in one round of trimming; `None` is no limit.
     pub time: Option<Duration>,
@@ -290,7 +295,7 @@ pub enum TrimBy {
     Signature,
 }
 
-/// The current step of a cleanup, for the progress line.
+/// The step that a cleanup is in, for the progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPhase {
     /// Reads files, and runs new contents.

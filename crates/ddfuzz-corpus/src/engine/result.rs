@@ -55,9 +55,10 @@ impl Engine<'_> {
         Ok(self.result(kept, &written, &checked, totals))
     }
 
-    /// If the check missed features, also keeps inputs that reached them, and writes and checks all
-    /// kept files again. Features that are missing even then count as flaky if they are at most 1
-    /// of 20 of the features that the kept files must reach; else they remain missing in `checked`.
+    /// If the final check missed features, keeps the inputs that reached them, too, and writes and
+    /// checks all kept files again. Features that are missing even then count as flaky if they are
+    /// at most 1 of 20 of the features that the kept files must reach; else they remain missing in
+    /// `checked`.
     fn take_missing_back(
         &self,
         kept: &mut KeptSet,
@@ -132,8 +133,8 @@ impl Engine<'_> {
         Ok(given.iter().map(|name| corpus.join(name)).collect())
     }
 
-    /// Returns all steps of the cleanup with the number of files that each removed, and the number
-    /// of bytes that trimming removed.
+    /// Returns all steps of the cleanup, each with the number and size of the files that it
+    /// removed, and second the number of bytes that trimming removed.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -270,7 +271,8 @@ fn remove(folder: &Path) -> Result<(), CleanError> {
 /// Chooses the names of kept files: the content hash, or the path below the corpus
 /// (`--keep-names`).
 pub(super) struct FileNames {
-    /// The directories of the corpus, absolute; `None` if files are named by their content hash.
+    /// The directories of the corpus, as absolute paths; `None` if kept files are named by their
+    /// content hash.
     roots: Option<Vec<PathBuf>>,
     taken: HashSet<PathBuf>,
     /// Folders that contain files with chosen names; no file may get the name of such a folder.
@@ -329,7 +331,7 @@ fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
     }
 }
 
-/// Most unreadable files that the result of a cleanup names.
+/// Maximum number of unreadable files that the result of a cleanup names.
 const NAMED: usize = 16;
 
 /// Counts of files, runs and crash groups over all steps of a cleanup, for its result.
@@ -351,7 +353,7 @@ pub(super) struct CleanTotals {
 }
 
 impl CleanTotals {
-    /// Adds the number of runs that measuring `contents` took.
+    /// Adds the number of runs that measuring `contents` took to the total.
     pub fn runs_of(&mut self, contents: &Contents) {
         self.runs += contents.progress.runs;
     }

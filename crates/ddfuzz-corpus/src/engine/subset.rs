@@ -64,8 +64,8 @@ impl Engine<'_> {
     }
 
     /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
-    /// do not fail, and the features that they reach in every run and in any run. The kept files
-    /// need not cover the former.
+    /// do not fail, the features that they reach in every run, which the kept files need not cover,
+    /// and the features that they reach in any run.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -158,8 +158,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the kept file of a chosen input, which has the features of `again` if it was run
-    /// again. Loads the content if a subset is chosen. Fails if the file was removed or changed
+    /// Makes the [`KeptFile`] of the chosen input `item`, with the features of `again` if it was
+    /// run again. Loads the content if a subset is chosen. Fails if the file was removed or changed
     /// since.
     fn keep(
         &self,
@@ -285,7 +285,7 @@ pub(super) struct KeptFile {
     /// The current content of the kept file; `None` if it is not in memory, which means that it is
     /// still the content of the file `from`.
     pub bytes: Option<Vec<u8>>,
-    /// Size before trimming, in bytes.
+    /// Size of the file before trimming, in bytes.
     pub size_before: u64,
     /// Features that every run of the file's current content reached; those of its only run if it
     /// was run once.
@@ -329,7 +329,7 @@ impl KeptFile {
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Whether the file is now shorter than the original.
+    /// Returns true if the file was trimmed: it is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }
@@ -340,7 +340,7 @@ impl KeptFile {
     }
 }
 
-/// All kept files, and the features that they must reach together.
+/// All kept files of a cleanup, and the features that they must reach together.
 #[derive(Debug, Default)]
 pub(super) struct KeptSet {
     pub files: Vec<KeptFile>,
@@ -361,9 +361,9 @@ pub(super) struct KeptSet {
     /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
     /// not asked.
     pub own_count: Option<LibFuzzerCounts>,
-    /// File name of the journal that holds the features of the corpus's inputs.
+    /// Name of the journal file that holds the features of the corpus's inputs.
     pub journal: &'static str,
-    /// Number of runs that trimming took.
+    /// Number of runs of the target that trimming took.
     pub trim_runs: u64,
 }
 
@@ -390,7 +390,7 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// Most inputs that are kept in addition for each feature that the final check misses.
+/// Maximum number of inputs that are kept in addition for each feature that the final check misses.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -402,7 +402,8 @@ pub(super) struct Reserve<'a> {
 }
 
 impl<'a> Reserve<'a> {
-    /// Makes the reserve of the inputs with the numbers `healthy`, which do not fail.
+    /// Makes the reserve (inputs that may still be added to the kept files) of the inputs with the
+    /// numbers `healthy`, which do not fail.
     pub fn new(contents: &'a Contents, healthy: Vec<usize>) -> Reserve<'a> {
         Reserve { contents, healthy }
     }

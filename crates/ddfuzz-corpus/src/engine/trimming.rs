@@ -23,7 +23,7 @@ use ddfuzz_store::report::clean::CleanGroup;
 use ddfuzz_store::{Entry, Kind, StoreError, hash_of};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// Most rounds of trimming; later rounds rarely change anything.
+/// Maximum number of rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
 /// Callback that runs each content several times, and returns its features over these runs.
@@ -33,21 +33,21 @@ pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanEr
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
-/// Settings and callbacks of the rounds of trimming.
+/// Settings and callbacks of the rounds in which kept files are trimmed.
 pub(super) struct TrimRounds<'a> {
-    /// Budget per file, and which features a file must keep.
+    /// Budget per file, and which features a trimmed file must keep.
     pub trim: &'a Trim,
-    /// The target and the search algorithm.
+    /// The target, and the delta debugging algorithm that trims files.
     pub trimming: &'a TrimSettings,
     /// Number of worker threads that trim files.
     pub jobs: usize,
     /// Folder for the logs and results of all trimmed files.
     pub folder: &'a Path,
-    /// Features that the kept files must reach together.
+    /// Features that all kept files must reach together.
     pub wanted: &'a Features,
     /// Features that any run of any input reached; trimmed files may reach no others.
     pub seen: &'a Arc<Features>,
-    /// Runs trimmed contents again, to verify their features.
+    /// Callback that runs trimmed contents again, to verify their features.
     pub steady: Steady<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
@@ -55,10 +55,10 @@ pub(super) struct TrimRounds<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Result of all rounds of trimming: the number of runs, and which contents were trimmed.
+/// The result of all rounds of trimming: the number of runs, and which contents were trimmed.
 #[derive(Debug, Default)]
 pub(super) struct TrimRuns {
-    /// Number of runs that trimming took.
+    /// Number of runs of the target that trimming took.
     pub runs: u64,
     /// Hashes of all contents that were trimmed, in this call or an interrupted one.
     pub names: BTreeSet<String>,
@@ -66,7 +66,7 @@ pub(super) struct TrimRuns {
 
 /// A kept file to trim in the current round, and the features that it must keep.
 struct TrimTask {
-    /// Index of the file among the kept files.
+    /// Index of the file to trim in the list of kept files.
     at: usize,
     /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,
@@ -243,7 +243,8 @@ impl TrimRounds<'_> {
 }
 
 /// Assigns each feature of `wanted` to the smallest kept file that reaches it, so that larger files
-/// may lose it. `kept` holds the size in bytes and the features of each file.
+/// may lose it; returns the features assigned to each file. `kept` holds the size in bytes and the
+/// features of each file.
 pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Features> {
     let mut order: Vec<usize> = (0..kept.len()).collect();
     order.sort_by_key(|at| (kept[*at].0, *at));
@@ -262,7 +263,7 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
     owned.into_iter().map(Features::from_unsorted).collect()
 }
 
-/// A group of crashes in the output directory, with its stored crashes.
+/// A crash group in the output directory, with its stored crashes.
 struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,

@@ -23,10 +23,11 @@ use record::HEAD;
 pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
-/// Age of the oldest unsynced record at which the next append also syncs the journal to the device.
+/// Age of the oldest record that is not yet synced to the device, at which the next append also
+/// syncs the journal.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
-/// What was found when a journal was opened.
+/// What was found in a journal of runs when it was opened: intact records and damaged bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalState {
     /// Number of intact records of runs of this target.
@@ -38,8 +39,8 @@ pub struct JournalState {
     pub replaced: bool,
 }
 
-/// An open journal of runs. The lock of the output directory ensures that one process writes it at
-/// a time.
+/// An open journal of the runs of a target, to which records are appended. The lock of the output
+/// directory ensures that one process writes it at a time.
 #[derive(Debug)]
 pub struct Journal {
     file: Appender,
@@ -98,7 +99,7 @@ impl Journal {
         Ok(at)
     }
 
-    /// Writes all appended records through to the device.
+    /// Syncs the journal: writes all appended records through to the device.
     pub fn sync(&mut self) -> Result<(), FileError> {
         self.file.sync()?;
         self.unsynced = None;
@@ -110,8 +111,8 @@ impl Journal {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
 
-    /// Reads the record of a run at a position. The features replace those in `features`,
-    /// ascending, instead of being in the returned observation.
+    /// Reads the record of a run at the position `place` of the journal. The features replace those
+    /// in `features`, ascending, instead of being in the returned observation.
     ///
     /// # Errors
     /// As [`Journal::read`].
@@ -143,7 +144,8 @@ fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Obs
     Ok((head, seen))
 }
 
-/// Reads the record of a run at a position; its features replace those in `features`.
+/// Reads the record of a run at a position of the journal; its features replace those in
+/// `features`.
 fn read_record(
     file: &File,
     place: RecordPosition,
@@ -157,7 +159,8 @@ fn read_record(
     })
 }
 
-/// Read-only access to a journal, for what the first run of each content did.
+/// Read-only access to a journal of runs, by which the result of each content's first run can be
+/// looked up.
 #[derive(Debug)]
 pub struct JournalView {
     path: PathBuf,
@@ -276,7 +279,7 @@ fn scan(
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Start of the next record in the buffer.
+    /// Offset in the buffer at which the next record starts.
     from: usize,
 }
 

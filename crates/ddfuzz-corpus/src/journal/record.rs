@@ -235,8 +235,8 @@ fn push(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Removes a LEB128 number from the front of `bytes` and returns it; `None` if there is none, or it
-/// exceeds 64 bits.
+/// Removes a number in LEB128 encoding from the front of `bytes` and returns it; `None` if there is
+/// none, or it exceeds 64 bits.
 fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

@@ -21,7 +21,7 @@ const PROCESSES: usize = 4;
 /// Fewest inputs that are run in one target process, since its start costs as much as some runs.
 const FEWEST: usize = 32;
 
-/// Inputs to run, numbered from 0.
+/// A list of inputs to run, numbered from 0.
 pub trait Inputs: Sync {
     /// Returns the number of inputs to run.
     fn count(&self) -> usize;
@@ -42,7 +42,7 @@ impl<B: AsRef<[u8]> + Sync> Inputs for &[B] {
     }
 }
 
-/// Inputs that are files; they are read when they are run.
+/// A list of files as inputs to run; each file is read when it is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a>(pub &'a [PathBuf]);
 
@@ -68,7 +68,7 @@ type EachSome<'a> =
 
 /// The order in which inputs are run, and which of them share a process.
 pub(super) struct RunOrder<'a> {
-    /// Numbers of the inputs, in the order of the runs.
+    /// Numbers of the inputs, in the order in which they are run.
     pub(super) numbers: Vec<u32>,
     /// Number of consecutive inputs that share a process, if runs may share one. The features of an
     /// input then depend on the inputs of its process only, not on workers or earlier calls.
@@ -79,7 +79,8 @@ pub(super) struct RunOrder<'a> {
 }
 
 impl<'a> RunOrder<'a> {
-    /// Makes the order `numbers`, with a suitable number of inputs per process.
+    /// Makes the order in which the inputs `numbers` are run, with a suitable number of inputs per
+    /// process.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
@@ -91,7 +92,7 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order into ranges of inputs that one worker runs without a break, and leaves out
+    /// Divides the order of inputs into ranges that one worker runs without a break, and leaves out
     /// ranges in which no input is needed. If each run has a separate process, first removes all
     /// inputs that are not needed from `numbers`.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
@@ -213,8 +214,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Runs the inputs with these numbers, and ends the target's process after the last, so that
-    /// later inputs get a new one.
+    /// Runs the inputs with these numbers in the order given, and ends the target's process after
+    /// the last, so that later inputs get a new one.
     fn run(
         &self,
         runner: &mut Runner,
@@ -292,9 +293,9 @@ pub struct Repeated {
     pub sometimes: BTreeMap<Feature, u32>,
     /// Number of runs: the first one, and the reruns that reported coverage.
     pub runs: u32,
-    /// The shortest CPU time of all runs.
+    /// The shortest CPU time of all runs of the content.
     pub least: Duration,
-    /// How each rerun ended, in order.
+    /// How each rerun of the content ended, in order.
     pub ended: Vec<Ended>,
     /// Whether any rerun may have failed (crash, hang or out of memory).
     pub suspicious: bool,
@@ -464,7 +465,8 @@ impl Contents {
 }
 
 impl Repeated {
-    /// Updates the feature sets by the features that one more rerun reached.
+    /// Updates the sets of features that all and that some runs reached, by the features of one
+    /// more rerun.
     fn note(&mut self, features: &Features) {
         for lost in self.each_time.less(features).as_slice() {
             self.sometimes.insert(*lost, self.runs - 1);

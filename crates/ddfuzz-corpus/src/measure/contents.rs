@@ -38,7 +38,7 @@ pub struct Contents {
     /// Why the target reports no coverage; `None` if it reports coverage, or the reason is not
     /// known.
     pub not_covered: Option<NotCovered>,
-    /// Whether the runs shared processes.
+    /// Whether several runs of the target shared a process, or each had a separate one.
     pub freshness: Freshness,
     /// Whether measuring was stopped: files and contents may be missing then.
     pub interrupted: bool,
@@ -220,7 +220,8 @@ impl ContentIndex {
         self.progress.bytes += size;
     }
 
-    /// Counts as progress the contents that need not be run, because the journal has their record.
+    /// Counts, in the progress, the contents that need not be run because the journal has their
+    /// record.
     pub(super) fn count_known(&mut self) {
         for entry in self.table.entries() {
             let known = entry.record().is_some();
@@ -258,21 +259,22 @@ impl ContentIndex {
     }
 }
 
-/// Most bytes of contents that a `ContentCache` holds.
+/// Maximum number of bytes of contents that a `ContentCache` holds.
 const MOST: usize = 64 << 20;
 
-/// Cache of the bytes of the first contents, which are then not read again to be run.
+/// Cache of the bytes of the first contents of a corpus, so that their files are not read again for
+/// the runs.
 #[derive(Debug, Default)]
 pub(super) struct ContentCache {
     bytes: Vec<u8>,
     /// For each cached content, the offset in `bytes` at which it ends.
     ends: Vec<usize>,
-    /// True once a content did not fit; no later one is cached then.
+    /// True once a content did not fit into the cache; no later one is cached then.
     is_full: bool,
 }
 
 impl ContentCache {
-    /// Caches the bytes of the next content, if they fit.
+    /// Adds the bytes of the next content to the cache, if they fit.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.is_full |= self.bytes.len() + bytes.len() > MOST;
         if !self.is_full {
@@ -328,7 +330,7 @@ impl Entry {
     }
 }
 
-/// The entries of all contents, in a hash table with linear probing.
+/// A hash table with linear probing of the entries of all contents of a corpus.
 #[derive(Debug, Default)]
 pub(super) struct ContentTable {
     entries: Vec<Entry>,
@@ -431,7 +433,7 @@ pub(super) struct PathSpool {
 }
 
 impl PathSpool {
-    /// Makes an empty list of paths, whose temporary file is in `folder`.
+    /// Makes an empty `PathSpool` (list of paths on disk), whose temporary file is in `folder`.
     pub(super) fn create(folder: &Path) -> io::Result<PathSpool> {
         Ok(PathSpool {
             file: tempfile::tempfile_in(folder)?,
@@ -464,8 +466,8 @@ impl PathSpool {
         Ok(OsStr::from_bytes(&bytes).into())
     }
 
-    /// Fills `bytes` from the position `at`, which is in the file or in `tail`; a path never
-    /// extends over both.
+    /// Fills `bytes` with the stored bytes from position `at` on, which are in the file or in
+    /// `tail`; a path never extends over both.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);

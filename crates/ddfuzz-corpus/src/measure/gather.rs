@@ -18,7 +18,7 @@ use ddfuzz_model::files::FileError;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
-/// The distinct file contents of a corpus, before they are run.
+/// The distinct file contents of a corpus, which were read and hashed, but not yet run.
 #[derive(Debug)]
 pub struct Gathered {
     index: ContentIndex,
@@ -262,7 +262,7 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Moves contents that were read into the index of contents.
+    /// Moves contents that were read by this worker thread into the shared index of contents.
     fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
         let mut index = lock(&self.index);
         for (path, content, bytes) in &*contents {
@@ -274,7 +274,7 @@ impl Shared<'_> {
     }
 }
 
-/// Most attempts to read a file whose length changes meanwhile.
+/// Maximum number of attempts to read a file whose length changes meanwhile.
 const TRIES: usize = 3;
 
 /// Why a file could not be read as an input.
@@ -332,8 +332,8 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
     Err(NotRead::Changed)
 }
 
-/// Replaces `bytes` by the content of a file; returns false if it does not have exactly `size`
-/// bytes.
+/// Replaces `bytes` by the content of an open file; returns false if it does not have exactly
+/// `size` bytes.
 fn fill(file: &mut File, size: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
     // One extra byte, so that a short read also detects the end of the file.
     bytes.resize(size + 1, 0);

@@ -69,7 +69,8 @@ pub struct MeasureSettings<'a> {
     /// Whether runs may share a process, if the way of execution can. In a separate process a run
     /// does not depend on earlier runs.
     pub freshness: Freshness,
-    /// Whether the blocks that runs of an unmodified program reach are its coverage.
+    /// Whether the basic blocks that an uninstrumented program runs through are used as its
+    /// coverage.
     pub blocks: bool,
     /// Pool of started targets that workers take from; if `None`, each worker starts one.
     pub runners: Option<&'a Runners>,

@@ -15,7 +15,7 @@ use ddfuzz_exec::{
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
 
-/// Most inputs that the target runs for one request.
+/// Maximum number of inputs that the target runs for one request.
 pub(super) const MANY: usize = 128;
 /// Wall time that a request of several inputs to the target should not exceed; if one takes longer,
 /// the next has fewer inputs.
@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether the exit status of a Rust panic may be a failure.
+    /// Whether a run that exits with the status of a Rust panic (101) may have failed.
     panics: bool,
 }
 
@@ -51,7 +51,8 @@ impl CrashSuspicion {
 #[derive(Default)]
 pub struct Runners {
     idle: Mutex<Vec<Runner>>,
-    /// Whether runs in a process shared by many inputs were found to differ from runs in a new one.
+    /// Whether some run in a process shared by many inputs was found to differ from a run of the
+    /// same input in a new process.
     differed: AtomicBool,
 }
 
@@ -89,14 +90,14 @@ impl Runners {
         self.differed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether runs in a process shared by many inputs were found to differ from runs in a new one,
-    /// since the pool was last cleared.
+    /// Returns true if, since the pool was last cleared, some run in a process shared by many
+    /// inputs was found to differ from a run of the same input in a new process.
     pub fn have_differed(&self) -> bool {
         self.differed.load(Ordering::Relaxed)
     }
 }
 
-/// A started target with its adaptive time limit.
+/// A started instance of the target that runs inputs, with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
     /// Why runs report no coverage; `None` if they report coverage, or the reason is not known.
@@ -110,7 +111,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Starts the target, with coverage if it reports any.
+    /// Starts a target for running inputs, with coverage if it reports any.
     pub(super) fn start(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -271,8 +272,8 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
 /// of their mean time.
 const ENOUGH: u32 = 64;
 
-/// A time limit of runs that is derived from earlier runs. A run that exceeds it is repeated with
-/// the full limit, which alone decides whether the input hangs.
+/// An adaptive time limit, which is derived from earlier runs. A run that exceeds it is repeated
+/// with the full limit, which alone decides whether the input hangs.
 #[derive(Debug)]
 pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
@@ -318,7 +319,7 @@ impl AdaptiveTimeout {
         self.full
     }
 
-    /// Returns the adaptive time limit, for the first attempt to run an input.
+    /// Returns the adaptive time limit, which the first attempt to run an input has.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

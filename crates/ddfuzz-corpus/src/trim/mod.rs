@@ -28,7 +28,7 @@ pub use trimmer::{OnSlip, OnSlipOf, OnTrimmed, ToTrim, TrimWatch, Trimmer, trim_
 /// Default limit on the tests (runs of candidates) for trimming one file.
 const TESTS: u64 = 1000;
 
-/// The target, the search algorithm and the budget of trimming.
+/// Settings for trimming files: the target, the search algorithm and the budget.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
     /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
@@ -38,8 +38,8 @@ pub struct TrimSettings {
     pub way: Way,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
-    /// Most tests (runs of candidates) for one file; `None` is no limit. Results with only this
-    /// budget are reproducible.
+    /// Maximum number of tests (runs of candidates) for one file; `None` is no limit. Results with
+    /// only this budget are reproducible.
     pub budget_tests: Option<u64>,
     /// Longest time for trimming one file; `None` is no limit. Results with it may vary from call
     /// to call.
@@ -124,7 +124,7 @@ impl std::fmt::Display for SkipReason {
     }
 }
 
-/// Why trimming failed.
+/// Why trimming one or more files failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrimError {
     /// The target cannot be run.

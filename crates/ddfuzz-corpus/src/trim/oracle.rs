@@ -16,7 +16,7 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_triage::{Crash, Quick, Triager};
 
-/// The features that a trimmed file must reach, and those that it may reach.
+/// The features that a trimmed file must reach, and others that it may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredFeatures {
     /// Features that every run of the trimmed file must reach. If the original does not reach them
@@ -49,19 +49,22 @@ impl RequiredFeatures {
     }
 }
 
-/// The condition for each candidate of a file: exit status and features of its runs.
+/// The condition that a candidate must meet so that the file is trimmed to it: exit status and
+/// features of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrimCondition {
     /// Exit status that each run of a candidate must have.
     pub exit: i32,
-    /// Features that each candidate must reach, and others that it may reach.
+    /// Features that each candidate must reach, and other features that it may reach.
     pub wanted: RequiredFeatures,
-    /// Other features of the original file, which candidates may reach, too.
+    /// Features that some run of the original file reached although they are neither required nor
+    /// allowed otherwise; candidates may reach them, too.
     pub of_original: Features,
 }
 
 impl TrimCondition {
-    /// Whether a run with the required exit status and the features `found` meets the condition.
+    /// Returns true if a run with the required exit status and the features `found` meets the
+    /// condition.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let required = &self.wanted.required;
         let fits = |allowed: &Arc<Features>| {
@@ -112,8 +115,8 @@ impl From<&CoverageRecord> for TrimCondition {
 
 /// Number of runs of an original file in fresh processes, before it is trimmed.
 const ORIGINAL_RUNS: usize = 2;
-/// Number of runs of an original file in a process shared with candidates, before these are
-/// prefiltered there; the first run only initializes the process.
+/// Number of runs of an original file, before its candidates are prefiltered, in the process that
+/// they will share; the first run only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.
@@ -127,7 +130,8 @@ const PREFILTER_RUNS: usize = 4;
 /// are never attributed to the candidate. The prefilter ignores features that are reached only once
 /// per process.
 pub struct CoverageOracle {
-    /// The fastest executor: a prefilter if many inputs share its process.
+    /// The fastest executor of the target; if many inputs share its process, it only serves as a
+    /// prefilter.
     quick: Box<dyn Executor>,
     /// Executor that starts a new process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
@@ -144,8 +148,8 @@ enum Prefilter {
     /// The quick executor rejects candidates that do not reach the contained features; others are
     /// run in a fresh process.
     Coarse(Features),
-    /// The quick executor decides nothing, because the original does not behave the same in all of
-    /// its runs.
+    /// The quick executor decides nothing, because the original file does not behave the same in
+    /// all of its runs.
     Unusable,
 }
 
@@ -223,8 +227,8 @@ impl CoverageOracle {
         }))
     }
 
-    /// Sets the condition for the candidates of the next file, and forgets the crashes of earlier
-    /// files.
+    /// Sets the condition that the candidates of the next file must meet, and forgets the crashes
+    /// of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());

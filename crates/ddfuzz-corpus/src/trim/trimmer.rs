@@ -42,7 +42,8 @@ pub struct ToTrim {
     pub folder: PathBuf,
 }
 
-/// Trims files one after the other, with a target that is already started.
+/// Trims files (makes them smaller by delta debugging) one after the other, by a target that is
+/// already started.
 pub struct Trimmer {
     trimming: TrimSettings,
     oracle: CoverageOracle,
@@ -210,7 +211,7 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes a file, unless it has this content already.
+/// Writes `bytes` to the file `path`, unless it has this content already.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
@@ -227,13 +228,13 @@ fn remove(path: &Path) -> Result<(), LogError> {
     }
 }
 
-/// Name of the file with the result of trimming, in the folder of each trimmed file.
+/// File name of the stored result of trimming, in the folder of each trimmed file.
 const NAME: &str = "trimmed.json";
 
 /// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result depends on; see [`asked`].
+    /// Hash of all that the result of trimming depends on; see [`asked`].
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,

@@ -51,12 +51,13 @@ impl std::fmt::Display for IsolationWarning {
     }
 }
 
-/// The result of a search between a passing and a failing input.
+/// The result of a `diff` or `max` search between a passing and a failing input: the two sides
+/// (texts), and what is claimed of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolated {
-    /// The passing side; for `max`, the largest part found that passes.
+    /// The text of the passing side; for `max`, the largest part found that passes.
     pub passing: Vec<u8>,
-    /// The failing side; for `max`, the whole failing input.
+    /// The text of the failing side; for `max`, the whole failing input.
     pub failing: Vec<u8>,
     /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<Differing>,
@@ -88,7 +89,7 @@ pub struct DifferingRecord {
     /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
     /// are its bytes.
     pub at: [u64; 2],
-    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
+    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
     pub removed: Base64,
     /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Base64,
@@ -107,9 +108,9 @@ impl From<&Differing> for DifferingRecord {
 /// JSON result of `diff` and `max`. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceResult {
-    /// File of the passing side.
+    /// File with the text of the passing side.
     pub passing: Option<OsText>,
-    /// File of the failing side; for `max`, the input.
+    /// File with the text of the failing side; for `max`, the failing input itself.
     pub failing: Option<OsText>,
     /// The places in which the passing and the failing side differ, ascending.
     pub difference: Vec<DifferingRecord>,
@@ -128,11 +129,11 @@ pub struct DifferenceResult {
     pub claim: Claim,
     /// Number of tests that the claim needs, and how many of them prove it.
     pub proved: Proved,
-    /// Size of the passing side, in bytes.
+    /// Size of the passing side (text), in bytes.
     pub size_passing: u64,
-    /// Size of the failing side, in bytes.
+    /// Size of the failing side (text), in bytes.
     pub size_failing: u64,
-    /// Name of the search.
+    /// Name of the search (delta debugging algorithm), such as `dd`.
     pub search: String,
     /// The crash that the failing side shows.
     pub outcome: MinimizedCrash,
@@ -144,7 +145,7 @@ pub struct DifferenceResult {
     pub output: Option<OsText>,
     /// Crashes of other bugs (with other crash keys) that candidates had.
     pub slips: Vec<SlipRecord>,
-    /// File of the log.
+    /// File of the log of the search.
     pub log: Option<OsText>,
 }
 

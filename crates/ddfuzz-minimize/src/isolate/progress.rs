@@ -16,16 +16,16 @@ use crate::question::Reply;
 use crate::steadiness::{AGREEING, agreeing};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
-/// The stages of a search between a passing and a failing side, in their order; the last two are
-/// errors.
+/// The stage of a search between a passing and a failing side. The stages are listed in their
+/// order; the last two are errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
     Axiom,
     Search,
-    /// Single deltas are tested, because the claim about the result needs their outcomes.
+    /// The proof: single deltas are tested whose outcomes the claim about the result needs.
     Proof,
-    /// This side is run again to confirm its outcome.
+    /// Confirmation: the text of this side is run again to confirm its outcome.
     Confirm(Side),
     End,
     Over,
@@ -36,7 +36,8 @@ enum Stage {
     NotPassing,
 }
 
-/// The next step of a search between a passing and a failing side.
+/// The next step of a search between a passing and a failing side: what to run or to write, or why
+/// to stop.
 pub(super) enum NextStep<'a> {
     /// Test this candidate of the search or of the proof of the claim.
     Test {
@@ -66,7 +67,7 @@ pub(super) struct Progress {
     /// Tests of single deltas that still have to be made to prove a claim, in reverse order; `None`
     /// before the proof, and after a test that refuted the claim.
     open: Option<Vec<(Rule, Config)>>,
-    /// Number of runs of the failing input before the search.
+    /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
     baseline: Rate,
     confirmed_passing: Rate,

@@ -117,13 +117,13 @@ impl Subject {
     }
 }
 
-/// A place in which the passing and the failing side differ.
+/// A place in which the texts of the passing and the failing side differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
     /// its bytes.
     pub at: Range<usize>,
-    /// Bytes at this place of the input that `at` refers to, which the other side does not have.
+    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
     pub removed: Vec<u8>,
     /// Bytes that the other side has at this place instead of `removed`.
     pub inserted: Vec<u8>,
@@ -144,12 +144,13 @@ fn joined(changes: &[Change]) -> Vec<Change> {
     joined
 }
 
-/// One side of a search between a passing and a failing input.
+/// One of the two sides of a search between a passing and a failing input: a text that changes
+/// while the search brings it closer to the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The side that passes; at first the passing input.
+    /// The side that passes; it begins as the passing input.
     Passing,
-    /// The side that fails; at first the failing input.
+    /// The side that fails; it begins as the failing input.
     Failing,
 }
 
@@ -170,7 +171,7 @@ pub(super) struct Sides {
     /// Outcomes of runs in separate processes that kept their time limit, by text.
     proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
-    /// Whether a text failed in one run and did not fail in another.
+    /// Whether some text failed in one run and did not fail in another.
     pub contradicted: bool,
     pub tests: u64,
     pub counts: Counts,

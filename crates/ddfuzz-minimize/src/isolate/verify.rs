@@ -19,14 +19,14 @@ pub struct FalseDelta {
     pub text: Vec<u8>,
 }
 
-/// The result of a verification of `diff` or `max`.
+/// The result of verifying a log of `diff` or `max` by running its claim's tests again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSides {
-    /// The claim in the end line of the log.
+    /// The claim in the end line of the log, such as that no single delta can leave the difference.
     pub claim: Claim,
-    /// Outcome of the passing side in the new run.
+    /// Outcome of the passing side (text) in the new run.
     pub passing: Outcome,
-    /// Outcome of the failing side in the new run.
+    /// Outcome of the failing side (text) in the new run.
     pub failing: Outcome,
     /// Number of tests that confirmed the claim, and of all tests that it rests on; no tests for
     /// [`Claim::BestSoFar`].
@@ -102,7 +102,7 @@ pub struct ReplayedSides {
     pub failing: Vec<u8>,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
-    /// The result; `None` if the log has no end.
+    /// The result of the search; `None` if the log has no end line.
     pub isolated: Option<Isolated>,
 }
 

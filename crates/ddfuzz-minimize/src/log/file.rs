@@ -187,12 +187,12 @@ impl LogWriter {
 /// Why a log cannot be read, written or resumed. Line numbers count from 1.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file cannot be read or written.
+    /// The file of the log cannot be read or written.
     #[error("{what} {}: {source}", path.display())]
     Io {
         /// The operation on the log that failed, such as "reading".
         what: &'static str,
-        /// Path of the log.
+        /// Path of the log that could not be read or written.
         path: PathBuf,
         /// The I/O error of the operating system.
         source: io::Error,

@@ -8,17 +8,19 @@ use std::borrow::Cow;
 
 use crate::log::{Base64, ContentHash, OsText};
 
-/// The coverage being held: FAIL is a run that ends with `exit`, reaches all of `must`, and where
-/// there is a `may` nothing but `must`, `may` and `besides`. Numbers are those of features: eight
-/// times the number of an instrumented place, plus that of a range of how often it was passed
-/// (from 0: 1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more).
+/// The coverage that a candidate must keep: it counts as FAIL if its run ends with the status
+/// `exit`, reaches all features of `must` and, if there is a `may`, no others but those of `may`
+/// and `besides`. The number of a feature is eight times the number of an instrumented place
+/// (edge), plus the index, from 0, of a range of hit counts (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32
+/// to 127, and more).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CoverageRecord {
-    /// The exit status of the original's runs.
+    /// Exit status with which the runs of the original file end.
     pub exit: i32,
-    /// How many instrumented places the target has: its numbers hold for this build alone.
+    /// Number of instrumented places (edges) of the target. The feature numbers are valid for this
+    /// build only.
     pub places: u64,
-    /// Hash of the build of the target whose coverage the numbers describe.
+    /// Hash of the build of the target to which the feature numbers belong; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Coverage features that each candidate must reach to count as FAIL.
@@ -26,8 +28,8 @@ pub struct CoverageRecord {
     /// Features that a candidate may reach in addition to `must`; absent if it may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Numbers>,
-    /// Features that the original reaches only in a fresh process, and that a candidate may
-    /// therefore reach.
+    /// Features outside of `must` and `may` that the original reached, in fresh processes, and that
+    /// a candidate may therefore reach, too.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub besides: Numbers,
 }
@@ -135,9 +137,10 @@ impl JsonSchema for Numbers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Goal {
-    /// The largest part of the input that still passes.
+    /// To find the largest part of the failing input that still passes (`max`).
     Maximize,
-    /// The smallest difference between a part that passes and one that fails.
+    /// To find a passing and a failing text between the two inputs with the smallest difference
+    /// (`diff`).
     Isolate,
 }
 
@@ -151,31 +154,34 @@ impl Goal {
     }
 }
 
-/// Unit of a delta. The ranges of `keep` count these units.
+/// What a delta of a `diff` or `max` search is: the unit that the search adds or removes, and that
+/// the ranges of `keep` in the log count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Units {
-    /// The bytes of the input.
+    /// Each delta is a byte of the failing input.
     Bytes,
-    /// The edits of a byte diff from the passing input to the failing one.
+    /// Each delta is an edit of a byte diff from the passing input to the failing one.
     Edits,
-    /// The single bytes that the edits of such a byte diff remove and insert.
+    /// Each delta is a single byte that is removed or inserted by the edits of a byte diff from the
+    /// passing input to the failing one.
     EditBytes,
 }
 
-/// The passing input, where it is not the empty one.
+/// The passing input of a `diff` or `max` search, if it is not the empty input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PassingRecord {
     /// BLAKE3 hash of the passing input.
     pub blake3: ContentHash,
     /// Size of the passing input, in bytes.
     pub size: u64,
-    /// Absolute path of the passing input.
+    /// Absolute path of the passing input; absent if it could not be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<OsText>,
 }
 
-/// What is searched for, in the start line of `diff` and `max`; absent in that of `min`.
+/// What a `diff` or `max` search looks for, and between which inputs; part of the start line of its
+/// log, absent in that of `min`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferenceRecord {
     /// Goal of the search: the smallest difference, or the largest part that passes.
@@ -187,14 +193,16 @@ pub struct DifferenceRecord {
     /// The passing input; absent if it is the empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passing: Option<PassingRecord>,
-    /// Whether PASS and FAIL are swapped: FAIL is a run without a crash, PASS the crash of `key`.
+    /// Whether PASS and FAIL are swapped: FAIL is a run without a crash, PASS a run with the crash
+    /// that `key` names.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inverted: bool,
-    /// If true, each subset of a passing configuration is taken for PASS without a run.
+    /// If true, each subset of a configuration (set of deltas) that passed is taken for PASS
+    /// without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub monotone: bool,
-    /// If true, each delta requires all earlier ones: a configuration that is not a prefix is
-    /// UNRESOLVED without a run.
+    /// If true, each delta requires all earlier ones: a configuration (set of deltas) that is not a
+    /// prefix is UNRESOLVED without a run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ordered: bool,
 }
@@ -214,14 +222,15 @@ impl DifferenceRecord {
     }
 }
 
-/// What `changes` searches for, in the start line of its log; absent in all others. A test's `keep`
-/// then counts changes, which are numbered in the order in which the search compares versions: first
-/// those between the first pair of versions that it compares, then those of the second pair, and so
-/// on; within a pair by file and line.
+/// What `ddfuzz changes` searches for: two versions of a program, and the failure between them. It
+/// is part of the start line of its log, and absent in all others. The `keep` of a test then counts
+/// changes, which are numbered in the order in which the search compares versions: first those
+/// between the first pair of versions that it compares, then those of the second pair, and so on;
+/// within a pair by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesRecord {
-    /// Whether the smallest difference is searched for, instead of the smallest set of changes that
-    /// fails.
+    /// Whether the smallest difference between a set of changes that passes and one that fails is
+    /// searched for, instead of the smallest set of changes that fails.
     #[serde(default, skip_serializing_if = "is_false")]
     pub difference: bool,
     /// Absolute path of the repository; absent if two directories are compared.
@@ -230,11 +239,11 @@ pub struct ChangesRecord {
     /// Absolute paths of the two directories; absent if two revisions are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directories: Option<(OsText, OsText)>,
-    /// Commit of the version that passes.
+    /// Commit of the old version, which passes.
     pub old: String,
-    /// Commit of the version that fails.
+    /// Commit of the new version, which fails.
     pub new: String,
-    /// Whether the commits between both versions are searched first.
+    /// Whether the search first looks among the commits between both versions.
     pub history: bool,
     /// Shell command that builds the program; absent if the test does that itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,13 +258,14 @@ pub struct ChangesRecord {
     /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable: Option<String>,
-    /// BLAKE3 hash of the input; absent without an input. Its path is `input` of the start line.
+    /// BLAKE3 hash of the input that the program is tested with; absent without an input. Its path
+    /// is `input` of the start line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<ContentHash>,
 }
 
-/// What only tests of `changes` have: the version that the changes were applied to, and what a build
-/// that failed said.
+/// The fields of a test's log line that only `ddfuzz changes` writes: the version that the changes
+/// were applied to, and what the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesTest {
     /// Commit that the changes were applied to; absent for the version that passes.
@@ -264,14 +274,15 @@ pub struct ChangesTest {
     /// Whether the test could not be run, because the changes do not build or cannot be merged.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unbuilt: bool,
-    /// Identifiers that the messages of the build name.
+    /// Identifiers that the messages of the failed build name as missing or wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<String>,
-    /// Files and lines that the messages of the build name.
+    /// Files that the messages of the failed build name, each with a line number, which is 0 for a
+    /// missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<(OsText, u64)>,
-    /// Pairs of changes, by their numbers, of which the first requires the second, as the builds of
-    /// the tests since the last line have shown.
+    /// Pairs of numbers of changes, of which the first change requires the second, as builds since
+    /// the previous log line have shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<[u64; 2]>,
 }

@@ -14,7 +14,7 @@ pub struct ContentHash(blake3::Hash);
 pub struct ShortHash([u8; 8]);
 
 impl ContentHash {
-    /// Computes the hash of `text`.
+    /// Computes the blake3 hash of `text`.
     pub fn of(text: &[u8]) -> ContentHash {
         ContentHash(blake3::hash(text))
     }

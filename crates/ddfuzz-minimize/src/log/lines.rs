@@ -15,20 +15,20 @@ use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys, structur
 /// Version of the log format that this code writes and reads.
 pub const VERSION: u32 = 1;
 
-/// One line of the log.
+/// One line of a minimization log, by its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Line {
     /// The first line: what is minimized, and with which settings.
     Start(Box<StartLine>),
-    /// A test of the search or the proof, with its outcome.
+    /// A test of a candidate, in the search or the proof after it, with its outcome.
     Test(TestLine),
-    /// A run that is not a step of the search or the proof.
+    /// A check: a run that is not a step of the search or the proof.
     Check(CheckLine),
-    /// A test failed: its candidate is the current best from here on. For `diff` and `max`: the
-    /// passing or the failing side changed.
+    /// A reduction: a test failed, and its candidate is the current best from here on. For `diff`
+    /// and `max`: the passing or the failing side changed.
     Reduce(ReduceLine),
-    /// The last line: the result.
+    /// The last line: the result, and what is claimed of it.
     End(EndLine),
 }
 
@@ -72,52 +72,54 @@ impl Line {
 pub struct KeyRecord {
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major key: identifies the bug.
+    /// Major key of the crash, which identifies the bug.
     pub major: Key,
-    /// Minor key: identifies the call path by which the bug is reached.
+    /// Minor key of the crash, which identifies the call path by which the bug is reached.
     pub minor: Key,
 }
 
-/// An interestingness test; its program is that of the target.
+/// The interestingness test that decides the outcomes; `target` records its program and arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TestRecord {
-    /// File name that the input has in the test's working directory.
+    /// Name of the file with the candidate in the working directory of the interestingness test.
     pub name: OsText,
-    /// Hash of the test's file.
+    /// BLAKE3 hash of the interestingness test's file.
     pub blake3: ContentHash,
 }
 
 /// The first line of a log: the input, the target and the settings of the minimization.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StartLine {
-    /// Version of the schema; written first.
+    /// Version of the log format, written as the first field.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// Hash of the input; of a call, that of its text.
+    /// BLAKE3 hash of the input that is minimized; of a call, that of the text that stands for it.
     pub input_blake3: ContentHash,
-    /// Size of the input, in bytes; of a call, in units; of two versions of a program, in changes
-    /// between them.
+    /// Size of what is minimized: of an input in bytes, of a call in units, of two versions of a
+    /// program in changes between them.
     pub size: u64,
-    /// Name of the search.
+    /// Name of the search (delta debugging algorithm), such as `ddmin`.
     pub search: String,
     /// Name of the structure (a file format or a grammar) that the search `full` uses; absent if
     /// none was recognized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
-    /// The target.
+    /// The target that is run: its program, arguments, environment and way of execution.
     pub target: TargetRecord,
-    /// The crash being held; null where an interestingness test or `coverage` decides.
+    /// Class and keys of the crash that candidates must show; null if an interestingness test or
+    /// `coverage` decides.
     pub key: Option<KeyRecord>,
-    /// Limits on each run.
+    /// Limits on each run of the target, such as its time and memory.
     pub limits: Limits,
-    /// Version of ddfuzz.
+    /// Version of the ddfuzz that wrote the log.
     pub ddfuzz: String,
-    /// Which tests are answered without a run.
+    /// The rule that decides which tests are answered by earlier outcomes, without a run.
     #[schemars(with = "CachingName")]
     pub cache: Caching,
-    /// Whether the limit on time is learned from the `baseline` checks: 10 times the greatest
-    /// `cpu_us` of those that failed, at least 50 ms, with a wall limit of twice that, at least
-    /// 2 s; where a test decides, also 10 times the greatest `us`. `limits` hold until then.
+    /// Whether the time limit is learned from the `baseline` checks. The CPU time limit is then 10
+    /// times the greatest `cpu_us` of the checks that failed, at least 50 ms; the wall time limit
+    /// is twice that, at least 2 s, and if an interestingness test decides, at least 10 times the
+    /// greatest `us`. Before that, `limits` apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
     /// If true, the input did not fail in an earlier run, and five `baseline` checks must agree
@@ -137,13 +139,13 @@ pub struct StartLine {
     /// minimized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
-    /// Path of the input, as given.
+    /// Path of the input's file; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
     /// Seed of the campaign that found the input; absent if no campaign did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// What `diff` and `max` search for; absent for `min`.
+    /// What `diff` and `max` search for, and between which inputs; absent for `min`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<DifferenceRecord>,
     /// What `changes` searches for; absent for all other commands.
@@ -186,7 +188,7 @@ impl StartLine {
     }
 }
 
-/// Name that stands for no structure where a user chooses one.
+/// Name by which a user chooses that no structure of the input is used.
 pub const NO_STRUCTURE: &str = "none";
 
 impl StartLine {
@@ -198,8 +200,9 @@ impl StartLine {
         }
     }
 
-    /// Records the language that most inputs of the target are in, if the input is a text and fits no
-    /// other language: mutated inputs have syntax errors.
+    /// Records the language that most inputs of the target are in (`usual`) as the structure, if
+    /// the input was only recognized as a text: a mutated input may have too many syntax errors to
+    /// be recognized.
     pub fn use_language(&mut self, usual: Option<&str>) {
         if self.structure.as_deref() == Some(Structure::TEXT)
             && let Some(name) = usual
@@ -213,30 +216,30 @@ impl StartLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// The target was run.
+    /// The outcome comes from a run of the target.
     Run,
-    /// The cache of contents knew the outcome of the same text.
+    /// The outcome comes from the cache of contents: an earlier test or check had the same text.
     Cache,
-    /// A predictor gave the outcome without a run.
+    /// The outcome comes from a predictor, which derived it from earlier tests without a run.
     Predicted,
 }
 
-/// Phase of a minimization after the search, to which a test belongs.
+/// The phase that a test belongs to if it was made after the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The proof, after the search.
+    /// The proof of a claim such as 1-minimality, after the search.
     Proof,
 }
 
-/// One test of the search or the proof.
+/// The log line of one test of a candidate, in the search or in the proof of minimality after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestLine {
-    /// Index of the test, from 0.
+    /// Index of the test among all tests of the log, from 0.
     pub i: u64,
-    /// Short hash of the candidate.
+    /// The first 8 bytes of the candidate's BLAKE3 hash.
     pub hash: ShortHash,
-    /// How the candidate was made.
+    /// How the candidate was made from the current best or the original: `cut`, `keep` or `set`.
     #[serde(flatten)]
     pub edit: EditRecord,
     /// Size of the candidate, in bytes.
@@ -251,30 +254,32 @@ pub struct TestLine {
     /// Name of the pass that made the candidate; absent if the search has one pass only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<String>,
-    /// Present if the test belongs to the proof, not to the search.
+    /// `proof` if the test belongs to the proof of minimality after the search; absent in the
+    /// search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Present if the run took place in a process in which earlier tests had run.
+    /// Whether the run took place in a process in which earlier tests had run; absent if no other
+    /// test used the process.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
-    /// Keys of the other bug that the candidate hit, if it crashed with keys that are not being
-    /// held.
+    /// Keys of the crash that the candidate had, if it is the crash of another bug than the one
+    /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Minor key of a failing candidate, if it differs from that of the previous best.
+    /// Minor key of a failing candidate's crash; absent if it is that of the previous best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
-    /// Operands of the last comparisons that differed, oldest first, which the search uses for its
-    /// next candidates; absent if the run was not observed.
+    /// Operands of the run's last comparisons that differed, oldest first, which the search uses
+    /// for its next candidates; absent if the run was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparisons: Option<Vec<(Base64, Base64)>>,
-    /// The candidate itself, with `--log-inputs`.
+    /// The bytes of the candidate; absent without `--log-inputs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Base64>,
-    /// What only tests of `changes` have; absent for all other commands.
+    /// The fields that only tests of `ddfuzz changes` have; absent for all other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Box<ChangesTest>>,
 }
@@ -287,7 +292,7 @@ impl TestLine {
     }
 }
 
-/// Purpose of a check.
+/// Purpose of a check, which is a run that is not a step of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -316,7 +321,8 @@ pub struct CheckLine {
     /// CPU time of the target's run, in microseconds; recorded for `baseline` checks only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_us: Option<u64>,
-    /// Bytes of the input that the target read, where that is known; of a `baseline` only.
+    /// Number of bytes of the input that the target read; recorded for `baseline` checks only, and
+    /// if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Minor key of the crash; absent if the run did not fail, or its crash was not classified.
@@ -325,10 +331,12 @@ pub struct CheckLine {
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Present if the run took place in a process in which earlier tests had run.
+    /// Whether the run took place in a process in which earlier tests had run; absent if no other
+    /// test used the process.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
-    /// Keys of the other bug that the run hit, if it crashed with keys that are not being held.
+    /// Keys of the crash that the run had, if it is the crash of another bug than the one being
+    /// minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
 }
@@ -348,15 +356,15 @@ pub struct ReduceLine {
 /// The last line of a log: the result of the minimization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EndLine {
-    /// Degree of minimality that is proven of the result.
+    /// Degree of minimality that the log proves of the result, such as 1-minimality.
     pub claim: Claim,
     /// Size of the result, in bytes; for `diff` and `max`, of the failing side.
     pub size: u64,
     /// BLAKE3 hash of the result; for `diff` and `max`, of the failing side.
     pub blake3: ContentHash,
-    /// Number of tests, by how each was answered.
+    /// Number of tests, by how each was answered: by a run, the cache, or a predictor.
     pub tests: Counts,
-    /// Number of the claim's tests that are proven, and of all that it needs.
+    /// Number of tests that the claim needs, and how many of them have an outcome that proves it.
     pub proved: Proved,
     /// Log entries that prove the claim. `min` has one for each distinct removal of a byte,
     /// ascending by removal; `max` has one for adding each single delta; `diff` has one for adding
@@ -371,17 +379,17 @@ pub struct EndLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// The arguments; each is a unit, but for those that hold `@@`, which stay.
+    /// All arguments; each of them is a unit, except those that contain `@@`, which always stay.
     Args,
-    /// One argument; each of its characters is a unit, or each byte where it is not UTF-8 or has
-    /// more than 256 different ones.
+    /// A single argument; each of its characters is a unit, or each of its bytes if it is not UTF-8
+    /// or has more than 256 different characters.
     Argument,
-    /// The environment; each variable is a unit.
+    /// The environment; each of its variables is a unit.
     Env,
 }
 
-/// Part of the target's command line or environment that is minimized instead of its input. In the
-/// log, `input` and text are then sequences of bytes, each of which stands for one unit (argument,
+/// Part of the target's command line or environment that is minimized instead of its input. The log
+/// then stores candidates as sequences of bytes, each of which stands for one unit (argument,
 /// variable or character) of the part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallRecord {
@@ -400,11 +408,11 @@ pub struct CallRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
-    /// Ranges removed from the current best.
+    /// Ranges that were removed from the current best, as start and end.
     Cut(Vec<[u64; 2]>),
-    /// Ranges of the original kept.
+    /// Ranges of the original that were kept, as start and end; all else was removed.
     Keep(Vec<[u64; 2]>),
-    /// Ranges of the current best replaced: start, end, and the new bytes.
+    /// Ranges of the current best that were replaced: start, end, and the new bytes.
     Set(Vec<(u64, u64, Base64)>),
 }
 

@@ -28,7 +28,7 @@ pub fn schema() -> Value {
 
 // `ddfuzz-delta` has no JSON schemas, so two of its enums are repeated here.
 
-/// Outcome of a test.
+/// Outcome of a test: PASS, FAIL or UNRESOLVED.
 #[derive(JsonSchema)]
 #[schemars(rename = "Outcome", rename_all = "UPPERCASE")]
 #[expect(dead_code, reason = "only its names are used")]
@@ -38,7 +38,8 @@ pub(super) enum OutcomeName {
     Unresolved,
 }
 
-/// Which tests are answered without a run.
+/// Which tests are answered without a run: those of a text that was tested before, those of a
+/// configuration (set of kept units) that was tested before, or none.
 #[derive(JsonSchema)]
 #[schemars(rename = "Caching", rename_all = "lowercase")]
 #[expect(dead_code, reason = "only its names are used")]

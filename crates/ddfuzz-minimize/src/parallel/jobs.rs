@@ -16,15 +16,16 @@ enum JobState {
     Done(Option<Answer>),
 }
 
-/// All jobs that were given to workers, and how many of their runs were useful.
+/// The jobs (runs of one text each) that were given to workers, their answers, and how many of
+/// their runs were useful.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     next: u64,
-    /// Jobs whose answers are needed, by job number.
+    /// State of the jobs whose answers are needed, by job number.
     expected: HashMap<u64, JobState>,
-    /// Running jobs whose answers are no longer needed, by job number.
+    /// Questions of the running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of the jobs that were given up last, by question. They are needed soon if only the
+    /// Answers of the jobs that were given up last, by question: they are soon needed if only the
     /// prediction was wrong and the best has not changed.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
@@ -33,8 +34,8 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Assigns a job number to a question. The flag is `true` if a worker has to run it, and
-    /// `false` if an earlier job has run or is running it.
+    /// Assigns a job number to a question (a text, and how to run it). The flag is `true` if a
+    /// worker has to run it, and `false` if an earlier job has run or is running it.
     pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
@@ -82,7 +83,8 @@ impl Jobs {
         }
     }
 
-    /// Checks whether the answer of a job is known and makes later predictions wrong.
+    /// Checks whether the answer of the job `id` is known and makes the predicted runs after it
+    /// wrong.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -117,9 +119,9 @@ impl Jobs {
         !self.given_up.is_empty()
     }
 
-    /// Keeps the answer of a given-up job for later, or only its slip (a crash of another bug) if
-    /// it has one. A question with a slip is run again when it is due, so that the crash belongs to
-    /// that test.
+    /// Keeps the answer of a given-up job, in case its question is due later. If the answer has a
+    /// slip (a crash of another bug), only the slip is kept, and the question is run again when it
+    /// is due, so that the crash belongs to that test.
     fn keep_answer(&mut self, question: Question, answer: Option<Answer>) {
         let Some(mut answer) = answer else { return };
         match answer.slip.take() {
@@ -140,22 +142,22 @@ impl Jobs {
     }
 }
 
-/// Checks whether one answer holds each time the question is asked: `true` for tests of a text,
-/// `false` for checks, which are run again each time.
+/// Checks whether an answer to the question stays valid if it is asked again: `true` for tests of a
+/// candidate, `false` for checks, which are run again each time.
 fn repeats(question: Question) -> bool {
     question.text.is_some()
 }
 
-/// A text that a worker has to run.
+/// A text that a worker has to run, and how.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Number of the job, by which its answer is found.
+    /// Number of the job, by which the pool finds its answer.
     pub id: u64,
-    /// Number of the forecast (a series of predicted questions) that the job belongs to.
+    /// Number of the forecast (a series of predicted runs) that the job belongs to.
     pub forecast: u64,
     pub manner: Manner,
     pub text: Vec<u8>,
-    /// Learned time limit of the run; `None` if none is learned.
+    /// Time limit of the job's run that was learned from the input; `None` if none is learned.
     pub limit: Option<TimeLimit>,
 }
 
@@ -163,11 +165,12 @@ pub(super) struct Job {
 struct QueueState {
     jobs: VecDeque<Job>,
     forecast: u64,
-    /// Whether an outcome made the rest of the present forecast (series of predicted questions)
-    /// wrong, so that its waiting jobs must not run.
+    /// Whether an outcome made the rest of the present forecast (a series of predicted runs) wrong,
+    /// so that its waiting jobs must not run.
     invalid: bool,
     closed: bool,
-    /// Learned time limit of jobs that are added from now on.
+    /// Time limit, learned from the input, of jobs that are added from now on; `None` if none is
+    /// learned.
     limit: Option<TimeLimit>,
 }
 
@@ -180,8 +183,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds a job to the end of the queue, as part of the present forecast (series of predicted
-    /// questions), and wakes a worker.
+    /// Adds a job to the end of the queue, as part of the present forecast (a series of predicted
+    /// runs), and wakes a worker.
     pub fn push(&self, id: u64, manner: Manner, text: Vec<u8>) {
         let mut state = self.lock();
         let (forecast, limit) = (state.forecast, state.limit);
@@ -219,15 +222,15 @@ impl Queue {
         }
     }
 
-    /// Marks a forecast (series of predicted questions) as wrong after an unexpected outcome. Its
+    /// Marks a forecast (a series of predicted runs) as wrong after an unexpected outcome. Its
     /// waiting jobs stay in the queue until they are withdrawn, but no worker takes them.
     pub fn invalidate(&self, forecast: u64) {
         let mut state = self.lock();
         state.invalid |= state.forecast == forecast;
     }
 
-    /// Takes back all waiting jobs and begins a new forecast (series of predicted questions).
-    /// Returns the numbers of the jobs.
+    /// Takes back all waiting jobs and begins a new forecast (a series of predicted runs). Returns
+    /// the numbers of the jobs.
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;

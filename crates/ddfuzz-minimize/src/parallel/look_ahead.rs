@@ -5,27 +5,30 @@ use ddfuzz_delta::{Outcome, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Number of recent tests whose median wall time decides whether tests are run ahead.
+/// Number of the latest tests whose median wall time decides whether workers run predicted tests
+/// ahead.
 const LAST: usize = 9;
-/// Number of measured tests below which a test must take [`SURELY`] times as long to be run ahead.
+/// Number of measured tests below which tests must take [`SURELY`] times as long to be run ahead by
+/// workers.
 const FEW: usize = 3;
-/// Factor by which tests must take longer to be run ahead while fewer than [`FEW`] were measured.
+/// Factor by which tests must take longer for workers to run predicted tests ahead, while fewer
+/// than [`FEW`] tests were measured.
 const SURELY: u32 = 10;
 
-/// Decides by the wall times of recent tests whether tests are run ahead; tests in fresh processes
-/// are kept apart.
+/// Decides by the wall times of recent tests whether workers run predicted tests ahead; tests in
+/// fresh processes are counted separately.
 #[derive(Debug)]
 pub(super) struct TestCost {
     worth: Duration,
-    /// Whether tests are run ahead now.
+    /// Whether predicted tests are run ahead at present.
     ahead: bool,
     fast: VecDeque<Duration>,
     fresh: VecDeque<Duration>,
 }
 
 impl TestCost {
-    /// Makes a cost model in which running ahead is worthwhile for tests whose median wall time is
-    /// at least `worth`.
+    /// Makes a cost model by which workers run tests ahead if their median wall time is at least
+    /// `worth`.
     pub fn new(worth: Duration) -> TestCost {
         TestCost {
             worth,
@@ -35,7 +38,7 @@ impl TestCost {
         }
     }
 
-    /// Records the wall time of a test; `fresh` says that it ran in a fresh process.
+    /// Records the wall time `cost` of a test; `fresh` says that it ran in a fresh process.
     pub fn note(&mut self, fresh: bool, cost: Duration) {
         let costs = match fresh {
             true => &mut self.fresh,
@@ -47,9 +50,10 @@ impl TestCost {
         costs.push_back(cost);
     }
 
-    /// Checks whether tests should be run ahead now. Once begun, running ahead continues down to
-    /// half the cost, because each beginning takes a clone of the search. A single slow test is no
-    /// reason to begin, because it may have waited for a processor.
+    /// Checks whether workers should run predicted tests ahead now; `fresh` asks for tests in fresh
+    /// processes. Once begun, this continues down to half the cost, because each beginning takes a
+    /// clone of the search. A single slow test is no reason to begin, because it may have waited
+    /// for a processor.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,
@@ -66,13 +70,14 @@ impl TestCost {
     }
 }
 
-/// A prediction of tests may begin after this many times the duration of the last prediction.
+/// Factor: the next prediction of tests may begin when this many times the duration of the last
+/// prediction have passed since its end.
 const TIMES: u32 = 8;
 
-/// Measures the duration of predictions, and limits how often they begin. A prediction begins with
-/// a clone of the search, which may take as long as the search so far. If predictions are often
-/// wrong, cloning takes more time than workers save, so tests are then run one after another for a
-/// while.
+/// Measures how long predictions of tests take, and limits how often they begin. A prediction
+/// begins with a clone of the search, which may take as long as the search so far. If predictions
+/// are often wrong, cloning takes more time than workers save, so tests are then run one after
+/// another for a while.
 #[derive(Debug, Default)]
 pub(super) struct LookAheadCost {
     last: Option<(Instant, Duration)>,
@@ -94,9 +99,9 @@ impl LookAheadCost {
     }
 }
 
-/// Predicts the outcome of a candidate that does not fail, from the last eight outcomes of
-/// candidates that the same rule of the search made. Only `dd-plus` distinguishes PASS from
-/// UNRESOLVED.
+/// Predicts the outcome (PASS or UNRESOLVED) of a candidate that does not fail, from the last eight
+/// outcomes of candidates that the same rule of the search made. Only `dd-plus` distinguishes the
+/// two.
 #[derive(Debug, Default)]
 pub(super) struct OutcomePrediction {
     /// For each rule its recent outcomes, one bit each, set for UNRESOLVED; the last one is the
@@ -105,7 +110,7 @@ pub(super) struct OutcomePrediction {
 }
 
 impl OutcomePrediction {
-    /// Records the outcome of a candidate; FAIL is ignored.
+    /// Records the outcome of a candidate that `rule` made, to predict later ones; FAIL is ignored.
     pub fn learn(&mut self, rule: Rule, outcome: Outcome) {
         if outcome == Outcome::Fail {
             return;

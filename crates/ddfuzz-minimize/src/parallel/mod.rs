@@ -28,11 +28,12 @@ use crate::{Journal, MinimizeError, Minimized, Options, Oracle, OracleError};
 /// An oracle that can be moved to the thread of a worker.
 pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 
-/// Makes another oracle for the same failure; called in the thread of a worker.
+/// Function that makes another oracle for the same failure; called in the thread of the worker that
+/// uses it.
 pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Sync + 'a;
 
-/// Shortest test that is worth running ahead: ten times the 20 µs that passing it to another thread
-/// takes.
+/// Least wall time of a test for which it is worthwhile that workers run tests ahead: ten times the
+/// 20 µs that passing one to another thread takes.
 const WORTH: Duration = Duration::from_micros(200);
 
 /// The worker threads of one minimization: their number, and how they get their oracles.

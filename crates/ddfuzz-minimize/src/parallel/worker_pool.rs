@@ -18,20 +18,22 @@ use crate::progress::{Continuation, Progress};
 use crate::question::{Answerer, Manner, ObservedAnswer, Question};
 use crate::{Answer, Oracle, OracleError, Slip};
 
-/// Number of jobs (runs of predicted tests) per worker that are handed out ahead.
+/// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// A further worker starts when the tests so far have taken this many times as long, for each worker
-/// before it, as a test that is worth running ahead: by default 0.2 s. A worker's target takes about
-/// as long to start, so that a short minimization starts none in vain.
+/// Factor for starting workers: the next one starts when all tests so far have taken this many
+/// times as long as a test that is worth running ahead, for each worker before it; by default 0.2
+/// s. A worker's target takes about as long to start, so that a short minimization starts none in
+/// vain.
 const START_COST: u32 = 1000;
 
-/// A series of predicted questions of the minimization, and the jobs of workers that run them.
+/// A series of predicted runs of the minimization, and the jobs of workers that make them.
 struct Forecast {
     continuation: Continuation,
     jobs: VecDeque<(Question, u64)>,
 }
 
-/// Answers questions in order, while workers run predicted questions ahead.
+/// Runs the tests and checks of a minimization in order, while worker threads run predicted ones
+/// ahead.
 pub(super) struct WorkerPool<'scope, 'env, 'o> {
     scope: &'scope Scope<'scope, 'env>,
     workers: &'env Workers<'o>,
@@ -45,7 +47,7 @@ pub(super) struct WorkerPool<'scope, 'env, 'o> {
     prediction: OutcomePrediction,
     test_cost: TestCost,
     look_ahead_cost: LookAheadCost,
-    /// Wall time of all tests so far.
+    /// Wall time of all tests so far, which decides when workers start.
     tested: Duration,
 }
 
@@ -120,7 +122,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Drops the predicted questions and takes back their waiting jobs.
+    /// Drops the predicted runs, and takes back those of their jobs that no worker has begun.
     fn drop_forecast(&mut self) {
         if let Some(forecast) = self.forecast.take() {
             let taken_back = self.queue.withdraw();
@@ -128,7 +130,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Gives predicted questions to the workers until `room` jobs wait or run.
+    /// Gives predicted runs to the workers as jobs, until `room` jobs wait or run.
     fn look_ahead(&mut self, progress: &Progress, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -153,16 +155,16 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Returns the number of the job that runs this question; `None` if it is not the next
-    /// predicted one.
+    /// Returns the number of the job that runs `question`; `None` if it is not the next question
+    /// that was predicted.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;
         Some(id)
     }
 
-    /// Waits for the answer of a job; `None` if there will be none, because the oracle or its
-    /// worker failed.
+    /// Waits for the answer of the job `id`; `None` if there will be none, because the oracle or
+    /// its worker failed.
     fn wait(&mut self, id: u64) -> Option<Answer> {
         loop {
             if let Some(answer) = self.jobs.collect(id) {
@@ -175,8 +177,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers `question`, which is due, by a worker's job, and gives predicted questions to
-    /// workers. `None` if no job can answer it.
+    /// Answers `question`, which is due, by the job of a worker, and gives predicted runs to
+    /// workers until `room` jobs wait or run. `None` if no job can answer it.
     fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
@@ -206,8 +208,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers the question that is due by the first worker's oracle, but in the caller's thread;
-    /// `None` if no question is due.
+    /// Runs the test or check that is due by the first worker's oracle, but in the caller's thread;
+    /// `None` if none is due.
     fn in_this_thread(
         &mut self,
         progress: &Progress,
@@ -307,23 +309,23 @@ impl Drop for WorkerPool<'_, '_, '_> {
     }
 }
 
-/// A message from a worker thread to the pool.
+/// A message from a worker thread to the pool: a job has ended, or the worker has.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
     /// A job has ended; `answer` is `None` if the oracle failed.
     Done {
         id: u64,
         answer: Option<Answer>,
-        /// Whether the job ran in a fresh process.
+        /// Whether the job's run was in a fresh process.
         fresh: bool,
-        /// Wall time of the run.
+        /// Wall time of the job's run.
         cost: Duration,
     },
-    /// The worker has ended.
+    /// The worker has ended and runs no more jobs.
     Gone,
 }
 
-/// Where a worker gets its oracle.
+/// Where a worker gets the oracle that runs its jobs.
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
@@ -332,7 +334,7 @@ pub(super) enum OracleSource<'a, 'o> {
     Made(&'a MakeOracle<'o>),
 }
 
-/// The oracle of a worker.
+/// The oracle that runs the jobs of a worker: shared, or its own.
 enum WorkerOracle<'a, 'o> {
     First(&'a Mutex<BoxedOracle<'o>>),
     Made {

@@ -14,9 +14,11 @@ use crate::steadiness::open_runs;
 /// Largest number of tests of the proof of minimality (removals of single bytes) that are
 /// predicted.
 const PROOFS: usize = 1024;
-/// Number of consecutive candidates with known outcomes after which a prediction pauses.
+/// Number of consecutive candidates with known outcomes (which need no run) after which the
+/// prediction of further candidates pauses.
 const KNOWN: usize = 256;
-/// Number of the latest assumed outcomes that are always kept; older ones may be forgotten.
+/// Number of the latest assumed outcomes that a prediction keeps in any case; older ones may be
+/// forgotten.
 const MOST_ASSUMED: usize = 4096;
 
 impl Progress {
@@ -36,7 +38,7 @@ impl Progress {
         })
     }
 
-    /// Returns the next question to the oracle; `None` if no run is due.
+    /// Returns the text to run next, by its hash, and how to run it; `None` if no run is due.
     pub fn question(&self) -> Option<Question> {
         let (manner, _) = self.due()?;
         let text = match manner {
@@ -46,8 +48,8 @@ impl Progress {
         Some(Question { manner, text })
     }
 
-    /// Starts a prediction of the questions to the oracle, beginning with the one that is due. It
-    /// assumes that no test fails.
+    /// Starts a prediction of the texts that this minimization will run, beginning with the one
+    /// that is due. It assumes that no test fails.
     pub fn continuation(&self) -> Continuation {
         let caching = self.texts.caching();
         let mut continuation = Continuation {
@@ -99,8 +101,8 @@ impl Progress {
     }
 }
 
-/// Predicts the questions of a minimization as long as no test fails, by a copy of its state that
-/// advances by itself. The caller compares each predicted question with the one that is due.
+/// Predicts the texts that a minimization will run, as long as no test fails, by a copy of its
+/// state that advances by itself. The caller compares each predicted run with the one that is due.
 pub(crate) struct Continuation {
     /// Predicted checks: runs of the original and the empty input before the search, or
     /// confirmations of the original input after it.
@@ -115,12 +117,14 @@ pub(crate) struct Continuation {
     votes: u64,
     /// Number of runs of the first predicted candidate that were already made.
     already_run: u64,
-    /// The last predicted question, if it takes further runs because the input is flaky.
+    /// The last predicted run, if it takes further runs of the same text because the input is
+    /// flaky.
     again: Option<RepeatedQuestion>,
     assumed: AssumedOutcomes,
 }
 
-/// A predicted question that takes several runs, with the number of runs that are left.
+/// A predicted question to the oracle that takes several runs, with the number of runs that are
+/// left.
 struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
@@ -128,7 +132,7 @@ struct RepeatedQuestion {
 }
 
 impl Continuation {
-    /// Returns the next predicted question that needs a run, and writes its text into `text`.
+    /// Returns the next predicted question to the oracle, and writes the text to run into `text`.
     /// `None` if nothing more can be predicted now. `likely` predicts the outcome of a candidate by
     /// its rule, and never returns FAIL.
     pub fn next(
@@ -243,8 +247,8 @@ fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Quest
     }
 }
 
-/// The outcomes that a prediction assumed. Old ones are forgotten to bound memory; a forgotten
-/// outcome costs a wasted test.
+/// The outcomes that a prediction assumed, by text. Old ones are forgotten to bound memory;
+/// forgetting one costs at most a wasted test.
 struct AssumedOutcomes {
     caching: Caching,
     last: Cache,

@@ -28,9 +28,9 @@ pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::part(label, vec![packed]).into()])
 }
 
-/// Reads a gzip file: members, each of which has a header with optional fields, deflated bytes,
-/// their checksum, and their size. Bytes after the last member become a payload; `None` if there is
-/// no member.
+/// Reads a gzip file: members, each of which has a header with optional fields, deflated bytes, the
+/// checksum of the decompressed content, and its size. Bytes after the last member become a
+/// payload; `None` if there is no member.
 pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;

@@ -11,14 +11,14 @@ use crate::reader::Reader;
 
 /// Section types (`sh_type`) of symbol tables: `SHT_SYMTAB` and `SHT_DYNSYM`.
 const SYMBOLS: [u64; 2] = [2, 11];
-/// Section type of string tables.
+/// Section type of string tables: `SHT_STRTAB`.
 const STRINGS: u64 = 3;
 /// Section types of relocations: `SHT_RELA` and `SHT_REL`.
 const RELOCATIONS: [u64; 2] = [4, 9];
-/// Section type of sections without bytes in the file (`.bss`).
+/// Section type (`SHT_NOBITS`) of sections without bytes in the file, such as `.bss`.
 const NO_BYTES: u64 = 8;
-/// Maximum number of entries of a table that become parts. A section with this many strings,
-/// relocations or symbols is not divided.
+/// Maximum number of entries of a table that become parts (deletable groups). A section with this
+/// many strings, relocations or symbols is not divided.
 const MOST_ENTRIES: usize = 1 << 12;
 
 /// Positions of the fields of an ELF file, which depend on its class (32 or 64 bits). A pair is
@@ -36,15 +36,15 @@ struct Layout {
     section_count: usize,
     /// Offset of the field of the file header with the index of the section of section names.
     names: usize,
-    /// Size of a section's entry in the section table.
+    /// Size of an entry of the section table in bytes.
     section: usize,
     /// Fields of a section's entry: offset, size, link, info, and size of an entry.
     place: [(usize, usize); 5],
-    /// Size of a segment's entry in the segment table.
+    /// Size of an entry of the segment table in bytes.
     segment: usize,
     /// Fields of a segment's entry: offset in the file, and size in the file.
     segment_place: [(usize, usize); 2],
-    /// Size of a symbol in a symbol table.
+    /// Size of an entry of a symbol table in bytes.
     symbol: usize,
     /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
@@ -82,7 +82,7 @@ const WIDE: Layout = Layout {
 
 /// A section of an ELF file, as its entry in the section table describes it.
 struct Section {
-    /// Offset of the entry in the file, in bytes.
+    /// Offset of the section's entry (in the section table) in the file, in bytes.
     at: usize,
     kind: u64,
     link: usize,
@@ -114,8 +114,8 @@ struct Elf<'a> {
     regions: BTreeMap<usize, Region>,
 }
 
-/// A number in a table's entry: its offset in the entry and its width in bytes, and what it states
-/// about a group. The number is greater than that by `bias`.
+/// A number in an entry of a table of an ELF file: its offset in the entry and its width in bytes,
+/// what it states about a group, and by how much it is greater than that (`bias`).
 struct Stated {
     at: usize,
     width: usize,

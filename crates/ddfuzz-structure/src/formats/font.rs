@@ -91,8 +91,8 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Makes the node of a table with the padding after it, and returns it with the offset after both;
-/// `None` for a table that is not in the file.
+/// Makes the node of a font's table, with the padding after it, and returns it with the offset
+/// after both; `None` for a table that is not in the file.
 fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(Node, usize)> {
     let (whole, label) = table.labels?;
     let end = table.at + table.size;
@@ -112,8 +112,9 @@ fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(No
     Some((node, if is_padded { filled } else { end }))
 }
 
-/// Makes the part of a table's entry in the directory, whose numbers state checksum, offset and
-/// length of the table. `root` is the group of the entire font.
+/// Makes the node of a table's entry in the directory of a font, whose numbers state checksum,
+/// offset and length of the table; it is deleted together with the table. `root` is the group of
+/// the entire font.
 fn entry(reader: &mut Reader, table: &Table<'_>, root: u32) -> Node {
     let Some((whole, bytes)) = table.labels else {
         return Group::part(reader.label(), vec![Node::fixed(table.entry)]).into();

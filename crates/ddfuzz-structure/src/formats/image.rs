@@ -6,8 +6,8 @@ use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Returns `nodes` with the bytes of `text` from offset `at` on appended as a payload, if there are
-/// any.
+/// Appends the bytes of `text` from offset `at` on to `nodes` as a payload, if there are any, and
+/// returns the nodes.
 fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));

@@ -15,8 +15,8 @@ const GREATEST_FIELD: u64 = 1 << 14;
 /// Nodes of an item of DER, CBOR or MessagePack, and its size in bytes.
 type Item = (Vec<Node>, usize);
 
-/// Appends the item to `nodes` as one part (group that can be deleted); `at` is its offset, and the
-/// offset after it is returned.
+/// Appends `item` to `nodes` as one part (a group that can be deleted) that begins at offset `at`;
+/// returns the offset after it.
 fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> usize {
     let label = reader.label();
     nodes.push(Group::part(label, item.0).into());
@@ -72,7 +72,7 @@ fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Makes one payload of the bytes; no node of no bytes.
+/// Returns one payload node with the bytes; no node if there are no bytes.
 fn raw(bytes: &[u8]) -> Vec<Node> {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     payload.into_iter().collect()
@@ -198,8 +198,8 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
     Some((nodes, at + 1))
 }
 
-/// Makes the nodes of a string: its header `text[..body.start]`, which states the length, and its
-/// bytes `text[body]` as a payload. `None` if the text ends before.
+/// Makes the nodes of a string of CBOR or MessagePack: its header `text[..body.start]`, which
+/// states the length, and its bytes `text[body]` as a payload. `None` if the text ends before.
 fn counted_bytes(
     reader: &mut Reader,
     encoding: Encoding,
@@ -212,7 +212,8 @@ fn counted_bytes(
     Some(vec![number, Group::new(label, raw(bytes)).into()])
 }
 
-/// Reads `each` items, such as the key and value of a map, as the nodes of one part. `None` if one
+/// Reads `each` items one after another, such as the key and the value of a map, as the nodes of
+/// one part (a group that can be deleted); returns them with their size in bytes. `None` if one
 /// cannot be read.
 fn group_of(
     reader: &mut Reader,

@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::node::Node;
 use crate::reader::{Field, Reader};
 
-/// A file format: how it is recognized and read.
+/// A known file format: its name, and how it is recognized and read.
 pub struct Known {
     /// Name of the format in options such as `--grammar` and in logs, for example `png`.
     pub name: &'static str,
@@ -24,10 +24,10 @@ pub struct Known {
 
 /// How a format is read: by a table of its fields or by a function.
 enum How {
-    /// By the description of its fields.
+    /// The format is read by a description of its fields.
     Table(&'static [Field]),
-    /// By a function, for formats in which records refer to each other, or in which no number
-    /// states a length. It returns `None` for a text of another format.
+    /// The format is read by a function, because its records refer to each other, or no number
+    /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
 }
 
@@ -172,12 +172,12 @@ static ITEMS: &[Known] = &[
 ];
 
 impl Known {
-    /// Returns the format of this name; `None` for an unknown name.
+    /// Returns the known file format of this name; `None` for an unknown name.
     pub fn named(name: &str) -> Option<&'static Known> {
         Known::all().find(|known| known.name == name)
     }
 
-    /// Returns all formats, in the order in which they are tried.
+    /// Returns all known file formats, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = &'static Known> {
         KNOWN.iter().chain(ITEMS)
     }

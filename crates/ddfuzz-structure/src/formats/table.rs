@@ -4,7 +4,7 @@ use crate::number::Encoding::{Big, Little, Varint};
 use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
 use crate::reader::Stated::{self, Count, Length};
 
-/// PNG: chunks of length, type, data, and a checksum of type and data.
+/// Fields of PNG files: chunks of length, type, data, and a checksum of type and data.
 pub static PNG: &[Field] = &[Keep(8), Records(PNG_CHUNK)];
 
 static PNG_CHUNK: &[Field] = &[
@@ -15,7 +15,7 @@ static PNG_CHUNK: &[Field] = &[
 static PNG_DATA: &[Field] = &[Span(1, &[Body])];
 static PNG_PIECE: &[Field] = &[Piece, Span(1, &[Body])];
 
-/// RIFF (WAV, WebP, AVI): chunks of type, length and data; lists contain chunks.
+/// Fields of RIFF files (WAV, WebP, AVI): chunks of type, length and data; lists contain chunks.
 pub static RIFF: &[Field] = &[Keep(4), Number(Little(4), Length(0), 0), Span(0, RIFF_LIST)];
 
 static RIFF_LIST: &[Field] = &[Keep(4), Records(&RIFF_CHUNK)];
@@ -42,7 +42,7 @@ static RIFF_CHUNK: [Field; 1] = [Kind(
     &[Number(Little(4), Length(0), 0), Span(0, &[Body]), Pad(0, 2)],
 )];
 
-/// IFF (AIFF): as RIFF, but with big-endian numbers.
+/// Fields of IFF files (AIFF): chunks of type, length and data, with big-endian numbers.
 pub static IFF: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, IFF_LIST)];
 
 static IFF_LIST: &[Field] = &[Keep(4), Records(IFF_CHUNK)];
@@ -53,7 +53,8 @@ static IFF_CHUNK: &[Field] = &[
     Pad(0, 2),
 ];
 
-/// ISO base media (MP4, HEIF, AVIF): boxes of length, type and data; the length counts the whole box.
+/// Fields of ISO base media files (MP4, HEIF, AVIF): boxes of length, type and data; the length
+/// counts the whole box.
 pub static BOXES: &[Field] = &[Records(&BOX)];
 
 static BOX: [Field; 1] = [Span(
@@ -90,7 +91,7 @@ static BOX_COUNTED: &[Field] = &[
     Span(1, &[Records(&BOX)]),
 ];
 
-/// PCAP with little-endian numbers: packets of a time, two lengths and data.
+/// Fields of PCAP files with little-endian numbers: packets of a time, two lengths and data.
 pub static PCAP_LITTLE: &[Field] = &[Keep(24), Records(PACKET_LITTLE)];
 
 static PACKET_LITTLE: &[Field] = &[
@@ -100,7 +101,7 @@ static PACKET_LITTLE: &[Field] = &[
     Span(0, &[Body]),
 ];
 
-/// PCAP with big-endian numbers.
+/// Fields of PCAP files with big-endian numbers: packets of a time, two lengths and data.
 pub static PCAP_BIG: &[Field] = &[Keep(24), Records(PACKET_BIG)];
 
 static PACKET_BIG: &[Field] = &[
@@ -110,7 +111,7 @@ static PACKET_BIG: &[Field] = &[
     Span(0, &[Body]),
 ];
 
-/// MIDI: a head with the number of tracks, and tracks of type, length and events.
+/// Fields of MIDI files: a head with the number of tracks, and tracks of type, length and events.
 pub static MIDI: &[Field] = &[
     Expect(b"MThd\0\0\0\x06"),
     Keep(2),
@@ -121,7 +122,7 @@ pub static MIDI: &[Field] = &[
 
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
 
-/// WebAssembly: sections of type, length and data.
+/// Fields of WebAssembly modules: sections of type, length and data.
 pub static WASM: &[Field] = &[Keep(8), Records(WASM_SECTION)];
 
 static WASM_SECTION: &[Field] = &[Keep(1), Number(Varint, Length(0), 0), Span(0, &[Body])];

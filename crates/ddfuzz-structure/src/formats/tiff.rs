@@ -11,10 +11,10 @@ use crate::reader::Reader;
 /// Maximum number of directories of a TIFF file that are read: more are taken for a loop in the
 /// chain of directories.
 const MOST_DIRECTORIES: usize = 64;
-/// Size of an entry of a directory, in bytes.
+/// Size of an entry of a TIFF directory, in bytes.
 const ENTRY: usize = 12;
-/// Tags of the entries that list the offsets of strips, and of tiles, each with the tag of the
-/// entry that lists their sizes.
+/// Tags of the directory entries that list the offsets of strips, and of tiles, each with the tag
+/// of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
 /// Tags of the entries that state how many pixels there are: the width and height of the picture and
 /// of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
@@ -45,7 +45,7 @@ struct Entry {
     tag: u64,
     /// Size of one value of the entry, in bytes.
     width: usize,
-    /// Range of the bytes of all values in the file.
+    /// Range of the bytes in the file that all values of the entry take.
     values: Range<usize>,
 }
 
@@ -223,8 +223,8 @@ impl Tiff<'_> {
         ]
     }
 
-    /// Makes the numbers of an entry's values if these are sizes, or offsets, of strips or tiles;
-    /// strips and tiles become regions. `None` for other entries.
+    /// Makes the nodes of an entry's values if these are sizes, or offsets, of strips or tiles:
+    /// numbers that refer to them. Strips and tiles become regions. `None` for other entries.
     fn values(
         &mut self,
         reader: &mut Reader,
