@@ -7,21 +7,22 @@ use std::ops::Range;
 use crate::engine::run::{MOST_HITS, MOST_POINTS};
 use crate::engine::{Point, Side};
 
-/// A point that both runs go through: one statement with one stack, reached equally often, or more
-/// often in one run if that executed more before it.
+/// A pair of corresponding points of the passing and the failing run: executions of the same
+/// statement with the same stack. One run may have executed the statement more often before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matched {
-    /// The point in the passing run.
+    /// The point as the passing run reaches it: statement, number of arrivals, and stack.
     pub in_passing: Point,
-    /// The point in the failing run.
+    /// The point as the failing run reaches it: statement, number of arrivals, and stack.
     pub in_failing: Point,
-    /// Its index in the passing run.
+    /// Index of the point among all points of the passing run.
     pub passing: usize,
-    /// Its index in the failing run.
+    /// Index of the point among all points of the failing run.
     pub failing: usize,
 }
 
-/// Matches the points of two runs: equal statements with equal stacks, in the order of both runs.
+/// Matches the points (statement executions) of two runs: equal statements with equal stacks, in
+/// the order of both runs.
 pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     let place = |point: &Point| (point.pc, point.stack);
     let places = |points: &[Point]| points.iter().map(place).collect::<Vec<_>>();
@@ -35,9 +36,9 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the last point that both runs share before a point of one of them, if the runs go on at
-/// different statements after it; `None` where both runs have the point, or where that is not known
-/// because a trace was cut.
+/// Returns the last point that both runs share before the point `index` of the run `side`, if the
+/// runs go on at different statements after it. `None` where both runs have the point `index`, or
+/// where this is not known because a trace was cut at its limits.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],
@@ -65,10 +66,11 @@ pub fn parting(
     (parts && is_known).then_some(*last)
 }
 
-/// Indices of the elements that two sequences have in common, in the order of both. Elements are
-/// matched one by one as long as both sequences have the same ones; after that, as many as are found
-/// by counting their occurrences from the front and from the back, and the same again in each gap
-/// that is left. Of equally many, those that come first in the first sequence are matched.
+/// Returns the indices of the elements that two sequences have in common, as pairs in the order of
+/// both. Elements are paired one by one from the start as long as the sequences agree; after that,
+/// as many as are found by counting the occurrences of each from the front and from the back, and
+/// the same again in each gap that is left. Of equally many, those that come first in the first
+/// sequence are taken.
 fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];
@@ -95,9 +97,10 @@ fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Pairs of equal elements in parts of both sequences: the occurrences of each element, counted from
-/// the front and from the back. They are in the order of the first sequence; those of one of its
-/// elements with the latest in the other first, so that an ascending part has one of them at most.
+/// Returns pairs of equal elements in a range of each sequence (`left` of `one`, `right` of
+/// `other`): the n-th occurrence with the n-th, counted from the front and from the back. They are
+/// sorted by the index in `one`; pairs with the same one by the index in `other`, descending, so
+/// that an ascending subsequence takes at most one of them.
 fn candidates<T: Eq + Hash>(
     one: &[T],
     other: &[T],
@@ -121,8 +124,8 @@ fn candidates<T: Eq + Hash>(
     pairs
 }
 
-/// The longest part of the pairs whose indices in the other sequence ascend; of several, one that
-/// reaches its length first.
+/// Returns the longest subsequence of the pairs in which the second indices ascend; of several, the
+/// one that reaches its length first.
 fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());

@@ -5,12 +5,13 @@ use crate::delta::{Change, Delta, Differences, Identity, show_pointer};
 use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
 use crate::types::Types;
 
-/// A pointer in a state.
+/// A pointer in a program state: the object that holds it, and its index among the atomic values
+/// (leaves) of that object.
 #[derive(Clone, Copy)]
 struct PointerIn<'a> {
     graph: &'a Graph,
     object: ObjectId,
-    /// Index of the leaf in the object.
+    /// Index of the pointer among the atomic values (leaves) of the object that holds it.
     leaf: usize,
 }
 
@@ -24,7 +25,7 @@ impl PointerIn<'_> {
         }
     }
 
-    /// Where the pointer is stored, and its size in bytes; `None` if it is in a register.
+    /// Returns where the pointer is stored, and its size in bytes; `None` if it is in a register.
     fn stored(&self) -> Option<(Place, u64)> {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];
@@ -36,7 +37,8 @@ impl PointerIn<'_> {
 }
 
 impl<'a> Differences<'a> {
-    /// Returns the difference for a block that only one run has.
+    /// Returns the difference that creates (`is_created`) or deletes the block `id`, which only one
+    /// of the two states has.
     pub(crate) fn structural(&self, types: &Types, id: ObjectId, is_created: bool) -> Delta {
         let graph = if is_created {
             self.failing
@@ -93,8 +95,9 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the difference for a word of the allocator that something has overwritten in the
-    /// failing run; `None` where the passing run has no such word, or has the same value in it.
+    /// Returns the difference for a size field of the heap allocator that something has overwritten
+    /// in the failing run; `None` where the passing run has no corresponding field, or the same
+    /// value in it.
     pub(crate) fn overwritten(&self, types: &Types, failing: &Header) -> Option<Delta> {
         let passing = self.same_header(failing)?;
         if passing.value == failing.value {
@@ -128,8 +131,9 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// Returns the word of the passing run that corresponds to one of the failing run: after the
-    /// block that corresponds to the one before it, or to which the same pointer leads.
+    /// Returns the allocator's size field in the passing run that corresponds to one of the failing
+    /// run: the field after the matching block, or after the block to which the same pointer leads;
+    /// at the same address where no block precedes it.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);
@@ -148,8 +152,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// The pointer by which a block was reached that only one run has, in the passing and in the
-    /// failing state; `None` where the state has no such pointer.
+    /// Returns the pointers by which the block `id`, which only one run has, was reached: in the
+    /// passing and in the failing state; `None` for a state that has no such pointer.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

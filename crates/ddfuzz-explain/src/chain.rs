@@ -5,37 +5,39 @@ use std::ops::Range;
 
 use crate::delta::Identity;
 
-/// The variable that is relevant for the failure at a point.
+/// A cause of the failure: the variable that is relevant for the failure at one point of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Index of the matched point.
+    /// Index of the point among the points that both runs share.
     pub point: usize,
-    /// The variable.
+    /// The variable whose failing value makes the passing run fail when it is set at the point.
     pub variable: Identity,
 }
 
-/// Result of looking for the cause at a point.
+/// Result of the search for the variable that causes the failure at a point of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This variable is relevant.
+    /// This variable causes the failure at the point.
     Cause(Cause),
-    /// The states do not differ, or their difference does not matter.
+    /// No cause: the states of both runs do not differ at the point, or their differences do not
+    /// matter for the failure.
     Nothing,
-    /// Tests at the point tell nothing: even all differences together do not make the passing run
-    /// fail.
+    /// Unknown: tests at the point tell nothing, for example because even all differences together
+    /// do not make the passing run fail.
     Skipped,
 }
 
-/// Experiments at matched points of a passing and a failing run.
+/// Experiments that the search for a cause–effect chain calls: which variable causes the failure at
+/// a point that the passing and the failing run share.
 pub trait Experiments {
-    /// Error of the experiments.
+    /// Error with which an experiment fails.
     type Error;
 
-    /// Number of matched points, in the order of time.
+    /// Returns the number of points that both runs share; they are numbered in the order of time.
     fn points(&self) -> usize;
 
-    /// Looks for the cause at a point. `near` has the causes at nearby points, which are tried
-    /// first.
+    /// Looks for the variable that causes the failure at a point. `near` has the causes at nearby
+    /// points, which are tried first.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -55,31 +57,34 @@ pub trait Experiments {
         Ok(Answer::Nothing)
     }
 
-    /// Checks whether the search must end, so that time is left to test its result: the points
-    /// between two causes are not examined any more.
+    /// Returns true if the time for the search is over, so that time is left to test its result:
+    /// the points between two causes are not examined any more.
     fn is_late(&self) -> bool {
         false
     }
 }
 
-/// A part of a chain: from a point on, this variable carries the failure.
+/// A link of a cause–effect chain: from a point of the run on, this variable carries the failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The variable at the first point, of those examined, at which it is relevant.
+    /// The variable, with the first examined point at which it causes the failure.
     pub cause: Cause,
-    /// The last examined point before, at which another variable is relevant; `None` for the first.
+    /// Index of the last examined point before this link, at which another variable causes the
+    /// failure; `None` for the first link of the chain.
     pub before: Option<usize>,
-    /// The last examined point at which the variable is relevant.
+    /// Index of the last examined point at which the link's variable causes the failure.
     pub last: usize,
 }
 
-/// Largest number of points that are tried instead of a skipped one.
+/// Largest number of neighbours that are tried where the point in the middle of an interval gives
+/// no answer.
 const NEIGHBOURS: usize = 4;
-/// Sixteenths of an interval at which points are tried when those in its middle are skipped.
+/// Positions, in sixteenths of an interval of points, that are tried where the points in its middle
+/// give no answer.
 const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
-/// Largest number of points before the crash that are tried for the end of the chain.
+/// Largest number of points before the crash at which the last cause of the chain is searched for.
 const ENDS: usize = 24;
-/// Largest number of links; a longer chain is a loop that moves along a structure.
+/// Largest number of links of a chain; a longer chain is a loop that moves along a data structure.
 const MOST_LINKS: usize = 16;
 
 fn middle(interval: &Range<usize>) -> usize {
@@ -89,11 +94,12 @@ fn middle(interval: &Range<usize>) -> usize {
 struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
-    /// A variable in place of which others are preferred.
+    /// A variable that is taken as a cause only where no other one is found.
     avoided: Option<Identity>,
 }
 
-/// Finds the chain; empty where no point close to the end has a cause.
+/// Finds the cause–effect chain of a failure by experiments; empty where no point close to the end
+/// of the runs has a cause.
 ///
 /// # Errors
 /// When the experiments cannot be made.
@@ -118,7 +124,8 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::E
 }
 
 impl<E: Experiments> Search<'_, E> {
-    /// Returns the cause at the last point that has one.
+    /// Returns the cause at the last point that has one, searched backwards from the end of the
+    /// runs; `None` if none is found.
     fn last(&mut self) -> Result<Option<Cause>, E::Error> {
         let points = self.experiments.points();
         let mut distance = 0;
@@ -134,8 +141,9 @@ impl<E: Experiments> Search<'_, E> {
         Ok(None)
     }
 
-    /// Looks for what was made of the first variable, where that makes the run fail for a long time
-    /// although it is not needed any more: an input that is compared with what was made of it.
+    /// Looks for another variable that makes the run fail at the last point of the chain's first
+    /// link, and inserts the links that lead to it. It is needed where the first variable (such as
+    /// an input) stays relevant only because a value computed from it is compared with it.
     fn beside_first(&mut self) -> Result<(), E::Error> {
         let Some(link) = self.links.first().cloned() else {
             return Ok(());
@@ -173,7 +181,8 @@ impl<E: Experiments> Search<'_, E> {
         Ok(())
     }
 
-    /// Returns the cause at a point, if possible not the avoided variable.
+    /// Returns the cause at a point: another variable than the avoided one (`self.avoided`), if any
+    /// other makes the run fail.
     fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, E::Error> {
         if let Some(avoided) = &self.avoided {
             let found = self.experiments.other_cause(point, avoided, near)?;
@@ -184,7 +193,8 @@ impl<E: Experiments> Search<'_, E> {
         self.experiments.cause(point, near)
     }
 
-    /// Finds the cause at the first point that has one, by bisection.
+    /// Finds the cause at the first point that has one, by bisection between the beginning and
+    /// `last`.
     fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
         let mut first = last.clone();
         let mut without = 0;
@@ -198,9 +208,9 @@ impl<E: Experiments> Search<'_, E> {
         Ok(first)
     }
 
-    /// The cause at the middle of an interval; where that is skipped, at the first of its
-    /// neighbours, and then of other points spread over the interval, that is of use. With
-    /// `is_start`, a middle or neighbour at which nothing matters is of use as well.
+    /// Returns the cause at the middle of an interval of points; where tests there tell nothing, at
+    /// the first neighbour, and then of other points spread over the interval, that has a cause.
+    /// With `is_start`, [`Answer::Nothing`] at the middle or a neighbour is returned as well.
     fn inside(
         &mut self,
         interval: Range<usize>,
@@ -231,7 +241,8 @@ impl<E: Experiments> Search<'_, E> {
         Ok(Answer::Skipped)
     }
 
-    /// Finds the points between two causes at which the variable changes (`cts`, A.3).
+    /// Finds the points between two causes at which the relevant variable changes (`cts`, A.3), and
+    /// appends a link for each.
     fn transitions(&mut self, from: &Cause, to: &Cause) -> Result<(), E::Error> {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {
@@ -266,22 +277,23 @@ impl<E: Experiments> Search<'_, E> {
     }
 }
 
-/// How well tests support a part of a chain.
+/// How well tests support a link of a cause–effect chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// Setting it alone does not make the passing run fail each time, or it does not follow from
-    /// the variable before.
+    /// Setting the link's variable alone does not make the passing run fail each time, or the
+    /// variable does not follow from that of the link before.
     NotConfirmed,
-    /// Setting it makes the passing run fail, and it follows from the variable before; resetting it
-    /// does not avert the failure.
+    /// Setting the link's variable makes the passing run fail, and it follows from the variable of
+    /// the link before; but resetting it does not avert the failure.
     OneWayOnly,
-    /// Setting it makes the passing run fail, resetting it averts the failure, and it follows from
-    /// the variable before.
+    /// Setting the link's variable makes the passing run fail, resetting it averts the failure, and
+    /// it follows from the variable of the link before.
     Confirmed,
 }
 
 impl Confidence {
-    /// Returns the word for it in reports: `confirmed`, `one way only` or `not confirmed`.
+    /// Returns the words for this confidence in reports: `confirmed`, `one way only` or `not
+    /// confirmed`.
     pub fn word(self) -> &'static str {
         match self {
             Confidence::NotConfirmed => "not confirmed",
@@ -291,28 +303,31 @@ impl Confidence {
     }
 }
 
-/// The outcomes of tests from which a [`Confidence`] is derived.
+/// The outcomes of the tests of one variable at a point, from which a [`Confidence`] is derived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
-    /// The unchanged fork of the passing run passes.
+    /// Whether a fork of the passing run passes when nothing is changed in it.
     pub nothing_passes: bool,
-    /// All differences together make it fail.
+    /// Whether a fork of the passing run fails when all differences are set to their failing
+    /// values.
     pub all_fail: bool,
-    /// How often the variable alone made it fail.
+    /// Number of tests in which setting the variable alone made the passing run fail.
     pub alone_fails: u32,
-    /// How often the variable alone was tested.
+    /// Number of tests in which the variable alone was set.
     pub alone_tried: u32,
-    /// All differences but the variable do not make it fail.
+    /// Whether the failure is averted when all differences but the variable are set.
     pub without_averts: bool,
-    /// The variable follows from the one before: with that one set, it has its failing value.
+    /// Whether the variable follows from that of the link before: when that one is set to its
+    /// failing value, this one gets its failing value, too.
     pub follows: bool,
 }
 
-/// Number of times that a variable alone must make the passing run fail.
+/// Number of tests in which setting a variable alone must make the passing run fail, for it to be
+/// confirmed.
 pub const REPEATS: u32 = 3;
 
 impl Evidence {
-    /// Returns the confidence that the outcomes support.
+    /// Returns the confidence that these outcomes of tests support.
     pub fn confidence(&self) -> Confidence {
         let repeated = self.alone_tried >= REPEATS && self.alone_fails == self.alone_tried;
         let forward = self.nothing_passes && self.all_fail && repeated && self.follows;

@@ -10,34 +10,34 @@ use crate::matching::Matching;
 use crate::plan::{Content, Plan, Spot, Write};
 use crate::types::{Types, show_bytes};
 
-/// What a difference changes.
+/// What a difference between the states of two runs changes in the passing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Sets a value, or a run of bytes.
+    /// Sets a value, or a run of bytes, to that of the failing state.
     Value {
-        /// Object of the passing state.
+        /// Object of the passing state that holds the value.
         passing: ObjectId,
-        /// Object of the failing state.
+        /// Object of the failing state from which the value is taken.
         failing: ObjectId,
-        /// Index of the leaf in the failing object.
+        /// Index of the value among the atomic values (leaves) of the failing object.
         leaf: usize,
-        /// Offset of the first byte in the object.
+        /// Offset of the first byte that is set in the object.
         start: u64,
-        /// Offset after the last byte in the object.
+        /// Offset after the last byte that is set in the object.
         end: u64,
     },
     /// Sets a pointer between objects that both states have.
     Pointer {
-        /// Object of the passing state.
+        /// Object of the passing state that holds the pointer.
         passing: ObjectId,
-        /// Object of the failing state.
+        /// Object of the failing state from which the pointer is taken.
         failing: ObjectId,
-        /// Index of the leaf in the failing object.
+        /// Index of the pointer among the atomic values (leaves) of the failing object.
         leaf: usize,
     },
-    /// Creates this block of the failing state.
+    /// Creates this block, which only the failing state has.
     Create(ObjectId),
-    /// Deletes this block of the passing state.
+    /// Deletes this block, which only the passing state has: pointers to it are changed.
     Delete(ObjectId),
     /// Overwrites a word in which the allocator keeps the size of a heap block.
     Header(Header),
@@ -47,9 +47,9 @@ pub enum Change {
 /// by its name. A block that the passing run lacks is identified by its address in the failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
-    /// Where the variable is stored.
+    /// Where the variable is stored: an address or a register.
     pub place: Place,
-    /// The frame and declaration of a variable in a register; else `None`.
+    /// The frame and declaration of a variable in a register; `None` for one in memory.
     pub declared: Option<Origin>,
     /// Type of the variable.
     pub of: crate::types::TypeId,
@@ -57,29 +57,32 @@ pub struct Identity {
     pub is_structural: bool,
 }
 
-/// A difference between two states.
+/// A difference between two states (a delta of delta debugging): a variable with its values in the
+/// passing and in the failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// What the difference changes.
     pub change: Change,
-    /// The variable that the difference is about.
+    /// Identity of the variable that the difference is about, independent of its name.
     pub identity: Identity,
-    /// Name of the variable, innermost and shortest.
+    /// Name of the variable as C would write it, such as `list->tail`.
     pub name: String,
-    /// Function in whose frame the name begins; empty for a global one.
+    /// Function that has the local variable with which the name begins; empty for a global one.
     pub function: String,
     /// Name of the variable's type.
     pub type_name: String,
-    /// Value in the passing state.
+    /// The variable's value in the passing state, as text.
     pub passing: String,
-    /// Value in the failing state.
+    /// The variable's value in the failing state, as text.
     pub failing: String,
-    /// Number of bytes of the value; for a block that is created or deleted, of the pointer to it
-    /// in the failing state, or 0 where there is none.
+    /// Size of the value in bytes; for a block that is created or deleted, size of the pointer to
+    /// it in the failing state, or 0 where there is none.
     pub size: u64,
-    /// Where the value, or that pointer, is stored in the failing state.
+    /// Where the value is stored in the failing state; for a created or deleted block, where the
+    /// pointer to it is.
     pub failing_place: Place,
-    /// Where the value is stored in the passing state.
+    /// Where the value is stored in the passing state; for a created or deleted block, where the
+    /// pointer to it is.
     pub passing_place: Place,
 }
 
@@ -88,24 +91,27 @@ pub struct Differences<'a> {
     pub(crate) passing: &'a Graph,
     pub(crate) failing: &'a Graph,
     pub(crate) matching: Matching,
-    /// The differences, in the order of the objects of the passing state.
+    /// All differences: values and pointers in the order of the objects of the passing state, then
+    /// created and deleted blocks, then overwritten sizes of the heap allocator.
     pub deltas: Vec<Delta>,
     created: Vec<Option<usize>>,
     deleted: Vec<Option<usize>>,
-    /// The pointers of matched objects that lead to different places.
+    /// The pointers in objects that both states have, where they lead to different places.
     pointers: Vec<ChangedPointer>,
 }
 
-/// A pointer of a matched object that leads to another place in the failing state.
+/// A pointer in an object that both states have, which leads to another place in the failing state.
 struct ChangedPointer {
     passing: ObjectId,
     failing: ObjectId,
     leaf: usize,
-    /// Index of its own difference; `None` where it belongs to a created or deleted block.
+    /// Index of the pointer's own difference in [`Differences::deltas`]; `None` where it belongs to
+    /// the difference of a created or deleted block.
     own: Option<usize>,
 }
 
-/// The value that a plan gives a pointer.
+/// The value that a plan (the writes of a test) gives a pointer: the old one, a raw address, or the
+/// address of a place.
 enum Lead {
     Keep,
     Raw(u64),
@@ -113,7 +119,7 @@ enum Lead {
 }
 
 impl<'a> Differences<'a> {
-    /// Compares two states.
+    /// Computes all differences between the memory graphs of a passing and a failing state.
     pub fn new(types: &Types, passing: &'a Graph, failing: &'a Graph) -> Differences<'a> {
         let mut all = Differences {
             passing,
@@ -212,8 +218,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the part of a difference, a run of bytes, that is at some addresses of the passing
-    /// state; `None` where they are not all in it.
+    /// Returns the part of a difference in text or raw bytes that is at the addresses `part` of the
+    /// passing state; `None` where the difference does not have them all, or is no run of bytes.
     pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
         let Change::Value {
             passing,
@@ -308,7 +314,8 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// Whether two pointers lead to the same place: in matched objects, or else by their values.
+    /// Returns true if a pointer of the passing state and one of the failing state lead to the same
+    /// place: the same offset in matched objects, or else the same address.
     fn same_target(&self, passing: u64, failing: u64) -> bool {
         match (self.passing.resolve(passing), self.failing.resolve(failing)) {
             (Some((one, at)), Some((other, offset))) => match self.matching.failing(one) {
@@ -320,7 +327,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns how the differences for which `is_kept` is true are applied to the passing state.
+    /// Returns the plan (allocations and writes) that applies the differences for whose index
+    /// `is_kept` is true to the passing state.
     pub fn plan(&self, is_kept: &dyn Fn(usize) -> bool) -> Plan {
         let mut plan = Plan::default();
         let mut new = vec![None; self.failing.objects.len()];
@@ -358,8 +366,8 @@ impl<'a> Differences<'a> {
         plan
     }
 
-    /// Returns true for a difference of a register or a word that no variable describes, or of a
-    /// word of the allocator.
+    /// Returns true if the difference with this index is about a register or a word that no
+    /// variable describes, or about a size field of the heap allocator.
     pub fn is_undescribed(&self, delta: usize) -> bool {
         match self.deltas[delta].change {
             Change::Value { passing, .. } => {
@@ -370,17 +378,19 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the number of objects that correspond to each other.
+    /// Returns the number of objects of the passing state that have a counterpart in the failing
+    /// state.
     pub fn matched(&self) -> usize {
         self.matching.pairs().count()
     }
 }
 
-/// A subset of differences that is being applied.
+/// A subset of the differences that is being applied to the passing state.
 struct Applied<'a> {
     all: &'a Differences<'a>,
     is_kept: &'a dyn Fn(usize) -> bool,
-    /// For each object of the failing state, its index among the allocations.
+    /// For each object of the failing state, the index of the new block that the plan allocates for
+    /// it; `None` where it allocates none.
     new: &'a [Option<usize>],
 }
 
@@ -431,7 +441,8 @@ impl Applied<'_> {
         });
     }
 
-    /// Sets a pointer of a matched object, if the kept differences change it.
+    /// Appends to `writes` the new value of a pointer in an object that both states have, if the
+    /// kept differences change it.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
@@ -467,7 +478,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the value that a pointer of the failing state has in the mixed state.
+    /// Returns the value that a pointer to `address` in the failing state gets when the kept
+    /// differences are applied to the passing state. Blocks that are not created are skipped along
+    /// the pointers with the same `path`.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -495,8 +508,8 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the first block that the plan creates on the list to which a pointer of the failing
-    /// state leads; `None` if it creates none of them.
+    /// Returns the first block that the plan creates of a list, followed from a pointer of the
+    /// failing state to `address`; `None` if it creates none of its blocks.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -531,8 +544,8 @@ impl Applied<'_> {
         }
     }
 
-    /// Changes pointers between blocks that only the passing state has, where the block that they
-    /// lead to is deleted and theirs is not.
+    /// Appends to `writes` new values for pointers in the blocks that only the passing state has
+    /// and that are not deleted: those to deleted blocks skip these.
     fn skip_deleted(&self, writes: &mut Vec<Write>) {
         let all = self.all;
         for (id, delta) in all.deleted.iter().enumerate() {
@@ -556,13 +569,13 @@ impl Applied<'_> {
 
 /// What a pointer of the passing state leads to once deleted blocks are skipped.
 enum Behind {
-    /// No deleted block: the pointer stays as it is.
+    /// The pointer leads to no deleted block and stays as it is.
     Unchanged,
-    /// A block that only the passing state has, and that is not deleted.
+    /// It leads to this place in a block that only the passing state has, and that is not deleted.
     Remaining(Target),
-    /// This address, outside of the blocks that only the passing state has.
+    /// It leads to this address, outside of the blocks that only the passing state has.
     End(u64),
-    /// The deleted blocks are no list, or one without an end.
+    /// Unknown: the deleted blocks form no list, or one without an end.
     Unknown,
 }
 
@@ -584,8 +597,9 @@ fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
     writes.push(Write { to, content });
 }
 
-/// Returns the next element of a list: the pointer in a block that has the path of the pointer that
-/// leads to it, else the first one to a block of the same type; `None` if it has neither.
+/// Returns the address of a list's next element: the pointer in the block `id` to its own type that
+/// has the path `path` (such as `.next`), else the first such pointer; `None` if the block has
+/// none.
 fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
     let object = &graph.objects[id];
     let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);
@@ -608,7 +622,7 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Returns the ranges of bytes that differ; both slices have the same length.
+/// Returns the ranges of byte offsets at which two slices of the same length differ.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {
@@ -623,7 +637,7 @@ fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     found
 }
 
-/// Shows a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
+/// Formats a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
 pub(crate) fn show_pointer(
     types: &Types,
     graph: &Graph,

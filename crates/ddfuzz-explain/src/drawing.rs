@@ -10,11 +10,11 @@ use crate::delta::{Change, Differences};
 use crate::graph::{Graph, LeafKind, Object, ObjectId, Origin};
 use crate::types::Types;
 
-/// Largest number of objects that are drawn on one side.
+/// Largest number of objects that are drawn of the memory graph of one run.
 const MOST_BOXES: usize = 40;
 /// Largest number of values that are drawn in one object.
 const MOST_ROWS: usize = 10;
-/// Sizes in pixels.
+/// Width of an object's box; it and the sizes below are in pixels.
 const WIDTH: usize = 330;
 const MARGIN: usize = 10;
 const ARROWS: usize = 60;
@@ -216,7 +216,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Appends a line of text with its baseline at `y` to `drawn`; a long one is cut.
+/// Appends a line of text with its baseline at `y` to the SVG text `drawn`; a long one is cut.
 fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
     const SHOWN: usize = 48;
     let mut shown: String = text.chars().take(SHOWN).collect();

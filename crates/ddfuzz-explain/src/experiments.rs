@@ -18,54 +18,57 @@ use crate::plan::Plan;
 use crate::report::ExaminedRecord;
 use crate::types::Types;
 
-/// Largest number of tests at one point in a search for the cause there.
+/// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
 
-/// Number of points of a link that are tried for one at which its variable alone is enough.
+/// Number of further points of a chain's link that are tried, to find one at which its variable
+/// alone makes the passing run fail.
 const OTHERS: usize = 4;
 
-/// Both runs, and what was found out about them.
+/// The passing and the failing run of a program, and what experiments have found out about them.
 pub struct Runs {
-    /// The program.
+    /// The tracer that runs the program and its forks.
     pub engine: Engine,
-    /// What makes a run a failure.
+    /// What makes a run a failure, such as a certain crash.
     pub criterion: Criterion,
-    /// The passing run.
+    /// The points and the end of the passing run.
     pub passing: Trace,
-    /// The failing run.
+    /// The points and the end of the failing run.
     pub failing: Trace,
-    /// The points that both go through.
+    /// The points that both runs go through, in the order of time.
     pub matched: Vec<Matched>,
-    /// Time that a test may take.
+    /// Time limit of one test.
     pub limit: Duration,
-    /// When the search for the chain has to come to its end, so that its parts can be tested.
+    /// When the search for the chain must come to its end, so that time is left to test its links.
     pub half_time: Instant,
-    /// States at the points that were examined.
+    /// The states of both runs at the points that were examined, by the index of the point in
+    /// `matched`.
     pub states: BTreeMap<usize, States>,
 }
 
-/// The states of both runs at a point.
+/// The states of both runs at a point, with the results of the tests there.
 pub struct States {
-    /// State of the passing run.
+    /// Memory graph of the passing run at the point.
     pub passing: Graph,
-    /// State of the failing run.
+    /// Memory graph of the failing run at the point.
     pub failing: Graph,
-    /// Number of variables on the stack whose value is known, and number of those in scope.
+    /// Number of variables on the failing run's stack whose value is known, and number of those in
+    /// scope.
     pub visible: (usize, usize),
-    /// Whether the tests at the point could find a cause: all differences together made the passing
-    /// run fail.
+    /// Whether tests at the point have found a variable that causes the failure.
     pub is_used: bool,
-    /// Number of tests at the point.
+    /// Number of tests that were made at the point.
     pub tests: usize,
-    /// The variable that causes the failure there; `None` where none was found.
+    /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
-    /// Outcomes of the tests at the point.
+    /// Outcomes of the tests at the point, by the subset of differences that was set.
     known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ.
+    /// The variables that differ between the two states.
     deltas: HashSet<Identity>,
 }
 
-/// A stopped passing run with the differences of the failing one there.
+/// A passing run that is stopped at a point, with its differences from the failing run there and
+/// the outcomes of tests.
 struct AtPoint<'a> {
     stand: Stand,
     all: Differences<'a>,
@@ -74,7 +77,8 @@ struct AtPoint<'a> {
 }
 
 impl Runs {
-    /// Reads the states of both runs at a matched point, and returns a run that stands there.
+    /// Reads the states of both runs at a matched point, unless they are known, and returns the
+    /// passing run, stopped there.
     fn stand_at(&mut self, point: usize) -> Result<Stand, EngineError> {
         let at = self.matched[point];
         let failing = match self.states.contains_key(&point) {
@@ -107,7 +111,8 @@ impl Runs {
         Ok(stand)
     }
 
-    /// Tests a subset of the differences at a point; an outcome that is known is not tested again.
+    /// Tests a subset of the differences at a point, set in a fork of the passing run; a known
+    /// outcome is returned without a test.
     fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
         if let Some(known) = at.known.get(&config.id()) {
             return Ok(*known);
@@ -130,8 +135,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the variable that causes the failure at a point, other than one variable if that
-    /// is given.
+    /// Looks for the variable that causes the failure at a point, other than the variable `than` if
+    /// that is given.
     fn examine(
         &mut self,
         point: usize,
@@ -151,8 +156,8 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable at a point: the causes of nearby points first, then what differs only
-    /// since the last examined point, then by `dd`.
+    /// Looks for the variable that causes the failure at a point: tries the causes of nearby points
+    /// first, then what differs only since the last examined point, then `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -198,7 +203,8 @@ impl Runs {
         }
     }
 
-    /// The first variable of those that are tested alone that makes the passing run fail.
+    /// Returns the first variable that makes the passing run fail when it alone is set, of the few
+    /// that are tried before `dd`; `None` if none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -213,7 +219,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Isolates the difference that makes the passing run fail, by `dd`.
+    /// Isolates the difference that makes the passing run fail at a point, by `dd`, and returns its
+    /// variable.
     fn isolate(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -247,8 +254,8 @@ impl Runs {
         })
     }
 
-    /// The variables that differ at a point and are tested alone first: those that did not differ
-    /// at the last examined point before, then the others; of many, none.
+    /// Returns the variables that are tested alone before `dd` runs: those that did not differ at
+    /// the last examined point before, then the others; none where they are too many.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -271,8 +278,9 @@ impl Runs {
         fresh
     }
 
-    /// Returns the differences to search in: those of variables, if they make the run fail, else
-    /// also those of registers and words that no variable describes.
+    /// Returns the differences among which the cause is searched, with the outcome of setting them
+    /// all: those of variables, if they make the run fail, else also those of registers and words
+    /// that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -288,8 +296,8 @@ impl Runs {
         Ok((every.clone(), outcome))
     }
 
-    /// Runs the tests at a point from which the confidence in a variable is derived, apart from the
-    /// one whether the variable follows from the link before it ([`follows`](Runs::follows)).
+    /// Runs the tests of a variable at a point from which the confidence in it is derived, except
+    /// the test whether it follows from the link before it ([`follows`](Runs::follows)).
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -298,7 +306,8 @@ impl Runs {
         Ok(evidence.unwrap_or_default())
     }
 
-    /// Stands at a point, with the differences there, and remembers the outcomes of tests.
+    /// Stops the passing run at a point, calls `act` with it and the differences there, and stores
+    /// the outcomes of the tests that `act` made.
     fn at_point<T>(
         &mut self,
         point: usize,
@@ -435,8 +444,9 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// The last examined point of a link at which a test has shown that its variable alone makes the
-    /// passing run fail; where there is none, one of a few others of its points at which it does.
+    /// Returns the last examined point of a link at which a test has shown that its variable alone
+    /// makes the passing run fail. Where there is none, a few other points of the link are tested;
+    /// `None` if the variable is not enough at any.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -480,9 +490,9 @@ impl Runs {
         about.min_by_key(|delta| delta.name.len())
     }
 
-    /// Returns the bytes of a link's variable that alone make the passing run fail, and without which
-    /// it does not: the smallest part of its changed bytes that halving finds. `None` where it has one
-    /// byte, or needs all of them.
+    /// Returns the smallest part of a link's variable, found by halving, that alone makes the
+    /// passing run fail, and without which it does not. `None` where the variable is no text, has
+    /// one byte, or needs all of its changed bytes.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -530,7 +540,7 @@ impl Runs {
         Ok(found.flatten())
     }
 
-    /// Records the points at which states were compared, in the order of time.
+    /// Returns records of the points at which states were compared, in the order of time.
     pub fn examined(&self) -> Vec<ExaminedRecord> {
         let record = |(point, states): (&usize, &States)| {
             let cause = states.cause.and_then(|cause| self.delta(*point, &cause));
@@ -544,7 +554,8 @@ impl Runs {
         self.states.iter().map(record).collect()
     }
 
-    /// Draws the states of both runs at a point.
+    /// Draws the memory graphs of both runs at a point as HTML; empty where the point was not
+    /// examined.
     pub fn drawing(&self, point: usize) -> String {
         let Some(states) = self.states.get(&point) else {
             return String::new();
@@ -555,17 +566,19 @@ impl Runs {
     }
 }
 
-/// What sets some differences to their failing values.
+/// Returns the plan (writes to a fork of the passing run) that sets the differences in `config` to
+/// their failing values.
 fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
     at.all.plan(&|delta| config.contains(delta))
 }
 
-/// All differences that are about one variable.
+/// Returns the subset of the differences that are about one variable.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// All differences of what is stored where a variable is: several variables may share a register.
+/// Returns the subset of the differences of what is stored where a variable is: several variables
+/// may share a register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),
@@ -573,7 +586,7 @@ fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     }
 }
 
-/// The differences for which `is_chosen` holds.
+/// Returns the subset of the differences for which `is_chosen` is true.
 fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)

@@ -23,51 +23,53 @@ use crate::report::{
 };
 use crate::story::look_first;
 
-/// A failure to explain, and how.
+/// A failure to explain, with its inputs and the options of the explanation.
 pub struct Request {
-    /// The target of the passing run.
+    /// The target (the program and its options) of the passing run.
     pub passing_target: Target,
-    /// The target of the failing run: the same, or one with other arguments.
+    /// The target (the program and its options) of the failing run: that of the passing run, or one
+    /// with other arguments.
     pub failing_target: Target,
-    /// The failing input.
+    /// The input with which the program fails.
     pub failing: Vec<u8>,
-    /// The passing input, if the user gives one.
+    /// The input with which the program passes, if the user gives one.
     pub passing: Option<Vec<u8>>,
-    /// Inputs that may pass, from a minimization log: the best one is taken.
+    /// Inputs from a minimization log that may pass: the best one is taken as the passing input.
     pub others: Vec<Vec<u8>>,
     /// A pattern that the output matches only in the failing run; `None` where the failure is a
     /// crash or an exit status.
     pub wrong: Option<Regex>,
-    /// What a critical slice has to reproduce; `None` where none is wanted.
+    /// What a critical slice (the executed statements that the failure needs) has to reproduce;
+    /// `None` where no slice is requested.
     pub slice: Option<SliceGoal>,
     /// Whether states are compared as registers and words, without variables and types.
     pub raw: bool,
-    /// Time for the whole explanation.
+    /// Time limit of the whole explanation.
     pub budget: Duration,
 }
 
 /// What a critical slice has to reproduce.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
-    /// The failure, or the whole output of a run that does not fail.
+    /// The failure; for a run that does not fail, its whole output.
     Run,
-    /// The lines of the output that match.
+    /// The lines of the output that match this pattern.
     Lines(Regex),
 }
 
 /// Error: the runs cannot be made, or do not fail and pass as an explanation needs.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The target cannot be run.
+    /// The target cannot be run or traced.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The failing run does not fail.
+    /// The failing run does not fail; it ended like this.
     #[error("the failing run does not fail: it ended with {0}")]
     NotFailing(Ended),
-    /// The passing run does not pass.
+    /// The passing run does not pass; it ended like this.
     #[error("the passing run does not pass: it ended with {0}")]
     NotPassing(Ended),
-    /// The thread that traces has panicked.
+    /// The thread that traces the program has panicked.
     #[error("the tracing thread is gone")]
     Gone,
 }
@@ -78,8 +80,8 @@ impl From<ExecError> for ExplainError {
     }
 }
 
-/// Explains a failure. What cannot be explained is refused in the result, with the reason and what
-/// is certain.
+/// Explains a failure by a cause–effect chain. What cannot be explained is refused in the result,
+/// with the reason and what is certain nonetheless.
 ///
 /// # Errors
 /// When the program cannot be run, or the runs do not fail and pass as they should.
@@ -91,15 +93,15 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
     })
 }
 
-/// Smallest part of the failing run's points, in percent, that must match.
+/// Smallest part of the failing run's points, in percent, that the passing run must share.
 const LEAST_MATCHING: usize = 10;
-/// Number of replays of each run.
+/// Number of times that each of the two runs is made, to see that it always ends in the same way.
 const REPLAYS: u32 = 3;
-/// Number of passing candidates whose points are compared.
+/// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
 /// Number of frames from which on a crash in a recursion is a stack overflow.
 const DEEP: usize = 200;
-/// Least and greatest time of a test.
+/// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 struct Explaining<'a> {
@@ -108,7 +110,7 @@ struct Explaining<'a> {
     result: Explanation,
 }
 
-/// Ends an explanation early: with a refusal, or with an error.
+/// Why an explanation ends early: it is refused, or an error has occurred.
 enum Early {
     Refused(Refusal),
     Error(ExplainError),
@@ -124,7 +126,7 @@ impl From<EngineError> for Early {
     }
 }
 
-/// Returns the name of a target's program.
+/// Returns the file name of a target's program.
 fn program_name(target: &Target) -> String {
     match &target.program {
         Program::Path(path) => path
@@ -136,7 +138,8 @@ fn program_name(target: &Target) -> String {
     }
 }
 
-/// Returns the failure as the program's sanitizer reports it, with the text of its report.
+/// Runs a target on an input, and returns the failure as the program's sanitizer or runtime reports
+/// it, with the text of its report.
 fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
@@ -266,7 +269,7 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Searches for the critical slice.
+    /// Searches for the critical slice of the failing run, and stores it in the result.
     fn slice(
         &mut self,
         engine: &mut Engine,
@@ -370,13 +373,15 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Checks whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    /// Returns true if an exit status is a failure: the user says so, or it is that of a Rust
+    /// panic.
     fn is_failure(&self, status: i32) -> bool {
         let asked = self.request.failing_target.crash_exit;
         asked == Some(status) || status == ddfuzz_exec::RUST_PANIC
     }
 
-    /// Replays a run; it must end as before.
+    /// Repeats the passing or failing run, and refuses the explanation if it does not always end as
+    /// `first`.
     fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
         for replay in 1..REPLAYS {
             let again = engine.run_to_end(side)?;
@@ -394,7 +399,7 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Refuses stack overflows, which have no cause–effect chain.
+    /// Refuses the explanation of stack overflows, which have no cause–effect chain.
     fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
         let Some(crash) = &failing.crash else {
             return Ok(());
@@ -415,7 +420,8 @@ impl<'a> Explaining<'a> {
         Err(refuse(&reason, "look at what should end the recursion"))
     }
 
-    /// Finds the passing run: the given input, or the best of those that pass.
+    /// Returns the trace and the input of the passing run: with the user's passing input, or with
+    /// the best input found that passes.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -485,7 +491,8 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Records what is certain about both runs.
+    /// Stores in the result what is certain about both runs: the numbers of their points, and the
+    /// functions that only the failing run enters.
     fn compare(&mut self, runs: &Runs) {
         self.result.points = PointsRecord {
             failing: runs.failing.points.len(),
@@ -572,8 +579,8 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Gathers the evidence for a link: at its first point, or where its last one allows a stronger
-    /// word, there.
+    /// Gathers the evidence for a link's variable: at the link's first point, or at its last one
+    /// where tests there support it better.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -598,7 +605,8 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Gathers the evidence for a variable at a point, to which one of `before` leads.
+    /// Gathers the evidence for a variable at a point; it stays empty if the variable follows from
+    /// none of the earlier causes `before`.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -621,8 +629,9 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Refuses programs that are optimized so far that too few variables are visible. Of a program
-    /// that is optimized for debuggers, those are not visible that have no value yet or any more.
+    /// Refuses programs that are optimized so far that too few variables are visible. A program
+    /// built for debuggers (`-Og`) is accepted once a chain was found: its variables are invisible
+    /// only before they have a value and after their last use.
     fn check_visibility(&self, runs: &Runs, links: &[Link]) -> Result<(), Early> {
         if !links.is_empty() && runs.engine.info.is_debuggable() {
             return Ok(());

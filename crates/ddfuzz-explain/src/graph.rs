@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::types::{Bits, TypeId};
 
-/// Index of an object in its graph.
+/// Index of an object among the objects of its memory graph.
 pub type ObjectId = usize;
 
 /// Where an object is stored.
@@ -22,19 +22,19 @@ pub enum Place {
     Register(u16),
 }
 
-/// What an object is, as far as two states of one program agree about it.
+/// What an object in memory is, in terms by which it is found in another state of the same program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// A parameter or local variable.
     Local {
-        /// Number of the frame, counted from the outermost one.
+        /// Number of the stack frame that has the variable, counted from the outermost one.
         frame: usize,
-        /// Identifies the declaration in the debug information.
+        /// Identifies the variable's declaration in the debug information.
         variable: u64,
     },
     /// A global or static variable; the number identifies its declaration.
     Global(u64),
-    /// Memory that only pointers lead to.
+    /// A block of memory that is no variable: only pointers lead to it.
     Block,
     /// A heap block that no typed pointer leads to.
     Raw,
@@ -42,7 +42,7 @@ pub enum Origin {
     Undescribed,
 }
 
-/// What a leaf holds.
+/// The kind of an atomic value (leaf) in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeafKind {
     /// A number, character, enumeration or anything else without pointers.
@@ -53,56 +53,57 @@ pub enum LeafKind {
     Bytes,
 }
 
-/// An atomic value in an object.
+/// An atomic value in an object: a number, a pointer, or a run of bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Offset in the object, in bytes; of a bit-field, that of its storage unit.
+    /// Offset of the value in the object, in bytes; of a bit-field, that of its storage unit.
     pub offset: u64,
-    /// Size in bytes; of a bit-field, that of its storage unit.
+    /// Size of the value in bytes; of a bit-field, that of its storage unit.
     pub size: u64,
-    /// The bits of a bit-field.
+    /// The bits that a bit-field takes of its storage unit; `None` for other values.
     pub bits: Option<Bits>,
-    /// What the leaf holds.
+    /// Whether the value is a number, a pointer or a run of bytes.
     pub kind: LeafKind,
     /// Type of the value; of [`LeafKind::Bytes`], that of one element.
     pub of: TypeId,
-    /// Operations that lead from the object to the leaf, such as `.next` or `[3].x`.
+    /// Operations that lead from the object to the value, such as `.next` or `[3].x`.
     pub path: String,
 }
 
-/// An object in a memory graph.
+/// An object in a memory graph: a variable, a block of memory, or a register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// What the object is.
+    /// What the object is: which variable, a block of memory, or an undescribed word.
     pub origin: Origin,
     /// Where the object is stored.
     pub place: Place,
-    /// Type of the object, of the element where it is a block of several.
+    /// Type of the object; `void` for bytes of unknown structure.
     pub of: TypeId,
-    /// The contents.
+    /// The object's bytes.
     pub bytes: Vec<u8>,
-    /// The atomic values, ascending by offset.
+    /// The atomic values in the object, ascending by offset.
     pub leaves: Vec<Leaf>,
-    /// Name of a variable; empty for blocks.
+    /// Name of the variable, register or raw block; empty for blocks that pointers lead to.
     pub name: String,
-    /// Function of a local variable; empty for others.
+    /// Function of a local variable; empty for other objects.
     pub function: String,
-    /// For a block, the pointer by which it was reached first: object, leaf, and the offset in
-    /// this object to which the pointer points.
+    /// For a block, the pointer by which it was reached first: the object that holds it, its index
+    /// among that object's leaves, and the offset in this block to which it points.
     pub reached: Option<(ObjectId, usize, u64)>,
-    /// For a variable, a pointer to its beginning in a variable of a more inner frame.
+    /// For a variable, a pointer to its beginning from a variable of a more inner frame: the object
+    /// that holds it, and its index among that object's leaves; `None` if there is none.
     pub alias: Option<(ObjectId, usize)>,
 }
 
 impl Object {
-    /// Returns the bytes of a leaf.
+    /// Returns the bytes of one of the object's atomic values (leaves).
     pub fn value(&self, leaf: &Leaf) -> &[u8] {
         let start = (leaf.offset as usize).min(self.bytes.len());
         let end = ((leaf.offset + leaf.size) as usize).min(self.bytes.len());
         &self.bytes[start..end]
     }
 
-    /// Returns the value of a leaf of 8 bytes as an address.
+    /// Returns one of the object's atomic values (leaves), of 8 bytes, as an address.
     pub fn address(&self, leaf: &Leaf) -> u64 {
         let mut word = [0; 8];
         let value = self.value(leaf);
@@ -111,46 +112,47 @@ impl Object {
         u64::from_le_bytes(word)
     }
 
-    /// Returns the pointers in the object with their index among the leaves.
+    /// Returns the pointers in the object, each with its index among the atomic values (leaves).
     pub fn pointers(&self) -> impl Iterator<Item = (usize, &Leaf)> {
         let leaves = self.leaves.iter().enumerate();
         leaves.filter(|(_, leaf)| matches!(leaf.kind, LeafKind::Pointer(_)))
     }
 
-    /// Returns true for a local, global or static variable.
+    /// Returns true if the object is a local, global or static variable.
     pub fn is_variable(&self) -> bool {
         matches!(self.origin, Origin::Local { .. } | Origin::Global(_))
     }
 }
 
-/// A word in which the allocator keeps the size of a heap block.
+/// A word in which the heap allocator keeps the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Address of the word: the first one after the block before.
+    /// Address of the word: the first one after the block before it.
     pub address: u64,
-    /// The word.
+    /// Content of the word: the size, with the allocator's flags in the lowest bits.
     pub value: u64,
     /// Whether the word can be the size of a block: false where something has overwritten it.
     pub is_intact: bool,
 }
 
-/// A memory graph of one program state.
+/// The memory graph of one program state: its objects, and the pointers between them.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// All objects. Variables precede blocks; a block follows the object that leads to it.
     pub objects: Vec<Object>,
     by_address: BTreeMap<u64, ObjectId>,
-    /// The words in which the allocator keeps the sizes of the heap blocks, ascending.
+    /// The words in which the heap allocator keeps the sizes of its blocks, ascending by address.
     pub headers: Vec<Header>,
     /// Whether objects or leaves were left out because there are too many.
     pub is_cut: bool,
 }
 
-/// A place in an object: the object and an offset in bytes, at most its size.
+/// A place to which a pointer leads: an object, and an offset in it in bytes, at most its size.
 pub type Target = (ObjectId, u64);
 
 impl Graph {
-    /// Adds an object; one in memory is found by its address from then on.
+    /// Adds an object to the graph and returns its index; an object in memory is found by its
+    /// address from then on.
     pub fn add(&mut self, object: Object) -> ObjectId {
         let id = self.objects.len();
         if let Place::Memory(address) = object.place
@@ -163,20 +165,21 @@ impl Graph {
     }
 
     /// Returns the object that contains the byte at `address`, or ends there, with the offset in
-    /// it.
+    /// it; `None` where none does.
     pub fn resolve(&self, address: u64) -> Option<Target> {
         let (start, id) = self.by_address.range(..=address).next_back()?;
         let offset = address - start;
         (offset <= self.objects[*id].bytes.len() as u64).then_some((*id, offset))
     }
 
-    /// Returns the object that contains the byte at `address`; `None` where none does.
+    /// Returns the object that contains the byte at `address`, with the offset in it; `None` where
+    /// none does.
     pub fn containing(&self, address: u64) -> Option<Target> {
         let (id, offset) = self.resolve(address)?;
         (offset < self.objects[id].bytes.len() as u64).then_some((id, offset))
     }
 
-    /// Returns the allocator's word at `address`; `None` where none is.
+    /// Returns the heap allocator's size word that is stored at `address`; `None` where none is.
     pub fn header(&self, address: u64) -> Option<&Header> {
         let found = self.headers.binary_search_by_key(&address, |it| it.address);
         found.ok().map(|index| &self.headers[index])
@@ -190,8 +193,8 @@ impl Graph {
             .map(|(start, _)| *start)
     }
 
-    /// Returns the addresses of the atomic value that begins at `address`; of one byte where none
-    /// does.
+    /// Returns the range of addresses of the atomic value that begins at `address`; a range of one
+    /// byte where none begins there.
     pub fn extent(&self, address: u64) -> Range<u64> {
         let size = self.containing(address).and_then(|(object, offset)| {
             let mut leaves = self.objects[object].leaves.iter();
@@ -202,7 +205,8 @@ impl Graph {
         address..address + size.unwrap_or(1).max(1)
     }
 
-    /// Replaces the leaves of an object. Pointers that are no leaves any more are parts of some.
+    /// Replaces the atomic values (leaves) of an object. Recorded pointers whose leaf is gone are
+    /// redirected to the leaf that covers them.
     pub fn set_leaves(&mut self, object: ObjectId, leaves: Vec<Leaf>) {
         let before = std::mem::replace(&mut self.objects[object].leaves, leaves);
         let leaves = &self.objects[object].leaves;
@@ -235,7 +239,8 @@ impl Graph {
             .sum()
     }
 
-    /// Returns the object that a pointer leads to; `None` where it leads to none.
+    /// Returns the object to which a pointer (a leaf of `object`) leads, with the offset in it;
+    /// `None` where it leads to none.
     pub fn target(&self, object: ObjectId, leaf: &Leaf) -> Option<Target> {
         self.resolve(self.objects[object].address(leaf))
     }
@@ -272,8 +277,8 @@ impl Graph {
         }
     }
 
-    /// Returns the name of a byte of a leaf: that of the leaf, with an index where it holds several
-    /// elements of `stride` bytes.
+    /// Returns the name of the byte at `offset` of an object, in one of its atomic values (leaves):
+    /// that of the leaf, with an index where it is a run of several bytes.
     pub fn name_of(&self, object: ObjectId, leaf: &Leaf, offset: u64) -> String {
         let path = match leaf.kind {
             LeafKind::Bytes if leaf.size > 1 => format!("{}[{}]", leaf.path, offset - leaf.offset),
@@ -282,7 +287,8 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function in whose frame the name of an object begins; empty for a global one.
+    /// Returns the function that has the local variable with which the name of an object begins;
+    /// empty for a global one.
     pub fn function(&self, object: ObjectId) -> &str {
         let mut at = object;
         loop {

@@ -6,8 +6,8 @@ use crate::engine::{Criterion, Ending, Engine, EngineError};
 use crate::places::frame_record;
 use crate::report::{Explanation, FrameRecord, OverflowRecord};
 
-/// Adds to a result the heap block behind whose end the failing run has written; where there is none,
-/// the call of `free` without which it does not fail.
+/// Adds to an explanation the heap block past whose end the failing run has written; where there is
+/// none, the call of `free` without which the run does not fail.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -24,7 +24,7 @@ pub fn add_heap_facts(
     Ok(())
 }
 
-/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
+/// Finds the heap block past whose end a crashed run has written; `None` where there is none.
 fn overflow(
     engine: &mut Engine,
     criterion: &Criterion,

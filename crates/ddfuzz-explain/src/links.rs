@@ -6,16 +6,16 @@ use crate::engine::EngineError;
 use crate::experiments::Runs;
 use crate::report::{LinkRecord, WriterRecord};
 
-/// Name of the type of registers and words that no variable describes.
+/// Name of the type that registers and words have which no variable describes.
 const RAW: &str = "machine word";
 
-/// Whether a link's variable is in a buffer of the C library.
+/// Returns true if a link's variable is in a buffer of the C library.
 pub fn is_in_buffer(link: &LinkRecord) -> bool {
     link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
 }
 
-/// Removes links that say little: buffers of the C library if the program's own variables are in
-/// the chain, registers without a statement, and repetitions.
+/// Removes the links of a chain that say little: buffers of the C library if the program's own
+/// variables are in the chain, registers without a statement, and repetitions.
 pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     let is_buffer = |(_, link): &(usize, LinkRecord)| is_in_buffer(link);
     let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
@@ -71,9 +71,9 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Adds a link for each variable that has got other values while it carried the failure: with those
-/// that it has at the last point at which it does, of those at which it alone makes the passing run
-/// fail, if there are any.
+/// Inserts a second link for each variable whose values have changed while it carried the failure:
+/// with its values at the last point at which it alone makes the passing run fail, else at the last
+/// point of its link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

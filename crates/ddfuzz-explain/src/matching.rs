@@ -59,8 +59,8 @@ impl Matching {
     }
 }
 
-/// Gives matched objects the same leaves: where a union has another member in the other state, it
-/// is a run of bytes in both.
+/// Gives each pair of matched objects in two graphs the same atomic values (leaves): where a union
+/// holds another member in the other state, it becomes a run of bytes in both.
 pub fn unify(passing: &mut Graph, failing: &mut Graph) {
     let pairs: Vec<_> = Matching::new(passing, failing).pairs().collect();
     for (one, other) in pairs {
@@ -82,7 +82,8 @@ fn is_same(one: &Leaf, other: &Leaf) -> bool {
     key(one) == key(other)
 }
 
-/// The leaves of two objects of one type: those that both have, and bytes in place of the others.
+/// Returns common leaves (atomic values) for two objects of one type: those that both have, and
+/// runs of bytes in place of the others.
 fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     let mut all = Vec::new();
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
@@ -123,7 +124,8 @@ fn common(one: &[Leaf], other: &[Leaf]) -> Vec<Leaf> {
     all
 }
 
-/// Length of the operations with which both paths begin.
+/// Returns the length in bytes of the longest common beginning of two paths (such as `.a[2].b`)
+/// that ends between two of their operations.
 fn shared_path(one: &str, other: &str) -> usize {
     let bytes = one.bytes().zip(other.bytes());
     let same = bytes.take_while(|(one, other)| one == other).count();
@@ -140,13 +142,14 @@ struct Work<'a> {
     passing: &'a Graph,
     failing: &'a Graph,
     matching: Matching,
-    /// Matched pairs whose pointers were not followed yet.
+    /// Matched pairs of objects whose pointers are still to be followed.
     queue: VecDeque<(ObjectId, ObjectId)>,
-    /// Blocks to which the same pointer leads, with different contents.
+    /// Pairs of blocks to which the same pointer leads, but whose contents differ: they are matched
+    /// only where nothing better is found.
     postponed: VecDeque<(ObjectId, ObjectId)>,
 }
 
-/// What two blocks must share to be matched by content.
+/// What two blocks must share to be matched by content: type, size, and all bytes except pointers.
 type Content = (TypeId, usize, Vec<u8>);
 
 impl Work<'_> {
@@ -192,7 +195,8 @@ impl Work<'_> {
             )
     }
 
-    /// Follows the pointers of matched objects in both graphs at once.
+    /// Follows the pointers of matched objects in both graphs at once, and matches the blocks of
+    /// equal content to which they lead.
     fn traverse(&mut self) {
         while let Some((passing, failing)) = self.queue.pop_front() {
             let (one, other) = (
@@ -224,8 +228,8 @@ impl Work<'_> {
         }
     }
 
-    /// Matches blocks of equal content, those at the same address first. Returns false if there
-    /// are none.
+    /// Matches remaining blocks of equal content, those at the same address first. Returns false if
+    /// there are none.
     fn by_content(&mut self) -> bool {
         let free = |objects: &[Object], partners: &[Option<ObjectId>]| -> Vec<ObjectId> {
             let all = objects.iter().zip(partners).enumerate();
@@ -259,7 +263,8 @@ impl Work<'_> {
         found
     }
 
-    /// Accepts a pair of blocks with different contents; one at the same address first.
+    /// Matches one pair of blocks whose contents differ but to which the same pointer leads,
+    /// preferably at the same address. Returns false if there is none.
     fn accept_postponed(&mut self) -> bool {
         let mut postponed = std::mem::take(&mut self.postponed);
         postponed.retain(|(passing, failing)| self.is_free(*passing, *failing));
@@ -276,14 +281,15 @@ impl Work<'_> {
     }
 }
 
-/// Checks whether the contents of one object can be written into the other.
+/// Returns true if the content of one object can be written into the other: both have the same
+/// type, size and kind of place.
 fn comparable(one: &Object, other: &Object) -> bool {
     one.of == other.of
         && one.bytes.len() == other.bytes.len()
         && std::mem::discriminant(&one.place) == std::mem::discriminant(&other.place)
 }
 
-/// All values in an object but its pointers.
+/// Returns what an object is matched by: type, size, and all bytes except its pointers.
 fn content(object: &Object) -> Content {
     let mut bytes = Vec::new();
     for leaf in &object.leaves {

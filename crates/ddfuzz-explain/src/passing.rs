@@ -13,16 +13,17 @@ const MOST_OF_PARTS: usize = 48;
 /// Largest number of runs in the search for a passing input closer than a given one.
 const MOST_OF_CLOSER: usize = 80;
 
-/// Checks whether a run passes: it does not fail, and ends by itself without a crash.
+/// Returns true if a run passes: it does not fail, and ends by itself without a crash.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
     ends_well && !fails
 }
 
-/// Returns up to `most` inputs that pass and are close to the failing one: given ones, and variants
-/// of it with another byte, or without a byte or a line; where none of these ends well, its largest
-/// passing part. Those of the same length come first.
+/// Returns up to `most` inputs that pass and are close to the failing one: those of `given`, and
+/// variants of the failing one with one byte changed, or one byte or line removed; where none of
+/// these exits with status 0, the largest passing part of the failing input. Inputs of the same
+/// length as the failing one come first.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -60,7 +61,7 @@ pub fn candidates(
     Ok(found)
 }
 
-/// Runs the program on an input, and checks whether it passes and ends as `expected`.
+/// Runs the program on an input, and returns true if it passes and ends as `expected`.
 fn passes(
     engine: &mut Engine,
     criterion: &Criterion,
@@ -73,8 +74,8 @@ fn passes(
     Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
 }
 
-/// Returns the largest of the configurations of `units` deltas that pass, of those that at most
-/// `most` runs find (`ddmax`); none of the deltas pass.
+/// Returns the largest passing subset of `units` deltas of those that at most `most` tests find
+/// (`ddmax`); the empty set passes.
 fn maximized(
     units: usize,
     most: usize,
@@ -96,8 +97,8 @@ fn maximized(
     Ok(search.pass().clone())
 }
 
-/// Returns the largest part of an input that passes and that few runs find (`ddmax`), if even
-/// nothing passes.
+/// Returns the largest part of the failing input that passes, of those that few runs find
+/// (`ddmax`); `None` if the empty input does not pass, or no larger part is found.
 fn largest_part(
     engine: &mut Engine,
     criterion: &Criterion,
@@ -119,8 +120,8 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Replaces a passing run by one with a closer input, if one is found that goes through about as many
-/// points of the failing run.
+/// Replaces the given passing run by one whose input is closer to the failing one, if one is found
+/// that goes through about as many points of the failing run. Returns trace and input.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -143,8 +144,9 @@ pub fn closest(
     Ok(given)
 }
 
-/// Takes as many differences of a failing input over into a passing one as leave it passing, with the
-/// same status, in a few runs (`dd`). `None` where that is none of them.
+/// Returns a passing input that is closer to the failing one: takes over as many differences from
+/// the failing input as leave it passing with the same status, found in a few runs (`ddmax`).
+/// `None` where none can be taken over.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -165,8 +167,8 @@ pub fn closer(
     Ok((!found.is_empty()).then(|| with(&found)))
 }
 
-/// The changes that lead from one text to another. Texts of one length are compared byte by byte.
-/// Bytes that only one of them has change one by one.
+/// Returns the changes that turn the text `from` into `to`. Texts of one length are compared byte
+/// by byte; bytes that only one of the texts has are changed one by one.
 fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -183,7 +185,7 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// A text with some of the changes that lead to another one.
+/// Returns the text `from` with those of its changes towards `to` that are in `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);
@@ -191,8 +193,8 @@ fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8>
     text
 }
 
-/// Returns inputs close to one: with another byte of the input, or a similar one, in one place,
-/// spread over the whole input; then without one byte; then without one line.
+/// Returns inputs close to a given one: with another byte at one place, for places spread over the
+/// whole input; with one byte removed; and with one line removed.
 fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
@@ -230,7 +232,7 @@ fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of places that are changed in an input.
+/// Largest number of positions at which variants of an input differ from it.
 const PLACES: usize = 48;
 
 fn spread(length: usize) -> Vec<usize> {

@@ -5,7 +5,8 @@ use crate::alignment::Matched;
 use crate::engine::{Ending, Engine, Unsupported};
 use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
 
-/// Records a point in time.
+/// Returns the record of a point that both runs share: statement, source line, and number of
+/// arrivals in the passing run.
 pub(crate) fn point_record(engine: &Engine, at: &Matched) -> PointRecord {
     let place = frame_record(engine, at.in_passing.pc);
     PointRecord {
@@ -17,7 +18,7 @@ pub(crate) fn point_record(engine: &Engine, at: &Matched) -> PointRecord {
     }
 }
 
-/// Records function, file and line of an address in the process.
+/// Returns the record of a code address in the process: function, file and line.
 pub(crate) fn frame_record(engine: &Engine, pc: u64) -> FrameRecord {
     let place = engine.place(pc);
     FrameRecord {
@@ -27,7 +28,7 @@ pub(crate) fn frame_record(engine: &Engine, pc: u64) -> FrameRecord {
     }
 }
 
-/// Records where a run failed.
+/// Returns the record of how and where a failing run ended: crash class, source line and stack.
 pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
     let own = failing
         .stack
@@ -78,7 +79,8 @@ pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
     printable.then(|| text.to_owned())
 }
 
-/// Returns the functions of a recursion, from the innermost one to its next call.
+/// Returns one round of a recursion: from the function names of a stack, innermost first, those
+/// from one call of a function to the next call of it.
 pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
     // What is called at the very top may be no part of it.
     let start = names.len().min(8) / 2;
@@ -93,7 +95,7 @@ pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the refusal for an explanation that had not enough time.
+/// Returns the refusal for an explanation that did not have enough time.
 pub(crate) fn out_of_time() -> Refusal {
     Refusal {
         reason: "the time for the explanation is over".to_owned(),

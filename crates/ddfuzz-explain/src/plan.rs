@@ -2,32 +2,33 @@
 
 use crate::graph::Place;
 
-/// A place that a plan writes to or whose address it writes.
+/// A place in a plan (the changes that a test makes to a fork of the passing run): one that is
+/// written, or whose address is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
-    /// A place of the passing state, and an offset in bytes.
+    /// An address or register of the passing state, and an offset in bytes from it.
     At(Place, u64),
     /// A block that the plan allocates, by its index, and an offset in bytes.
     New(usize, u64),
 }
 
-/// What a plan writes.
+/// What one write of a plan writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// These bytes as they are.
     Bytes(Vec<u8>),
-    /// The bits of these bytes that are set in the mask.
+    /// Only those bits of the bytes that are set in the mask, the second value; the others stay.
     Masked(Vec<u8>, Vec<u8>),
-    /// The address of a place.
+    /// The address of this place, as a pointer of 8 bytes.
     Address(Spot),
 }
 
-/// One write of a plan.
+/// One write of a plan (the changes that a test makes to a fork of the passing run).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// Where it is written.
+    /// The place that is written.
     pub to: Spot,
-    /// What is written.
+    /// What is written there.
     pub content: Content,
 }
 
@@ -35,15 +36,15 @@ pub struct Write {
 /// bytes), then writes in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Sizes of the blocks to allocate, in bytes.
+    /// Sizes in bytes of the blocks that are allocated first.
     pub allocations: Vec<u64>,
-    /// What to write after that.
+    /// The writes that follow the allocations, in order.
     pub writes: Vec<Write>,
 }
 
 impl Plan {
-    /// Splits what is written into memory as bytes to single bytes, and keeps those at some addresses;
-    /// other writes are kept.
+    /// Restricts the plan to some bytes: splits its writes of bytes into memory to single bytes,
+    /// and keeps those at addresses for which `keeps` is true. Other writes stay.
     pub fn restricted(mut self, keeps: impl Fn(u64) -> bool) -> Plan {
         let mut writes = Vec::new();
         for write in self.writes {
@@ -63,7 +64,8 @@ impl Plan {
         self
     }
 
-    /// The addresses of the bytes that a plan writes; `None` where it does anything else.
+    /// Returns the addresses of the bytes that the plan writes; `None` where it allocates blocks,
+    /// or writes anything but bytes to memory.
     pub fn written(&self) -> Option<Vec<u64>> {
         let mut all = Vec::new();
         for write in &self.writes {

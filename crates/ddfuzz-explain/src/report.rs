@@ -11,21 +11,21 @@ use crate::chain::Confidence;
 pub struct Explanation {
     /// Why no chain can be given; null where one is.
     pub refused: Option<Refusal>,
-    /// The failure.
+    /// How and where the program failed.
     pub crash: CrashRecord,
-    /// The difference between the inputs.
+    /// The failing and the passing input, and the difference between them.
     pub input: InputRecord,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
     /// The statement after which the runs went different ways, so that only the failing one came to
     /// where it failed; null where both did, or where that is not known.
     pub parted: Option<FrameRecord>,
-    /// The heap block behind whose end the failing run has written; null where none is known.
+    /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls that led
     /// to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
-    /// The points in time of both runs.
+    /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
     /// The points at which states were compared, in the order of time.
     pub examined: Vec<ExaminedRecord>,
@@ -42,53 +42,53 @@ pub struct Explanation {
     pub drawing: String,
 }
 
-/// Why there is no chain.
+/// The reason why an explanation has no cause–effect chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refusal {
-    /// The reason, a sentence.
+    /// Why there is no chain, as a sentence.
     pub reason: String,
-    /// What would help, a sentence.
+    /// What the user can do to get a chain, as a sentence.
     pub hint: String,
 }
 
-/// The failure that is explained.
+/// The failure that is explained: how and where the program ended.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct CrashRecord {
     /// Name of the program's file.
     pub program: String,
     /// Class of the crash, such as `segv`; null for another failure.
     pub class: Option<String>,
-    /// How the failing run ended.
+    /// How the failing run ended: its exit status or signal, as text.
     pub ended: String,
-    /// Function of the program in which it failed; null where the stack has none.
+    /// Function of the program in which the run failed; null where the stack has none.
     pub function: Option<String>,
-    /// Source file, as the debug information names it.
+    /// Source file of the statement at which the run failed, as the debug information names it.
     pub file: Option<String>,
-    /// Line in the source file.
+    /// Line in the source file at which the run failed.
     pub line: Option<u64>,
-    /// The text of that line, where the file can be read.
+    /// The text of the source line at which the run failed, where the file can be read.
     pub source: Option<String>,
     /// Functions of the program on the stack, innermost first; 64 at most.
     pub stack: Vec<FrameRecord>,
-    /// What a sanitizer reports; null without one.
+    /// What a sanitizer reports about the failure; null without a report.
     pub message: Option<String>,
     /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
     /// did.
     pub replays: u32,
 }
 
-/// A frame of the program on the stack.
+/// A place in the program's code, such as a frame on the stack: function, file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FrameRecord {
     /// Name of the function.
     pub function: String,
-    /// Source file.
+    /// Source file of the code; null where it is unknown.
     pub file: Option<String>,
-    /// Line in the source file.
+    /// Line of the code in the source file; null where it is unknown.
     pub line: Option<u64>,
 }
 
-/// The difference between the inputs.
+/// The failing and the passing input, and the difference between them.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct InputRecord {
     /// Ranges in which the inputs differ, in order.
@@ -96,9 +96,9 @@ pub struct InputRecord {
     /// The failing input; null where the command lines differ, or the explanation was refused
     /// before the inputs were compared.
     pub failing: Option<Base64>,
-    /// The passing input; null where the failing one is.
+    /// The passing input; null where `failing` is.
     pub passing: Option<Base64>,
-    /// Whether the passing input is closer to the failing one than the one that was given.
+    /// Whether the passing input is closer to the failing one than the one that the user gave.
     pub is_closer: bool,
 }
 
@@ -113,23 +113,25 @@ pub struct InputDifference {
     pub inserted: Base64,
 }
 
-/// A variable in a chain.
+/// A link of a cause–effect chain: a variable that carried the failure, with its values in both
+/// runs.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LinkRecord {
     /// Name of the variable, as C would write it.
     pub variable: String,
-    /// Name of its type.
+    /// Name of the variable's type.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Function in which the value was written, or at whose statement the difference shows.
+    /// Function in which the variable's value was written, or at whose statement the difference
+    /// shows.
     pub function: Option<String>,
-    /// Source file.
+    /// Source file of the statement that wrote the value, or at which the difference shows.
     pub file: Option<String>,
-    /// Line in the source file.
+    /// Source line of the statement that wrote the value, or at which the difference shows.
     pub line: Option<u64>,
-    /// Value in the failing run.
+    /// The variable's value in the failing run.
     pub failing: String,
-    /// Value in the passing run.
+    /// The variable's value in the passing run.
     pub passing: String,
     /// Whether the variable carried the failure: `confirmed`, `one way only` or `not confirmed`.
     #[serde(serialize_with = "word")]
@@ -151,12 +153,13 @@ fn word<S: Serializer>(confidence: &Confidence, serializer: S) -> Result<S::Ok, 
     serializer.serialize_str(confidence.word())
 }
 
-/// Who wrote the value of a variable.
+/// What wrote the value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema)]
 pub enum WriterRecord {
-    /// A statement of the program.
+    /// This statement of the program wrote the value.
     Statement(FrameRecord),
-    /// A statement of the program, in the passing run only: in the failing run nobody wrote it.
+    /// This statement of the program wrote the value, in the passing run only: in the failing run
+    /// nothing wrote it.
     Missed(FrameRecord),
     /// The program read the value from its input.
     Input,
@@ -164,7 +167,8 @@ pub enum WriterRecord {
     Kernel,
 }
 
-/// A statement that only one of the runs executes.
+/// A statement that wrote a variable in one run only, as it is serialized: the place, and the name
+/// of that run.
 #[derive(Serialize)]
 struct MissedWrite<'a> {
     #[serde(flatten)]
@@ -187,28 +191,29 @@ impl Serialize for WriterRecord {
     }
 }
 
-/// A heap block behind whose end the failing run has written.
+/// A heap block past whose end the failing run has written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OverflowRecord {
-    /// Number of bytes that were asked for.
+    /// Size of the block that the program asked for, in bytes.
     pub bytes: u64,
     /// The call by which the block was allocated, and up to three of those that led to it, innermost
     /// first.
     pub allocated: Vec<FrameRecord>,
-    /// The statement that wrote behind the block, over a word of the allocator.
+    /// The statement that wrote past the end of the block, over a word of the allocator.
     pub writer: FrameRecord,
-    /// Whether the failing run does not fail in the same way when that word keeps its value.
+    /// Whether the failing run no longer fails in the same way when that word of the allocator
+    /// keeps its value.
     pub is_averted: bool,
 }
 
-/// A point in time.
+/// A point in time at which a run is stopped: a statement, and how often it has been reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PointRecord {
-    /// Function of the statement.
+    /// Function that contains the statement.
     pub function: Option<String>,
-    /// Source file.
+    /// Source file of the statement; null where it is unknown.
     pub file: Option<String>,
-    /// Line in the source file.
+    /// Source line of the statement; null where it is unknown.
     pub line: Option<u64>,
     /// How often the statement had been reached in the passing run, this time included.
     pub nth: u64,
@@ -216,25 +221,25 @@ pub struct PointRecord {
     pub address: u64,
 }
 
-/// A point at which states were compared.
+/// A point at which the states of both runs were compared, and the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExaminedRecord {
     /// The statement at which the runs were stopped.
     pub point: PointRecord,
-    /// Number of variables that differ there.
+    /// Number of variables that differ between both runs at the point.
     pub differences: usize,
-    /// Number of tests there.
+    /// Number of tests that were made at the point.
     pub tests: usize,
-    /// The variable that causes the failure there; null where none was found.
+    /// Name of the variable that causes the failure at the point; null where none was found.
     pub cause: Option<String>,
 }
 
 /// Numbers of the points in time at which both runs can be stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PointsRecord {
-    /// Number of points of the failing run.
+    /// Number of points (statement executions) of the failing run.
     pub failing: usize,
-    /// Number of points of the passing run.
+    /// Number of points (statement executions) of the passing run.
     pub passing: usize,
     /// Number of points that both runs have.
     pub matching: usize,
@@ -249,7 +254,8 @@ pub struct PointsRecord {
 pub struct SliceRecord {
     /// Number of statement executions in the failing run that a slice may leave out.
     pub events: usize,
-    /// Those that the slice keeps: without the others, the failure or the output is the same.
+    /// The statement executions that the slice keeps: without the others, the failure or the output
+    /// is the same.
     pub kept: Vec<EventRecord>,
     /// Number of tests that the search for the slice made.
     pub tests: u64,
@@ -258,11 +264,11 @@ pub struct SliceRecord {
 /// An execution of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EventRecord {
-    /// Number of the event in the run, from 1.
+    /// Number of the execution among all statement executions of the run, from 1.
     pub event: usize,
-    /// Source file.
+    /// Source file of the statement; null where it is unknown.
     pub file: Option<String>,
-    /// Line in the source file.
+    /// Source line of the statement; null where it is unknown.
     pub line: Option<u64>,
 }
 

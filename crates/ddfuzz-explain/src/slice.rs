@@ -3,18 +3,18 @@
 
 use ddfuzz_delta::{Config, Ddmin, Outcome, Search, Tester};
 
-/// An execution of one statement.
+/// An event of a traced run: the execution of one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Address of the statement's first instruction.
     pub pc: u64,
     /// Index in [`CallTree::frames`] of the frame that executes the statement.
     pub frame: usize,
-    /// Whether the event must stay: it ends its frame.
+    /// Whether the event must stay in every slice: it ends its frame, or is a `return`.
     pub stays: bool,
 }
 
-/// A call, with the events of its frame.
+/// A call of a function in the traced run, with the events (statement executions) of its frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// Index of the caller's event that makes the call; `None` for the outermost frame.
@@ -22,7 +22,7 @@ pub struct Frame {
     /// Indices of the frame's events in [`CallTree::events`], without those of the functions that
     /// it calls, in the order of their execution.
     pub events: Vec<usize>,
-    /// Number of frames around it: its callers; 0 for the outermost.
+    /// Number of frames around this one, which are its callers; 0 for the outermost.
     pub depth: usize,
 }
 
@@ -38,17 +38,18 @@ pub struct CallTree {
 /// A stop at a statement or at the entry of a function, for building a [`CallTree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Address of the code.
+    /// Address of the code at which the run stopped.
     pub pc: u64,
     /// Canonical frame address of the innermost frame.
     pub cfa: u64,
-    /// Whether it is the entry of a function and no statement.
+    /// Whether the run stopped at the entry of a function, and not at a statement.
     pub is_entry: bool,
 }
 
 impl CallTree {
-    /// Builds the tree of a run. The last event of each frame stays, and those before it that
-    /// `stays` names: `return` statements.
+    /// Builds the call tree of a run from its stops. The last event (statement execution) of each
+    /// frame must stay in every slice, and so must those for whose address `stays` is true:
+    /// `return` statements.
     pub fn new(stops: &[Stopped], stays: impl Fn(u64) -> bool) -> CallTree {
         let mut tree = CallTree::default();
         // Open frames with their addresses, outermost first.
@@ -91,12 +92,13 @@ impl CallTree {
         tree
     }
 
-    /// Returns the number of events that may be removed.
+    /// Returns the number of events (statement executions) that a slice may leave out.
     pub fn removable(&self) -> usize {
         self.events.iter().filter(|event| !event.stays).count()
     }
 
-    /// Returns the indices of the frames that an event calls, in order.
+    /// Returns the indices of the frames that the event (statement execution) `event` calls, in
+    /// order.
     pub fn calls(&self, event: usize) -> impl Iterator<Item = usize> + '_ {
         let frames = self.frames.iter().enumerate();
         frames
@@ -104,7 +106,8 @@ impl CallTree {
             .map(|(index, _)| index)
     }
 
-    /// Checks whether all events of a frame, and of the frames that it calls, are kept.
+    /// Returns true if all events (statement executions) of a frame, and of the frames that it
+    /// calls, are kept.
     pub fn is_whole(&self, frame: usize, kept: &[bool]) -> bool {
         let events = &self.frames[frame].events;
         events.iter().all(|event| {
@@ -114,18 +117,18 @@ impl CallTree {
     }
 }
 
-/// Result of a search for a slice.
+/// Result of the search for a critical slice: the statement executions that it keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// For each event of the run, in the order of time, whether it belongs to the slice.
     pub kept: Vec<bool>,
-    /// Number of tests that were run.
+    /// Number of tests that the search has run.
     pub tests: u64,
 }
 
-/// Finds a slice by ddmin over the events of each frame, the outermost first: removing a call
-/// removes the events of the called frames. `test` returns true if the kept events reproduce what
-/// is looked for. `None` if not even all events do.
+/// Finds a critical slice by ddmin over the events (statement executions) of each frame, the
+/// outermost first: removing a call removes the events of the called frames. `test` returns true if
+/// the kept events reproduce the failure or output. `None` if not even all events do.
 ///
 /// # Errors
 /// Those of `test`.
@@ -188,7 +191,7 @@ pub fn find_slice<E>(
     Ok(Some(Slice { kept, tests }))
 }
 
-/// Removes the events of frames that are not called.
+/// Removes from `kept` the events of the frames whose calling event is not kept.
 fn close(tree: &CallTree, kept: &mut [bool]) {
     for frame in 0..tree.frames.len() {
         if tree.frames[frame].called_by.is_some_and(|by| !kept[by]) {

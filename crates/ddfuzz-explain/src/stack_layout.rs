@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use ddfuzz_exec::Target;
 
-/// Environment variables that fill up the shorter command line.
+/// Prefix of the names of environment variables that fill up the shorter command line.
 const FILLER: &str = "DDFUZZ_FILLER";
 
-/// Adds environment variables to two targets with different arguments, so that arguments and
-/// environment of both have equally many texts of equally many bytes in all: the kernel puts them
-/// on the stack before everything else.
+/// Adds environment variables to two targets with different arguments, so that the arguments and
+/// environments of both have equally many strings and bytes: the kernel puts them on the stack
+/// before everything else, and stack addresses are then equal.
 pub fn equally_long(mut one: Target, mut other: Target) -> (Target, Target) {
     let count = |target: &Target| target.args.len();
     let most = count(&one).max(count(&other));

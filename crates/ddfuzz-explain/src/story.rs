@@ -4,10 +4,10 @@ use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
 
-/// Largest number of links that the text shows.
+/// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Writes the text of an explanation, at most twelve lines.
+/// Writes an explanation as a text of at most twelve lines.
 pub fn text(it: &Explanation) -> String {
     let mut lines = vec![headline(it)];
     lines.extend(difference(it));
@@ -52,7 +52,7 @@ pub fn text(it: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Writes the points at which states were compared, one a line.
+/// Writes the points of the runs at which states were compared, one a line.
 pub fn points(it: &Explanation) -> String {
     let points = &it.points;
     let mut text = format!(
@@ -81,7 +81,7 @@ pub fn points(it: &Explanation) -> String {
     text
 }
 
-/// Writes the first line: what failed, and where.
+/// Writes the first line of an explanation: what failed, and where.
 pub fn headline(it: &Explanation) -> String {
     let crash = &it.crash;
     let place = match (&crash.function, &crash.file, crash.line) {
@@ -146,7 +146,8 @@ fn difference(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// The line of a text around a byte, with its number.
+/// Returns the number of the line that has the byte at offset `at` of a text, and the text of that
+/// line close to the byte, quoted and escaped.
 fn around(text: &[u8], at: usize) -> (usize, String) {
     let at = at.min(text.len());
     let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -168,8 +169,9 @@ pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Returns the index of the link at which to look first: the last one that a statement of the
-/// program wrote, but for what is printed. What a variable becomes later follows from what it was.
+/// Returns the index of the link of a chain at which to look first: the last one whose value a
+/// statement of the program wrote, except for what is printed. What a variable becomes later
+/// follows from what it was.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -189,7 +191,7 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     sure.or(own.last()).copied()
 }
 
-/// Describes a link's value: `tail = NULL instead of a struct node`.
+/// Describes the values of a link's variable in both runs: `tail = NULL instead of a struct node`.
 pub fn change(link: &LinkRecord) -> String {
     format!(
         "{} = {} instead of {}",
@@ -258,8 +260,8 @@ fn chain(it: &Explanation) -> Vec<String> {
     aligned(&rows)
 }
 
-/// Says which function returned a link's value, and where the runs went different ways before it was
-/// written; empty where neither is known.
+/// Describes which function returned a link's value, and where the runs went different ways before
+/// it was written; empty where neither is known.
 pub fn origin(link: &LinkRecord) -> String {
     let returned = link
         .returned
@@ -268,7 +270,8 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.unwrap_or_default() + &parting(&link.parted, link.line)
 }
 
-/// Says where the runs went different ways; empty where that is not known, or the line itself.
+/// Describes the statement `parted` after which the runs went different ways; empty where it is not
+/// known, or is at `line` itself.
 fn parting(parted: &Option<FrameRecord>, line: Option<u64>) -> String {
     match parted {
         Some(place) if place.line != line => format!(", as the runs part {}", shown_place(place)),
@@ -276,7 +279,7 @@ fn parting(parted: &Option<FrameRecord>, line: Option<u64>) -> String {
     }
 }
 
-/// Names the file and line of a place, or its function.
+/// Describes a place in the code: its file and line, or its function where they are unknown.
 fn shown_place(place: &FrameRecord) -> String {
     match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("at {}:{line}", base(file)),
@@ -284,7 +287,8 @@ fn shown_place(place: &FrameRecord) -> String {
     }
 }
 
-/// Says which heap block was too short.
+/// Writes a sentence about the heap block past whose end the failing run has written; `None` where
+/// none is known.
 fn overflow(it: &Explanation) -> Option<String> {
     let found = it.overflow.as_ref()?;
     let undone = match found.is_averted {
@@ -300,7 +304,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says which block was freed too early, or is read before it is set.
+/// Writes a sentence about the call of `free` without which the run does not fail; `None` where
+/// none is known.
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
@@ -311,7 +316,7 @@ fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Names calls, innermost first.
+/// Writes the functions and places of nested calls in one line, innermost first.
 fn calls(places: &[FrameRecord]) -> String {
     let named = places
         .iter()
@@ -319,8 +324,8 @@ fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Returns the links that the text shows, in order: of a long chain the first one, that at which to
-/// look first, and the last ones of those that are known most surely.
+/// Returns the indices of the links that the text shows, in order: of a long chain the first one,
+/// the one at which to look first, and the last ones of those that are confirmed best.
 fn shown(chain: &[LinkRecord]) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();
@@ -336,7 +341,7 @@ fn shown(chain: &[LinkRecord]) -> Vec<usize> {
     all
 }
 
-/// Writes numbered rows with aligned columns.
+/// Writes numbered rows of text with aligned columns, one a line.
 fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     let width = |column: usize| {
         let widths = rows.iter().map(|(_, row)| row[column].chars().count());
@@ -350,7 +355,7 @@ fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     lines.collect()
 }
 
-/// Largest number of lines of the source that are named for a slice.
+/// Largest number of source lines of a critical slice that the text names.
 const LINES: usize = 20;
 
 fn slice(it: &Explanation) -> Option<String> {
