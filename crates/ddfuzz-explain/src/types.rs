@@ -6,7 +6,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// How the bytes of a basic type are read.
+/// How the bytes of a basic type are read as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// A truth value.
@@ -23,19 +23,19 @@ pub enum Encoding {
     Other,
 }
 
-/// Bits of a bit-field, counted from the least significant bit of its storage unit.
+/// The bits that a bit-field takes, counted from the least significant bit of its storage unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits {
-    /// Position of the lowest bit.
+    /// Position of the bit-field's lowest bit in its storage unit.
     pub shift: u8,
-    /// Number of bits, 1…64.
+    /// Number of bits of the bit-field, 1…64.
     pub width: u8,
 }
 
 /// A field of a record or union.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name; empty for an anonymous record or union.
+    /// Name of the field; empty for an anonymous record or union.
     pub name: String,
     /// Offset of the field, or of the storage unit of a bit-field, in bytes.
     pub offset: u64,
@@ -45,40 +45,41 @@ pub struct Field {
     pub bits: Option<Bits>,
 }
 
-/// The structure of a type.
+/// The structure of a type: what kind of value it describes, with the types of its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// `void`, or a type without a description.
     Void,
     /// A number, character or truth value.
     Base(Encoding),
-    /// An enumeration with its values.
+    /// An enumeration, with its values and their names.
     Enum(Vec<(i64, String)>),
-    /// A pointer or reference.
+    /// A pointer or reference to a value of this type.
     Pointer(TypeId),
-    /// A function.
+    /// The type of a function.
     Function,
-    /// A structure or class.
+    /// A structure or class with these fields.
     Record(Vec<Field>),
     /// A union with its members, which overlap; also the variants of a Rust enumeration, after its
     /// discriminant.
     Union(Vec<Field>),
-    /// An array of so many elements; `None` for one whose length is unknown.
+    /// An array of elements of this type, as many as the number says; `None` for one whose length
+    /// is unknown.
     Array(TypeId, Option<u64>),
 }
 
-/// A type with its name and size.
+/// A type of the program, with its name, size and structure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Type {
-    /// Name as in the source, such as `struct node` or `char *`.
+    /// Name of the type as in the source, such as `struct node` or `char *`.
     pub name: String,
-    /// Size in bytes; 0 where it is unknown.
+    /// Size of a value of the type in bytes; 0 where it is unknown.
     pub size: u64,
-    /// Structure.
+    /// Structure of the type: whether it is a number, a pointer, a record and so on.
     pub shape: Shape,
 }
 
-/// All types of a program.
+/// All types of a program, each with an index.
 #[derive(Clone, Debug)]
 pub struct Types {
     all: Vec<Type>,
@@ -115,16 +116,16 @@ impl Default for Types {
 }
 
 impl Types {
-    /// The type `void`.
+    /// Index of the type `void`.
     pub const VOID: TypeId = TypeId(0);
-    /// The type of one raw byte.
+    /// Index of the type of one raw byte.
     pub const BYTE: TypeId = TypeId(1);
-    /// The type of eight raw bytes.
+    /// Index of the type of eight raw bytes.
     pub const WORD: TypeId = TypeId(2);
-    /// The type of the word in which the allocator keeps the size of a block.
+    /// Index of the type of the word in which the heap allocator keeps the size of a block.
     pub const HEADER: TypeId = TypeId(3);
 
-    /// Adds a type.
+    /// Adds a type and returns its index.
     pub fn add(&mut self, name: impl Into<String>, size: u64, shape: Shape) -> TypeId {
         let id = TypeId(self.all.len() as u32);
         self.all.push(Type {
@@ -135,12 +136,12 @@ impl Types {
         id
     }
 
-    /// Replaces a type that was added before its parts were known.
+    /// Replaces a type that was added, as a placeholder, before its parts were known.
     pub fn set(&mut self, id: TypeId, of: Type) {
         self.all[id.0 as usize] = of;
     }
 
-    /// Returns a type.
+    /// Returns the type with an index.
     pub fn get(&self, id: TypeId) -> &Type {
         &self.all[id.0 as usize]
     }
@@ -172,13 +173,13 @@ impl Types {
         }
     }
 
-    /// Returns true for a character of one byte.
+    /// Returns true if a type is a character of one byte.
     pub fn is_char(&self, id: TypeId) -> bool {
         let of = self.get(id);
         of.size == 1 && matches!(of.shape, Shape::Base(Encoding::Char | Encoding::Unsigned))
     }
 
-    /// Formats a value as C would write it. `bits` selects the bits of a bit-field.
+    /// Formats the bytes of a value as C would write it. `bits` selects the bits of a bit-field.
     pub fn show(&self, id: TypeId, bytes: &[u8], bits: Option<Bits>) -> String {
         let of = self.get(id);
         match &of.shape {
@@ -274,10 +275,10 @@ fn extended(bytes: &[u8]) -> f64 {
     }
 }
 
-/// Number of bytes of a text or raw value that are shown.
+/// Largest number of bytes of a text or raw value that are shown.
 const SHOWN: usize = 24;
 
-/// Shows bytes as a text if they are one, else in hex digits.
+/// Formats bytes as a quoted text if they are one, else in hex digits.
 pub fn show_bytes(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(SHOWN)];
     let more = if bytes.len() > SHOWN { "…" } else { "" };

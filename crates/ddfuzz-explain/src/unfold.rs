@@ -7,12 +7,12 @@ use ddfuzz_triage::memory::Memory;
 use crate::graph::{Graph, Header, Leaf, LeafKind, Object, ObjectId, Origin, Place};
 use crate::types::{Encoding, Shape, TypeId, Types, integer};
 
-/// A variable at which unfolding begins.
+/// A variable from which a memory graph is unfolded.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// The frame or compilation unit to which the variable belongs.
+    /// Which variable it is: its declaration, and the frame of a local one.
     pub origin: Origin,
-    /// Name in the source.
+    /// Name of the variable in the source.
     pub name: String,
     /// Function of a local variable; empty for others.
     pub function: String,
@@ -25,15 +25,16 @@ pub struct Variable {
 /// A range of addresses that a pointer may point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// First address.
+    /// First address of the range.
     pub start: u64,
     /// Address after the last byte.
     pub end: u64,
-    /// Whether the whole range is one object, such as a heap block: an array ends with it.
+    /// Whether the whole range is one object, such as a heap block: an array in it ends where the
+    /// range does.
     pub is_block: bool,
 }
 
-/// A program state that is unfolded.
+/// A program state from which a memory graph is unfolded: its memory, registers, and valid objects.
 pub trait State: Memory {
     /// Returns the valid memory around `address` that variables do not cover: a live heap block, a
     /// data segment. `None` where a pointer is invalid: also for freed blocks, and for memory that
@@ -43,7 +44,8 @@ pub trait State: Memory {
     /// Returns all live heap blocks, ascending.
     fn blocks(&self) -> Vec<Area>;
 
-    /// Returns the memory that the program has mapped for itself, ascending: heaps of its own.
+    /// Returns the memory that the program has mapped for itself, such as heaps of its own,
+    /// ascending by address.
     fn mapped(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -57,21 +59,22 @@ pub trait State: Memory {
     fn register(&self, number: u16) -> Option<u64>;
 
     /// Returns registers and words of memory that may matter although no variable describes them,
-    /// with their names: those of which variables take a part are left out.
+    /// with their names. The caller leaves out those that overlap a variable.
     fn undescribed(&self) -> Vec<(Place, String)> {
         Vec::new()
     }
 }
 
-/// Largest number of leaves of one graph.
+/// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
-/// Largest object whose bytes are read; of a larger one, the beginning.
+/// Number of bytes that are read of an object at most; of a larger one, only the beginning is read.
 const LARGEST: u64 = 4 << 20;
-/// Largest text, and largest part of a mapping between two objects, that is compared as a whole.
+/// Size in bytes of the largest text, and of the largest part of a mapping between two objects,
+/// that becomes one object.
 const PAGE: u64 = 4096;
 
-/// Unfolds the graph of `state` from `variables`, which stand in the order in which names are
-/// preferred: those of the innermost frame first.
+/// Builds the memory graph of `state` by following the pointers from `variables`. These are in the
+/// order in which names are preferred: those of the innermost frame first.
 pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) -> Graph {
     let mut unfolding = Unfolding {
         types,
@@ -99,7 +102,8 @@ struct Unfolding<'a> {
     mapped: Vec<Area>,
     graph: Graph,
     leaves: usize,
-    /// Pointers that are followed later, those that say more about what they lead to first.
+    /// Pointers that are still to be followed (object, leaf, type of the target), in three queues:
+    /// those that say more about their target are followed first.
     later: [VecDeque<(ObjectId, usize, TypeId)>; 3],
 }
 
@@ -135,8 +139,8 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns true if a variable is stored where another one already is: in an inlined function,
-    /// in a declaration and its definition.
+    /// Returns true if the graph has a variable already where another one is stored: in an inlined
+    /// function, or in a declaration and its definition.
     fn is_known(&self, address: u64, variable: &Variable) -> bool {
         let known = self.graph.containing(address);
         let same = |(id, _): (ObjectId, u64)| {
@@ -146,8 +150,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers: those to records first, then those to other types; a `char *` never
-    /// claims a block that a typed pointer reaches, and one into the middle of a block comes last.
+    /// Follows all pointers and adds the objects to which they lead: those to records first, then
+    /// those to other types; a `char *` never claims a block that a typed pointer reaches, and one
+    /// into the middle of a block comes last.
     fn follow(&mut self) {
         let mut at = 0;
         loop {
@@ -188,8 +193,8 @@ impl Unfolding<'_> {
             .is_some_and(|area| area.start == address)
     }
 
-    /// Adds the object that a pointer leads to, unless it is there already or the pointer is
-    /// invalid.
+    /// Adds the object to which a pointer leads (the leaf `leaf` of the object `from`), unless the
+    /// graph has it already or the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
         let address = object.address(&object.leaves[leaf]);
@@ -241,8 +246,8 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the length in bytes of a text in memory that the program has mapped for itself,
-    /// where nothing else limits what a pointer to characters leads to.
+    /// Returns the length in bytes of the zero-terminated text at `address`, if it is in memory
+    /// that the program has mapped for itself, where nothing else limits the text; else `None`.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self
@@ -256,8 +261,8 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Adds what the program has mapped for itself and no typed pointer leads to, if pointers lead
-    /// to other parts of the mapping.
+    /// Adds the parts of memory that the program has mapped for itself and to which no pointer
+    /// leads, as raw bytes, if pointers lead to other parts of the same mapping.
     fn gaps(&mut self) {
         for area in self.mapped.clone() {
             let mut at = area.start;
@@ -286,7 +291,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Finds the pointers in inner frames to variables of outer ones.
+    /// Records for each variable a pointer that leads to it from a variable of a more inner frame.
     fn aliases(&mut self) {
         let frame = |object: &Object| match object.origin {
             Origin::Local { frame, .. } => Some(frame),
@@ -337,7 +342,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Adds bytes at an address that no type describes.
+    /// Adds an object of raw bytes, which no type describes, at an address.
     fn raw(&mut self, address: u64, bytes: Vec<u8>, name: &str) {
         let leaves = self.leaves_of(Types::VOID, &bytes);
         self.graph.add(Object {
@@ -397,7 +402,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Checks whether an object has any of the 8 bytes at `address`.
+    /// Returns true if an object of the graph has any of the 8 bytes at `address`.
     fn overlaps(&self, address: u64) -> bool {
         let behind = self
             .graph
@@ -507,7 +512,9 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns the index of the member that the last enumeration before a union selects.
+    /// Returns which member of a union is in use by the last enumeration before it in the record:
+    /// the index of the enumeration's current value, and the number of its values; `None` if there
+    /// is none.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);
@@ -522,7 +529,7 @@ impl Unfolding<'_> {
         })
     }
 
-    /// Counts the valid and the invalid pointers among leaves.
+    /// Returns the numbers of valid and of invalid pointers among the given atomic values (leaves).
     fn count_pointers(&self, leaves: &[Leaf], bytes: &[u8]) -> (usize, usize) {
         let pointers = leaves
             .iter()
@@ -538,8 +545,9 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Expands a union: by the tag (`index` of so many values) of the record around it, else by the
-    /// member with the fewest invalid pointers; one without pointers stays raw.
+    /// Appends the atomic values of a union to `leaves`: those of the member that the record's tag
+    /// selects (an index among so many values), else of the member with the fewest invalid
+    /// pointers. A union without pointers stays a run of raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -10,14 +10,15 @@ use crate::engine::{EngineError, Point, Side, Unsupported};
 use crate::experiments::Runs;
 use crate::graph::{Origin, Place};
 
-/// A point of a run, with the number of times that another statement was reached up to it.
+/// A point of a run from which a write is searched for, with the number of times that another
+/// statement was reached up to it.
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds who wrote the failing value of a link's variable: in the failing run between the last
-    /// point at which another variable was relevant and the link's point. If nobody did, finds the
-    /// statement of the passing run that alone wrote it between these points, else who wrote it
-    /// since the beginning of the failing run.
+    /// Finds what wrote the failing value of a link's variable: in the failing run, between the
+    /// last point at which another variable was relevant and the link's point. If nothing did,
+    /// finds the statement of the passing run that alone wrote it between these points, else what
+    /// wrote it since the beginning of the failing run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -62,8 +63,9 @@ impl Runs {
         }
     }
 
-    /// The statement after which the runs went different ways, so that only one of them executed the
-    /// one that wrote a link's variable; `None` where both did, or where that is not known.
+    /// Returns the statement after which the runs went different ways, so that only one of them
+    /// executed the write to a link's variable; `None` where both executed it, or where that is not
+    /// known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<u64> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -83,7 +85,8 @@ impl Runs {
         self.parting(writer.side, last)
     }
 
-    /// The points of a run, and how a matched point's index among them is found.
+    /// Returns the points of one run, and the function that gives the index of a matched point
+    /// among them.
     fn of_side(&self, side: Side) -> (&[Point], fn(&Matched) -> usize) {
         match side {
             Side::Passing => (&self.passing.points, |it| it.passing),
@@ -91,8 +94,9 @@ impl Runs {
         }
     }
 
-    /// The instruction of a called function that computed the value that a statement of the failing
-    /// run wrote; `None` where it was none, or that is not known.
+    /// Returns the address of the instruction, in a called function, that computed the value which
+    /// a statement of the failing run wrote; `None` where no call returned it, or that is not
+    /// known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -123,7 +127,8 @@ impl Runs {
         }
     }
 
-    /// The value of a link's variable in the passing run, if it is a number or a text.
+    /// Returns the bytes that a link's variable has in the passing run, if it is a number or a
+    /// text.
     fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
@@ -139,8 +144,8 @@ impl Runs {
         Some(bytes.get(start as usize..end as usize)?.to_vec())
     }
 
-    /// Index of the point at which a writer's statement was executed last before a link's point, in
-    /// the writer's run.
+    /// Returns the index of the point at which the statement of `writer` was executed last before a
+    /// link's point, in the run that made the write.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -148,8 +153,8 @@ impl Runs {
         (points[..=end].iter()).rposition(|point| point.pc == start)
     }
 
-    /// The statement after which the runs went different ways, so that only the failing one came to
-    /// where it failed.
+    /// Returns the statement after which the runs went different ways, so that only the failing run
+    /// came to the place of its failure.
     pub fn failure_parted(&self) -> Option<u64> {
         self.parting(Side::Failing, self.failing.points.len().checked_sub(1)?)
     }
@@ -179,7 +184,7 @@ impl Runs {
         decided.filter(|pc| self.engine.function(*pc) == function)
     }
 
-    /// Whether an address is that of the first statement of its function.
+    /// Returns true if an address is that of the first statement of its function.
     fn is_entry(&self, pc: u64) -> bool {
         let code = pc.wrapping_sub(self.engine.bias);
         let function = self.engine.info.function(code);
@@ -189,8 +194,9 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// The points of the failing and of the passing run behind which a link's variable was written,
-    /// with the number of times that the statement of the link's point was reached up to them.
+    /// Returns the points of the failing and of the passing run after which a link's variable was
+    /// written, each with the number of times that the statement of the link's point was reached up
+    /// to it.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -203,7 +209,7 @@ impl Runs {
         Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
-    /// Finds who wrote the failing value of a variable in a register, or of a register that no
+    /// Finds what wrote the failing value of a variable in a register, or of a register that no
     /// variable describes.
     fn writer_of_register(
         &mut self,
@@ -236,7 +242,8 @@ impl Runs {
         Ok(self.statement_before(link, delta))
     }
 
-    /// The frame of the variable at an address of the failing run; `None` where it is no local one.
+    /// Returns the number of the frame whose local variable is at an address of the failing run;
+    /// `None` where that is no local variable.
     fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
         let failing = &self.states.get(&point)?.failing;
         let (object, _) = failing.containing(address)?;
@@ -246,9 +253,10 @@ impl Runs {
         }
     }
 
-    /// The statement that the failing run executed just before a link's point, if the point before
-    /// was examined and had another cause. A statement of another function is none: the register
-    /// may have got its value after the return from there.
+    /// Returns, as the writer of a link's variable, the statement that the failing run executed
+    /// just before the link's point, if the point before was examined and had another cause. `None`
+    /// for a statement of another function: the register may have got its value after the return
+    /// from there.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let before = self.matched[link.before?];
         let to = self.matched[link.cause.point];

@@ -15,29 +15,30 @@ use object::{Object, ObjectSection};
 use super::locations::{Context, Found, evaluate};
 use super::{Bytes, DebugInfoError};
 
-/// Number of registers that frames keep: the general ones of x86-64 and the return address.
+/// Number of registers that a frame records: the general ones of x86-64 and the return address.
 pub const REGISTERS: usize = 17;
 /// DWARF number of the stack pointer.
 pub const STACK_POINTER: u16 = 7;
 /// DWARF number of the frame pointer.
 pub const FRAME_POINTER: u16 = 6;
 const RETURN_ADDRESS: u16 = 16;
-/// Registers that a function must preserve: rbx, rbp, r12…r15.
+/// DWARF numbers of the registers that a function must preserve: rbx, rbp, r12…r15.
 const PRESERVED: [u16; 6] = [3, 6, 12, 13, 14, 15];
-/// Largest number of frames of a stack.
+/// Largest number of frames that are read of a stack.
 pub const MOST_FRAMES: usize = 4096;
 
-/// The unwind table of one module.
+/// The unwind table of one module, by which the callers of its functions are found on the stack.
 pub struct UnwindTable {
     section: EhFrame<Bytes>,
     bases: BaseAddresses,
     entries: Vec<(Range<u64>, FrameDescriptionEntry<Bytes>)>,
     rows: HashMap<u64, Option<Arc<Row>>>,
-    /// Address of the first byte of the file in memory, where the module is loaded without a bias.
+    /// Address at which the first byte of the module's file is loaded, where the module is loaded
+    /// without a bias.
     pub base: u64,
 }
 
-/// How the caller's registers are found at one address.
+/// A row of the unwind table: how the caller's frame and registers are found at one code address.
 #[derive(Clone, Debug)]
 struct Row {
     cfa: Rule,
@@ -46,14 +47,14 @@ struct Row {
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// The register's value plus an offset.
+    /// The value is that of this register plus an offset.
     Register(u16, i64),
-    /// Saved at an offset from the frame's address.
+    /// The value is saved in memory, at this offset from the canonical frame address.
     Saved(i64),
-    /// The frame's address plus an offset.
+    /// The value is the canonical frame address plus this offset.
     Value(i64),
-    /// A DWARF expression. With `true` it gives the address where the register is saved; with
-    /// `false` the value itself, of a register or of the frame's address.
+    /// A DWARF expression gives the value. With `true` it gives the address where the value is
+    /// saved; with `false` the value itself.
     Expression(Vec<u8>, bool),
     Same,
     Undefined,
@@ -152,31 +153,31 @@ impl UnwindTable {
 /// Where a register's value in a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// In the thread's register of the same number.
+    /// Still in the thread's register of the same number; this is the value.
     Live(u64),
-    /// In memory, at this address.
+    /// Saved in memory, at this address.
     Memory(u64),
-    /// Not stored, but this is its value.
+    /// Not stored anywhere, but this is its value.
     Value(u64),
-    /// Unknown: the register was overwritten.
+    /// Unknown, since the register was overwritten.
     Lost,
 }
 
 /// A frame of a stopped thread.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// Program counter; in a caller, the return address.
+    /// Program counter of the frame; in a caller, the return address.
     pub pc: u64,
-    /// Address in the frame's code: the program counter, or the return address − 1.
+    /// Address in the code that the frame executes: the program counter, or the return address − 1.
     pub code: u64,
     /// Canonical frame address: the stack pointer before the call.
     pub cfa: u64,
-    /// Registers as the frame's function sees them.
+    /// Where the value of each register is that the frame's function sees, by DWARF number.
     pub registers: [Saved; REGISTERS],
 }
 
 impl Frame {
-    /// Makes the innermost frame of a thread with these registers (DWARF numbers, `rip` last).
+    /// Returns the innermost frame of a thread with these registers (DWARF numbers, `rip` last).
     pub fn innermost(registers: &[u64; REGISTERS]) -> Frame {
         Frame {
             pc: registers[RETURN_ADDRESS as usize],
@@ -186,7 +187,8 @@ impl Frame {
         }
     }
 
-    /// Returns the value of a register in the frame.
+    /// Returns the value of a register in the frame, read from `memory` where it was saved; `None`
+    /// where it is lost.
     pub fn value(&self, register: u16, memory: &mut dyn Memory) -> Option<u64> {
         match *self.registers.get(usize::from(register))? {
             Saved::Live(value) | Saved::Value(value) => Some(value),
@@ -195,8 +197,8 @@ impl Frame {
         }
     }
 
-    /// Computes the canonical frame address, and returns the caller's frame; `None` where the stack
-    /// ends.
+    /// Computes the frame's canonical frame address, and returns the caller's frame; `None` where
+    /// the stack ends.
     pub fn caller(
         &mut self,
         table: &mut UnwindTable,
@@ -277,7 +279,7 @@ impl Frame {
     }
 }
 
-/// Returns the address at which the first byte of a file would be in memory without a bias.
+/// Returns the address at which the first byte of an ELF file is loaded in memory without a bias.
 pub fn base(file: &object::File<'_>) -> u64 {
     use object::ObjectSegment;
     let first = file.segments().min_by_key(|segment| segment.address());

@@ -4,30 +4,30 @@ use gimli::{Dwarf, LineProgramHeader, Reader, Unit};
 
 use super::Bytes;
 
-/// A row of the line table.
+/// A row of the line table: a range of code addresses that belongs to one source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Address in the file.
+    /// First address of the code, in the file.
     pub address: u64,
-    /// Address after the last byte of code.
+    /// Address after the last byte of the code, in the file.
     pub end: u64,
     /// Index of the source file in [`Lines::files`].
     pub file: usize,
-    /// Line, from 1; 0 for code that belongs to none.
+    /// Number of the source line, from 1; 0 for code that belongs to none.
     pub line: u64,
     /// Whether a debugger may stop here as at the beginning of a statement.
     pub is_statement: bool,
-    /// Whether the row of another line has the same address: of two lines without code between them
-    /// the second one.
+    /// Whether the row of another line comes before at the same address: of two lines without code
+    /// between them, this is the second one.
     pub follows: bool,
 }
 
-/// The line table of a program.
+/// The line table of a program: which code belongs to which source line.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Rows, ascending by address.
+    /// Rows of the line table, ascending by address.
     pub rows: Vec<Line>,
-    /// Names of source files.
+    /// Names of the source files.
     pub files: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Adds the names of a unit's source files.
+    /// Adds the names of a compilation unit's source files.
     fn read_files(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -126,8 +126,8 @@ impl Lines {
         (address < row.end).then_some(row)
     }
 
-    /// Returns source file and line of an address; the nearest earlier line where the code at the
-    /// address belongs to none.
+    /// Returns source file and line of a code address in the file; where the code belongs to no
+    /// line, the nearest earlier line.
     pub fn place(&self, address: u64) -> Option<(&str, u64)> {
         let behind = self.rows.partition_point(|row| row.address <= address);
         let before = self.rows[..behind].iter().rev().take(16);

@@ -7,7 +7,7 @@ use gimli::{Encoding, Evaluation, EvaluationResult, Expression, LittleEndian, Lo
 
 use super::Bytes;
 
-/// Where a variable was found.
+/// Where a variable was found by its DWARF location expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// In memory, at this address.
@@ -18,20 +18,22 @@ pub enum Found {
     Value(u64),
 }
 
-/// The state that expressions read: registers, memory, and facts about the frame.
+/// What DWARF location expressions read of a stopped process: registers, memory, and facts about
+/// the frame.
 pub trait Context {
-    /// Returns the value of a register in the frame.
+    /// Returns the value of the register with a DWARF number in the frame; `None` where it is
+    /// unknown.
     fn register(&mut self, number: u16) -> Option<u64>;
 
     /// Returns the memory of the process.
     fn memory(&mut self) -> &mut dyn Memory;
 
-    /// Returns the frame base of the function.
+    /// Returns the frame base of the frame's function; `None` where it is unknown.
     fn frame_base(&mut self) -> Option<u64> {
         None
     }
 
-    /// Returns the canonical frame address.
+    /// Returns the canonical frame address of the frame; `None` where it is unknown.
     fn cfa(&mut self) -> Option<u64> {
         None
     }
@@ -46,17 +48,20 @@ pub trait Context {
         address
     }
 
-    /// Returns the value that an expression had when the function was entered.
+    /// Returns the value that a DWARF expression had when the frame's function was entered; `None`
+    /// where it is unknown.
     fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
         None
     }
 }
 
-/// Largest number of steps of one expression: a damaged one may jump in a circle.
+/// Largest number of steps in the evaluation of one DWARF expression: a damaged one may jump in a
+/// circle.
 const MOST_STEPS: u32 = 10_000;
 
-/// Evaluates an expression; `None` where the variable does not exist, is scattered over several
-/// places, or needs something unknown. `start` is the first value on the expression's stack.
+/// Evaluates a DWARF location expression, and returns where the variable is; `None` where the
+/// variable does not exist, is scattered over several places, or needs something unknown. `start`
+/// is the first value on the expression's stack.
 pub fn evaluate(
     expression: &[u8],
     encoding: Encoding,
@@ -90,7 +95,8 @@ pub fn evaluate(
     }
 }
 
-/// Answers one request of an evaluation.
+/// Continues a DWARF evaluation that has asked for something, such as memory or a register, with
+/// the answer from `context`; `None` where that is unknown.
 fn answer(
     evaluation: &mut Evaluation<Bytes>,
     asked: EvaluationResult<Bytes>,

@@ -20,7 +20,7 @@ use crate::types::{TypeId, Types};
 pub use lines::{Line, Lines};
 use read_types::TypeReader;
 
-/// How bytes of the program's file are read.
+/// The type by which the DWARF reader reads bytes of the program's file.
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
@@ -41,12 +41,14 @@ pub enum DebugInfoError {
 /// Where a variable is stored, as the debug information says.
 #[derive(Clone, Debug, Default)]
 pub struct Located {
-    /// Expressions with the addresses at which each holds; an empty range means all addresses.
+    /// DWARF location expressions of the variable, with the code addresses at which each holds; an
+    /// empty range means all addresses.
     pub by_address: Vec<(Range<u64>, Arc<[u8]>)>,
 }
 
 impl Located {
-    /// Returns the expression that holds at `pc`, an address in the file.
+    /// Returns the location expression that holds at `pc`, an address in the file; `None` where
+    /// none does.
     pub fn at(&self, pc: u64) -> Option<&[u8]> {
         let holds = |range: &Range<u64>| range.is_empty() || range.contains(&pc);
         let found = self.by_address.iter().find(|(range, _)| holds(range));
@@ -54,74 +56,75 @@ impl Located {
     }
 }
 
-/// A parameter, local, global or static variable.
+/// A declared variable: a parameter, local, global or static one.
 #[derive(Clone, Debug)]
 pub struct Declared {
-    /// Name in the source.
+    /// Name of the variable in the source.
     pub name: String,
-    /// Offset of the declaration in the debug information.
+    /// Offset of the variable's declaration in the debug information.
     pub id: u64,
-    /// Type.
+    /// Type of the variable.
     pub of: TypeId,
     /// Where the variable is stored.
     pub located: Located,
     /// The addresses of the block in which the variable is visible; empty for the whole function.
     pub scope: Vec<Range<u64>>,
-    /// Line of the declaration; 0 where it is unknown.
+    /// Source line of the variable's declaration; 0 where it is unknown.
     pub line: u64,
     /// The function around the variable, which may be inlined; empty for a global one.
     pub function: String,
 }
 
-/// A call, with the values of its parameters as the caller knows them.
+/// A call in a function, with the values of its parameters as the caller knows them.
 #[derive(Clone, Debug)]
 pub struct CallSite {
     /// Address of the instruction after the call, in the file.
     pub return_pc: u64,
-    /// Registers (DWARF numbers) and expressions for their values at the call.
+    /// Registers (DWARF numbers) in which parameters are passed, and expressions for their values
+    /// at the call.
     pub values: Vec<(u16, Arc<[u8]>)>,
 }
 
 /// A function with its variables.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Name in the source.
+    /// Name of the function in the source.
     pub name: String,
-    /// Addresses in the file.
+    /// Ranges of the function's code addresses in the file.
     pub ranges: Vec<Range<u64>>,
-    /// Expression for the frame base.
+    /// Expression for the function's frame base.
     pub frame_base: Located,
     /// Parameters and local variables, also of inlined functions; outer blocks first.
     pub variables: Vec<Declared>,
     /// Functions that are inlined in this one, with their addresses; outer ones first.
     pub inlined: Vec<(Vec<Range<u64>>, String)>,
-    /// Calls in the function that describe their parameters.
+    /// Calls in the function for which the debug information describes the parameters.
     pub calls: Vec<CallSite>,
     /// Encoding of the function's expressions.
     pub encoding: gimli::Encoding,
-    /// Number of declared parameters.
+    /// Number of parameters that the function declares.
     pub parameters: usize,
 }
 
-/// Debug information of a program.
+/// The debug information of a program: its types, functions, variables and source lines.
 pub struct DebugInfo {
-    /// All types.
+    /// All types of the program.
     pub types: Types,
-    /// All functions, ascending by their first address.
+    /// All functions of the program, ascending by their first address.
     pub functions: Vec<Function>,
     /// Global and static variables with a location.
     pub globals: Vec<(Declared, gimli::Encoding)>,
-    /// Names of globals that are only declared, such as `stdin`, with their types.
+    /// Global variables that are only declared, such as `stdin`, with their names and types.
     pub declared: Vec<Declared>,
-    /// Source lines.
+    /// Source lines of the program's code.
     pub lines: Lines,
-    /// Symbols with addresses, by name.
+    /// Addresses of the program's symbols, by name.
     pub symbols: HashMap<String, u64>,
-    /// Addresses and names of the functions in the symbol table, in the order of addresses.
+    /// Address ranges and names of the functions in the symbol table, in the order of addresses.
     pub code_symbols: Vec<(Range<u64>, String)>,
     /// Size of the thread-local memory of the program, rounded up to its alignment, in bytes.
     pub tls_size: u64,
-    /// Producers of the units, which say how each was compiled.
+    /// Producers of the compilation units: compiler and options with which each was compiled.
     pub producers: Vec<String>,
     by_address: Vec<(Range<u64>, usize)>,
 }
@@ -197,8 +200,8 @@ impl DebugInfo {
         self.has_level(|level| level.is_none_or(|level| ["-O0", "-Og"].contains(&level)))
     }
 
-    /// Whether all units were compiled by GCC at such a level of optimization; `None` is the
-    /// default level.
+    /// Returns true if all units were compiled by GCC at an optimization level for which `is_such`
+    /// is true; it gets `None` for the default level.
     fn has_level(&self, is_such: impl Fn(Option<&str>) -> bool) -> bool {
         self.producers.iter().all(|producer| {
             let level = producer.split(' ').rfind(|word| word.starts_with("-O"));
@@ -223,12 +226,13 @@ struct Reading<'a> {
     producers: Vec<String>,
 }
 
-/// The context of an entry: the function it belongs to, and the addresses of its block.
+/// The context of an entry of the debug information: the function it belongs to, and the addresses
+/// of its block.
 #[derive(Clone)]
 struct Around {
     depth: isize,
     function: Option<usize>,
-    /// Name of the function, also of one that has no code of its own.
+    /// Name of the function around the entry, also of one that has no code of its own.
     name: String,
     scope: Vec<Range<u64>>,
 }
@@ -455,8 +459,8 @@ impl Reading<'_> {
         Ok(located)
     }
 
-    /// Replaces an index into the table of addresses, at the beginning of an expression, by the
-    /// address.
+    /// Returns an expression in which an index into the table of addresses, at its beginning, is
+    /// replaced by the address.
     fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
         // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
         let operation = match expression.first() {
@@ -528,7 +532,8 @@ impl Reading<'_> {
         }
     }
 
-    /// The entry that an inlined, cloned or out-of-line one takes name and type from.
+    /// Returns the entry, with the index of its unit, from which an inlined, cloned or out-of-line
+    /// entry takes its name and type; `None` if there is none.
     fn origin(&self, unit: usize, entry: &Entry) -> Result<Option<(usize, Entry)>, gimli::Error> {
         let value = entry.attr_value(gimli::DW_AT_abstract_origin);
         let value = value.or_else(|| entry.attr_value(gimli::DW_AT_specification));
@@ -572,7 +577,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads the functions of the symbol table that have a size and are the program's own.
+/// Reads the functions of an ELF file's symbol table that have a size and are the program's own.
 fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
     let symbols = file.symbols().filter(|symbol| {
         symbol.kind() == object::SymbolKind::Text && symbol.is_definition() && symbol.size() > 0

@@ -7,16 +7,17 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// Reads types, each once.
+/// Reads types from the debug information, each only once.
 #[derive(Default)]
 pub(super) struct TypeReader {
     pub types: Types,
     known: HashMap<(usize, UnitOffset), TypeId>,
-    /// Records by name, size and fields: units that include one header describe one type.
+    /// Structures that were read, by name, size and fields: compilation units that include one
+    /// header describe one type.
     records: HashMap<String, TypeId>,
 }
 
-/// Finds the unit and the entry that an attribute refers to.
+/// Finds the compilation unit and the entry to which an attribute of the debug information refers.
 pub(super) fn reference(
     units: &[Unit<Bytes>],
     unit: usize,
@@ -258,8 +259,8 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a vector of Rust their type: its pointer is one to bytes, and the type
-    /// of the elements is a parameter of the vector's type.
+    /// Gives the elements of a Rust vector their type: the vector's pointer leads to bytes, and the
+    /// type of the elements is a parameter of the vector's type.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,
@@ -282,7 +283,7 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns a type like another one, in which a pointer to bytes leads to `element`.
+    /// Returns the index of a type like `of`, in which a pointer to bytes leads to `element`.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {
@@ -309,9 +310,9 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds the variants of an enumeration of Rust, which has one of several contents: the
-    /// discriminant as an enumeration of its own with a union after it; or, where a value that no
-    /// content has stands for the variant without content, the only content.
+    /// Adds fields for the variants of a Rust enumeration to `fields`: the discriminant as an
+    /// enumeration, with a union of the variants' contents after it; or, where an otherwise invalid
+    /// value stands for the variant without content, only the content.
     fn variants(
         &mut self,
         reader: &Reader<'_>,
@@ -353,8 +354,8 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration: a union, where all of them stand after the discriminant
-    /// that ends at `start`; else bytes.
+    /// Adds the contents of an enumeration's variants to `fields`: as a union, where all of them
+    /// stand after the discriminant, which ends at `start`; else as bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),
@@ -370,7 +371,8 @@ impl TypeReader {
         fields.push(plain_field("", at, of));
     }
 
-    /// Adds the only variant of an enumeration that has contents; bytes where there are several.
+    /// Adds to `fields` the only variant of an enumeration that has contents; bytes where there are
+    /// several.
     fn only_content(&mut self, members: Vec<Field>, size: u64, fields: &mut Vec<Field>) {
         let is_content = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => !inner.is_empty(),
@@ -411,7 +413,7 @@ fn plain_field(name: &str, offset: u64, of: TypeId) -> Field {
 
 /// Returns the storage unit of a bit-field of `width` bits, by its offset in a record of `size`
 /// bytes, and the bits in it; `None` where no unit of the field's type holds it. `offset` is that
-/// of the entry, `unit` the size of the type.
+/// of the debug information's entry, `unit` the size of the field's type.
 fn bit_field(entry: &Entry, offset: u64, width: u64, unit: u64, size: u64) -> Option<(u64, Bits)> {
     let from = match number(entry, gimli::DW_AT_data_bit_offset) {
         Some(from) => from,
@@ -439,7 +441,7 @@ fn bit_field(entry: &Entry, offset: u64, width: u64, unit: u64, size: u64) -> Op
     (from + u64::from(width) <= (start + unit) * 8).then_some((start, Bits { shift, width }))
 }
 
-/// The debug information, and the unit that is being read.
+/// The debug information, with the compilation unit that is being read.
 struct Reader<'a> {
     dwarf: &'a Dwarf<Bytes>,
     units: &'a [Unit<Bytes>],
@@ -484,7 +486,7 @@ impl Reader<'_> {
         Ok(values.collect())
     }
 
-    /// The number of elements of each dimension of an array, where it is known.
+    /// Returns the number of elements of each dimension of an array; `None` for an unknown one.
     fn counts(&self, at: UnitOffset) -> Result<Vec<Option<u64>>, gimli::Error> {
         let all = self.children(at)?.into_iter();
         let dimensions = all.filter(|entry| entry.tag() == gimli::DW_TAG_subrange_type);

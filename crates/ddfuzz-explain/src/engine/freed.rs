@@ -5,26 +5,28 @@ use ddfuzz_triage::memory::{Maps, Memory};
 use super::run::{Next, Pace, Run};
 use super::{Ending, Engine, EngineError, Side, symbol_in};
 
-/// Largest number of calls of `free` among which one is searched for.
+/// Largest number of calls of `free` in a run among which the early one is searched for.
 const MOST_CALLS: u64 = 20_000;
-/// Largest number of successive calls of `free` that are needed together.
+/// Largest number of successive calls of `free` that are made to do nothing together.
 const TOGETHER: u64 = 4;
-/// The instruction that returns from a function.
+/// The x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
-/// How a run has ended in which some calls of `free` did nothing.
+/// The result of a run in which some calls of `free` did nothing.
 struct Skipped {
     ending: Ending,
-    /// Number of all calls.
+    /// Number of all calls of `free` in the run.
     calls: u64,
-    /// Calls in the program's own code that led to the last one that did nothing, innermost first.
+    /// Addresses of the calls in the program's own code that led to the last `free` that did
+    /// nothing, innermost first.
     from: Vec<u64>,
 }
 
 impl Engine {
-    /// Finds the call of `free`, or the few successive ones, without which the failing run ends as
-    /// `averts` says: the calls in the program's own code that led to the last of them, innermost
-    /// first. `None` where there are none.
+    /// Finds the call of `free`, or the few successive ones, without which the failure does not
+    /// happen: `averts` is true for how the failing run then ends. Returns the calls in the
+    /// program's own code that led to the last of them, innermost first; `None` where there are
+    /// none.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -71,8 +73,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Starts the failing run and stops it at the program's first instruction; returns the address of
-    /// the C library's `free` as well. `None` where the program uses no such library.
+    /// Starts the failing run and stops it at the program's first instruction; returns it with the
+    /// address of the C library's `free`. `None` where the program uses no such library.
     fn before_free(&mut self) -> Result<Option<(Run, u64)>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -85,8 +87,8 @@ impl Engine {
         Ok(free.map(|free| (run, free)))
     }
 
-    /// Makes the failing run, in which the calls of `free` in a range, by their number, do nothing;
-    /// `None` where there are too many calls.
+    /// Makes the failing run with some calls of `free`, those whose numbers are in `skipped`, doing
+    /// nothing; `None` where there are too many calls.
     fn without_frees(
         &mut self,
         skipped: std::ops::Range<u64>,

@@ -8,18 +8,19 @@ use ddfuzz_triage::memory::{Maps, Memory};
 use crate::graph::Header;
 use crate::unfold::Area;
 
-/// Number of bytes before a block's first byte that glibc uses for its size.
+/// Number of bytes before a heap block's first byte that glibc uses for its size.
 const HEADER: u64 = 16;
-/// Size of the chunk in which a thread keeps its freed blocks (glibc 2.30 and later).
+/// Size in bytes of the chunk in which a thread keeps its freed blocks (glibc 2.30 and later).
 const TCACHE: u64 = 0x290;
-/// Number of sizes of which a thread keeps freed blocks.
+/// Number of different block sizes for which a thread keeps freed blocks.
 const TCACHE_BINS: u64 = 64;
 /// Largest heap that is walked, in bytes.
 const LARGEST: u64 = 256 << 20;
-/// Number of addresses at which a chunk is searched for after one whose size was overwritten.
+/// Largest number of addresses at which a chunk is searched for after one whose size was
+/// overwritten.
 const FAR: usize = 1 << 12;
 
-/// What is on the heap.
+/// The live blocks on a process's heap, and the words in which the allocator keeps their sizes.
 #[derive(Default)]
 pub struct HeapBlocks {
     /// The live blocks, ascending: chunks in use, without those that glibc keeps as freed for the
@@ -29,7 +30,8 @@ pub struct HeapBlocks {
     pub headers: Vec<Header>,
 }
 
-/// Reads what is on the heap.
+/// Reads the live blocks of a process's heap, and the words in which the allocator keeps their
+/// sizes.
 pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     let mut found = HeapBlocks::default();
     for mapping in maps.iter() {
@@ -50,17 +52,18 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A heap block, and the word behind it in which the allocator keeps the next size, overwritten.
+/// A heap block after which the word in which the allocator keeps the next block's size was
+/// overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// First address of the block.
+    /// First address of the heap block.
     pub block: u64,
-    /// Address of the word.
+    /// Address of the word that was overwritten after the block.
     pub word: u64,
 }
 
-/// Returns the first block behind which the allocator's word is no size any more; `None` where all
-/// are intact, or the heap is not that of glibc's allocator.
+/// Returns the first heap block after which the allocator's word is no size any more; `None` where
+/// all are intact, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);
@@ -88,13 +91,15 @@ pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     None
 }
 
-/// Whether a word may be the size of a chunk of the main heap, with its lowest bit.
+/// Returns true if a word can be the size of a chunk of glibc's main heap; its lowest bit is a
+/// flag.
 pub fn is_size(word: u64) -> bool {
     let size = word & !1;
     (32..LARGEST).contains(&size) && size.is_multiple_of(16)
 }
 
-/// Returns the block that has a mapping to itself; `None` where the mapping is no such block.
+/// Returns the large heap block that has a memory mapping to itself; `None` where the mapping is no
+/// such block.
 fn large_block(
     start: u64,
     end: u64,
@@ -135,7 +140,7 @@ impl Heap {
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Checks whether the chunks from an address on fill the heap exactly.
+    /// Returns true if the chunks from an address on fill the heap exactly.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {
@@ -147,9 +152,9 @@ impl Heap {
         at == end
     }
 
-    /// Returns the chunks but the last one: their addresses, sizes, and whether they are in use;
-    /// then the address of the last one. A chunk whose size was overwritten ends where those
-    /// after it fill the heap again.
+    /// Returns the chunks of the heap but the last one: their addresses, sizes, and whether they
+    /// are in use; then the address of the last one. Appends the words with their sizes to
+    /// `headers`. A chunk whose size was overwritten ends where those after it fill the heap again.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);
@@ -200,7 +205,7 @@ impl Heap {
         }));
     }
 
-    /// Collects the blocks that the thread keeps for its next allocations.
+    /// Adds to `freed` the blocks that the thread keeps for its next allocations (glibc's tcache).
     fn cached(&self, tcache: u64, freed: &mut HashSet<u64>) {
         for bin in 0..TCACHE_BINS {
             let Some(first) = self.word(tcache + 2 * TCACHE_BINS + 8 * bin) else {
@@ -210,8 +215,9 @@ impl Heap {
         }
     }
 
-    /// Follows a list of freed chunks. A pointer to the next one is combined with its own address;
-    /// `offset` is that of the pointers from the chunks to which they lead.
+    /// Adds to `freed` the chunks of a list of freed chunks that begins at `first`. Each pointer to
+    /// the next chunk is combined with its own address; `offset` is the distance from the start of
+    /// a chunk to where pointers to it lead.
     fn chain(&self, first: u64, offset: u64, freed: &mut HashSet<u64>) {
         let mut at = first;
         while at != 0 && freed.insert(at.wrapping_sub(offset)) {
@@ -223,10 +229,11 @@ impl Heap {
         }
     }
 
-    /// Collects the small freed chunks of the main arena, which is found by its pointer to the
-    /// last chunk of the heap.
+    /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena, which is found by
+    /// its pointer to the last chunk of the heap.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
-        /// Offset of the pointer in the arena, and that of the lists.
+        /// Offsets in glibc's arena of its pointer to the last chunk, and (below) of its lists of
+        /// freed chunks.
         const TOP: u64 = 96;
         const LISTS: u64 = 16;
         for mapping in maps

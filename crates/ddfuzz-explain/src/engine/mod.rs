@@ -34,7 +34,7 @@ use crate::dwarf::{DebugInfo, DebugInfoError};
 use state::Modules;
 use watchdog::Watchdog;
 
-/// One of the two runs.
+/// One of the two runs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The run that ends well.
@@ -49,18 +49,18 @@ pub enum EngineError {
     /// The target cannot be started.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// A system call has failed.
+    /// A system call for tracing the program has failed.
     #[error("tracing the program: {0}")]
     System(#[from] io::Error),
     /// The program's file cannot be read.
     #[error("reading {path}: {why}")]
     Program {
-        /// The program.
+        /// Path of the program's file.
         path: PathBuf,
-        /// Why.
+        /// Why the file cannot be read.
         why: DebugInfoError,
     },
-    /// The run does something that cannot be explained.
+    /// The program does something that cannot be explained.
     #[error("{0}")]
     Unsupported(Unsupported),
     /// The time for the whole explanation is over.
@@ -71,19 +71,19 @@ pub enum EngineError {
 /// What a program does that keeps it from being explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
-    /// It starts threads.
+    /// The program starts threads.
     #[error("the program starts threads")]
     Threads,
-    /// It starts other processes.
+    /// The program starts other processes.
     #[error("the program starts other processes")]
     Children,
-    /// It executes another program.
+    /// The program executes another program.
     #[error("the program executes another program")]
     Executes,
-    /// It has sockets open.
+    /// The program has sockets open.
     #[error("the program uses sockets")]
     Sockets,
-    /// A run that went to a point before does not reach it again.
+    /// A repeated run does not reach a point that the run reached before.
     #[error("the program does not behave the same in each run")]
     Unsteady,
 }
@@ -94,38 +94,39 @@ pub enum Unsupported {
 pub struct Point {
     /// Address of the statement's first instruction in the process.
     pub pc: u64,
-    /// How often the statement has been reached, this time included.
+    /// How often the run has reached the statement, this time included.
     pub nth: u64,
     /// Hash of the return addresses on the stack.
     pub stack: u64,
 }
 
-/// How a run ended.
+/// How a run of the program ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ending {
-    /// Status or signal.
+    /// Exit status or signal of the run.
     pub ended: Ended,
-    /// Class and major key of a crash.
+    /// Class and major key (which identifies crashes of one cause) of the crash; `None` if the run
+    /// did not crash.
     pub crash: Option<StoppedCrash>,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
     /// Code addresses of the frames at a crash, innermost first: the program counter, then return
-    /// addresses. At an exit they are known where exits are watched; else there are none.
+    /// addresses. At an exit, those of the exiting call where exits are watched; else empty.
     pub stack: Vec<u64>,
 }
 
 /// What makes a run a failure.
 #[derive(Clone, Debug)]
 pub enum Criterion {
-    /// A crash with this major key.
+    /// A crash with this major key, which identifies crashes of one cause.
     Crash(Key),
-    /// An exit with this status, and the same stack or the same output.
+    /// An exit with this status, if the stack or the output is the same as well.
     Exit(i32, Sameness),
-    /// An output that matches.
+    /// An output that this pattern matches.
     Wrong(Regex),
 }
 
-/// What exits of one status must share to be the same failure.
+/// What exits with the same status must share to be the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
     /// The stack on which the program asked to exit: addresses of the frames, innermost first.
@@ -134,16 +135,16 @@ pub enum Sameness {
     Output(Vec<u8>),
 }
 
-/// Events of one run up to its end: the points it went through.
+/// The points (statement executions) that one run went through up to its end.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The points in order.
+    /// The points that the run went through, in the order of time.
     pub points: Vec<Point>,
     /// How the run ended.
     pub ending: Ending,
 }
 
-/// The program with its two runs.
+/// The tracer of a program's passing and failing run: it starts, stops and forks their processes.
 pub struct Engine {
     sides: [(Traceable, Vec<u8>); 2],
     output: File,
@@ -158,17 +159,17 @@ pub struct Engine {
     keys: HashMap<(i32, Option<u64>, Vec<u64>), StoppedCrash>,
     watchdog: Watchdog,
     limits: Limits,
-    /// Whether it is known where the program is loaded.
+    /// Whether it is known at which address the program is loaded.
     pub(crate) is_located: bool,
-    /// Addresses of all statement starts in the process.
+    /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
-    /// When the whole explanation must be done.
+    /// When the whole explanation must be finished.
     pub deadline: Instant,
-    /// Number of tests so far.
+    /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
     /// Whether states are read as registers and words, without variables and types.
     pub is_raw: bool,
-    /// Whether the stack is read when the program exits.
+    /// Whether the stack is read when the program exits, to tell its exits apart.
     pub watches_exits: bool,
     pub(crate) malloc: Option<u64>,
     pub(crate) system_call: Option<u64>,
@@ -230,7 +231,7 @@ impl Engine {
         })
     }
 
-    /// Fails when the time for the whole explanation is over.
+    /// Returns an error if the time for the whole explanation is over.
     ///
     /// # Errors
     /// [`EngineError::OutOfTime`].
@@ -263,17 +264,17 @@ impl Engine {
         function.ranges.iter().any(is_inside).then_some(start)
     }
 
-    /// Replaces the input of a run.
+    /// Replaces the input of the passing or failing run.
     pub fn set_input(&mut self, side: Side, input: Vec<u8>) {
         self.sides[side as usize].1 = input;
     }
 
-    /// Returns the input of a run.
+    /// Returns the input of the passing or failing run.
     pub fn input(&self, side: Side) -> &[u8] {
         &self.sides[side as usize].1
     }
 
-    /// Reads what the run has written to stdout.
+    /// Returns what the current run has written to stdout.
     fn written(&self) -> Vec<u8> {
         let length = self.output.metadata().map_or(0, |facts| facts.len());
         let mut bytes = vec![0; length as usize];

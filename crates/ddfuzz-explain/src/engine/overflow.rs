@@ -11,40 +11,42 @@ use super::writer::{Writer, is_library_file};
 use super::{Ending, Engine, EngineError, Side, symbol_in};
 use crate::dwarf::frames::Frame;
 
-/// Largest number of stops of a run in which a block is followed.
+/// Largest number of stops of a run in which the allocations of a block and writes past its end are
+/// followed.
 const MOST_STOPS: usize = 60_000;
-/// Largest number of functions that are recorded for an allocation.
+/// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;
-/// Functions of the C library that allocate, with the number of the argument that is the size.
+/// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
-/// A write behind the end of a heap block.
+/// A write past the end of a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overflow {
-    /// The block.
+    /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
-    /// Who wrote over the word behind the block in which the allocator keeps a size.
+    /// What wrote over the word after the block in which the allocator keeps a size.
     pub writer: Writer,
-    /// Whether the run does not fail in the same way when that word keeps its value.
+    /// Whether the run no longer fails in the same way when that word keeps its value.
     pub is_averted: bool,
 }
 
 /// An allocation of a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
-    /// Number of bytes that were asked for.
+    /// Number of bytes that the program asked for.
     pub size: u64,
-    /// Addresses of the calls in the program's own code that led to it, innermost first.
+    /// Addresses of the calls in the program's own code that led to the allocation, innermost
+    /// first.
     pub calls: Vec<u64>,
 }
 
-/// A call of an allocating function that has not returned.
+/// A call of an allocating function that has not returned yet.
 struct Pending {
     stack_pointer: u64,
     size: u64,
 }
 
-/// What is known of a block up to now.
+/// What a run has shown up to now of a heap block: its allocation, and the write past its end.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
@@ -54,7 +56,7 @@ struct Followed {
 }
 
 impl Engine {
-    /// Finds the heap block behind whose end the failing run has written first; `None` where the
+    /// Finds the heap block past whose end the failing run has written first; `None` where the
     /// words of the allocator are as it left them, or the block's allocation was not seen.
     ///
     /// # Errors
@@ -87,7 +89,8 @@ impl Engine {
         }))
     }
 
-    /// Starts a failing run that watches the damaged word.
+    /// Starts the failing run with a watchpoint on the allocator's word that gets overwritten;
+    /// `None` where the program's first instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -96,8 +99,8 @@ impl Engine {
         Ok(run)
     }
 
-    /// Returns the last allocation of the block, and the first write after it that has overwritten
-    /// the word behind the block.
+    /// Returns the last allocation of the damaged block, and the first write after it that has
+    /// overwritten the word after the block; `None` where these were not seen.
     fn overwritten(
         &mut self,
         damaged: Damaged,
@@ -125,7 +128,7 @@ impl Engine {
         Ok(None)
     }
 
-    /// Notes a call of an allocating function, or the return from one.
+    /// Records in `known` a call of an allocating function, or the return from one.
     fn allocating(
         &mut self,
         run: &mut Run,
@@ -167,8 +170,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The calls on the stack that are in the program's own code, innermost first; those in headers
-    /// of a standard library only where there are no others.
+    /// Returns the addresses of the calls on the stack that are in the program's own code,
+    /// innermost first; those in headers of a standard library only where there are no others.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,
@@ -186,7 +189,8 @@ impl Engine {
         calls
     }
 
-    /// Notes a write to the word that has made it a size that no block can have.
+    /// Records in `known` a write to the watched word of the allocator that has made it a size that
+    /// no block can have.
     fn compare(
         &mut self,
         run: &mut Run,
@@ -211,7 +215,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs to the end, and puts the word back whenever it is overwritten by what is no size.
+    /// Runs the failing run to its end, and restores the allocator's word whenever it is
+    /// overwritten by a value that is no size. Returns how the run ended.
     fn kept(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
         let mut run = self.watching(damaged)?.ok_or(unsteady)?;

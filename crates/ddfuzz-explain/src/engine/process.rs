@@ -21,9 +21,9 @@ use crate::dwarf::frames::REGISTERS;
 /// Why a process has stopped or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A breakpoint, one step, or a watched address.
+    /// A breakpoint was hit, one step was made, or a watched address was written.
     Trap,
-    /// Entry to or exit from a system call.
+    /// The process enters or leaves a system call.
     SystemCall,
     /// A signal is about to be delivered.
     Signal(i32),
@@ -40,11 +40,11 @@ const BREAKPOINT: u8 = 0xcc;
 
 /// A traced process of one thread. Dropping it kills the process.
 pub struct Process {
-    /// The process id.
+    /// The process's id.
     pub pid: Pid,
     memory: File,
     handle: OwnedFd,
-    /// Breakpoints with the bytes that they replace.
+    /// Addresses of the breakpoints, with the bytes that they replace.
     breakpoints: BTreeMap<u64, u8>,
     /// Whether the process has ended and was waited for.
     ended: bool,
@@ -73,7 +73,7 @@ impl Memory for Process {
     }
 }
 
-/// What is traced of each process.
+/// Returns the ptrace options: the events at which each traced process stops.
 fn options() -> Options {
     Options::PTRACE_O_EXITKILL
         | Options::PTRACE_O_TRACEFORK
@@ -97,7 +97,7 @@ impl Process {
         Process::of(pid, watchdog)
     }
 
-    /// Makes the process stop with [`Stop::Event`] when it exits, and its forks as well.
+    /// Makes the process, and its forks as well, stop with [`Stop::Event`] when it exits.
     ///
     /// # Errors
     /// When the process is gone.
@@ -131,7 +131,8 @@ impl Process {
             .open(format!("/proc/{pid}/mem"))
     }
 
-    /// Opens the memory again after `execve` has replaced it, and forgets all breakpoints.
+    /// Opens the process's memory again after `execve` has replaced it, and forgets all
+    /// breakpoints.
     ///
     /// # Errors
     /// When the process is gone.
@@ -141,7 +142,7 @@ impl Process {
         Ok(())
     }
 
-    /// Returns the registers.
+    /// Returns the process's general registers.
     ///
     /// # Errors
     /// When the process is gone.
@@ -149,7 +150,7 @@ impl Process {
         ptrace::getregs(self.pid).map_err(error)
     }
 
-    /// Sets the registers.
+    /// Sets the process's general registers.
     ///
     /// # Errors
     /// When the process is gone.
@@ -178,7 +179,7 @@ impl Process {
         ptrace::setregset::<ptrace::regset::NT_PRFPREG>(self.pid, all).map_err(error)
     }
 
-    /// Writes memory, also where the process itself may not write.
+    /// Writes bytes to the process's memory, also where the process itself may not write.
     ///
     /// # Errors
     /// When nothing is mapped there.
@@ -186,7 +187,7 @@ impl Process {
         self.memory.write_all_at(bytes, address)
     }
 
-    /// Sets a breakpoint; does nothing if one is there.
+    /// Sets a breakpoint at an address; does nothing if one is there.
     ///
     /// # Errors
     /// When there is no memory at `address`.
@@ -201,7 +202,7 @@ impl Process {
         Ok(())
     }
 
-    /// Removes a breakpoint, if one is there.
+    /// Removes the breakpoint at an address, if one is there.
     ///
     /// # Errors
     /// When the memory is gone.
@@ -212,7 +213,7 @@ impl Process {
         }
     }
 
-    /// Removes all breakpoints.
+    /// Removes all breakpoints of the process.
     ///
     /// # Errors
     /// When memory is gone.
@@ -333,7 +334,8 @@ impl Process {
         })
     }
 
-    /// Kills the process when `time` is over, until the result is dropped.
+    /// Sets a time limit: the process is killed when `time` is over, unless the result is dropped
+    /// before.
     pub fn limit(&self, time: Duration) -> Limit {
         self.watchdog.arm(&self.handle, self.pid, time)
     }
@@ -369,7 +371,8 @@ impl Process {
     }
 
     /// Makes the process execute a system call, and returns its result. `instruction` is the
-    /// address of a `syscall` instruction. A new process is returned as well, stopped.
+    /// address of a `syscall` instruction. If the call creates a process, that is returned as well,
+    /// stopped.
     fn system_call(
         &mut self,
         instruction: u64,
@@ -488,7 +491,8 @@ impl Process {
         Ok(result)
     }
 
-    /// Watches up to 8 aligned bytes: the process stops after each instruction that writes them.
+    /// Sets a hardware watchpoint on up to 8 aligned bytes: the process stops after each
+    /// instruction that writes them.
     ///
     /// # Errors
     /// When the processor has no register left, or the address is not aligned.
@@ -525,7 +529,7 @@ impl Process {
         word.map(|word| word as u64).map_err(error)
     }
 
-    /// Duplicates the regular files that the process has open, with their offsets.
+    /// Returns duplicates of the regular files that the process has open, with their offsets.
     pub fn open_files(&self) -> OpenFiles {
         let mut files = OpenFiles::default();
         let folder = std::fs::read_dir(format!("/proc/{}/fd", self.pid));
@@ -561,16 +565,17 @@ impl Drop for Process {
     }
 }
 
-/// The regular files that a process has open. Its forks share their offsets.
+/// The regular files that a process has open, with the offsets to which they are reset: the
+/// process's forks share them.
 #[derive(Default)]
 pub struct OpenFiles {
     regular: Vec<(OwnedFd, i64)>,
-    /// Number of sockets.
+    /// Number of sockets that the process has open.
     pub sockets: usize,
 }
 
 impl OpenFiles {
-    /// Seeks all files back to where they were.
+    /// Seeks all files back to the offsets that they had when they were duplicated.
     pub fn seek_back(&self) {
         for (file, offset) in &self.regular {
             // A file that cannot be sought was not recorded.
@@ -579,7 +584,7 @@ impl OpenFiles {
     }
 }
 
-/// Returns the registers by their DWARF numbers, the program counter last.
+/// Returns the values of the registers by their DWARF numbers, the program counter last.
 pub fn by_number(registers: &user_regs_struct) -> [u64; REGISTERS] {
     let it = registers;
     [
@@ -588,7 +593,8 @@ pub fn by_number(registers: &user_regs_struct) -> [u64; REGISTERS] {
     ]
 }
 
-/// Returns the register with a DWARF number.
+/// Returns the register with a DWARF number, to change it; `None` where no general register has
+/// that number.
 pub fn register_mut(registers: &mut user_regs_struct, number: u16) -> Option<&mut u64> {
     let it = registers;
     Some(match number {

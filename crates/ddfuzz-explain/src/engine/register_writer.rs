@@ -10,35 +10,38 @@ use super::{Engine, EngineError, Point, Side};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::{Origin, Place};
 
-/// Largest number of stops in the function of a variable.
+/// Largest number of stops of a run in the function whose statements are searched for the write to
+/// a register.
 const MOST_STOPS: usize = 4000;
 
 /// What [`Engine::register_writer`] finds the writer of: a variable that is kept in a register, or
 /// the value of a register that no variable describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// A variable of a frame.
+    /// A variable of a frame, which is in a register.
     Variable(Origin),
     /// A value of the innermost frame that no variable describes, in the register of this number.
     Value(u16),
 }
 
-/// A frame's state at a statement, or at the first instruction of its function.
+/// The state of a frame at a statement, or at the first instruction of its function.
 struct Step {
     pc: u64,
     cfa: u64,
     registers: [u64; REGISTERS],
-    /// The variable's place and value, if it has one there.
+    /// Place and value of the variable or register whose writer is searched for; `None` where it
+    /// has none at this statement.
     known: Option<(Place, Vec<u8>)>,
-    /// For the first instruction of the function, the call that led there.
+    /// At the first instruction of the function, the address of the call that led there; else
+    /// `None`.
     caller: Option<u64>,
 }
 
 impl Engine {
-    /// Finds the statement that gave what is in a register the value that it has at a point of the
-    /// failing run; `None` where that is not certain. A parameter is written by the call. `from` is
-    /// `None` for the beginning of the run, else a point with the number of times that the statement
-    /// of `to` was reached up to it.
+    /// Finds the statement that gave a register, or a variable in one, the value that it has at the
+    /// point `to` of the failing run; `None` where that is not certain. A parameter is written by
+    /// the call. The search begins at `from`, a point with the number of times that the statement
+    /// of `to` was reached up to it; `None` is the beginning of the run.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -90,8 +93,8 @@ impl Engine {
         }))
     }
 
-    /// The steps of all frames of a function that stand as deep as the variable's, up to a point;
-    /// `None` where there are too many.
+    /// Makes the failing run up to the point `to`, and returns what `step_of` records when it stops
+    /// at one of the addresses `stops`; `None` where there are too many stops.
     fn steps(
         &mut self,
         from: Option<(Point, u64)>,
@@ -171,8 +174,9 @@ impl Engine {
     }
 }
 
-/// Returns the statement after which a variable has kept its value, or the call that has passed it.
-/// Where the variable is not visible, a register that has the value already proves nothing.
+/// Returns the address of the statement after which a variable has kept `value`, or of the call
+/// that has passed it; `None` where that is not known. Where the variable is not visible, a
+/// register that has the value already proves nothing.
 fn last_change(steps: &[&Step], value: &[u8]) -> Option<u64> {
     let mut register = None;
     for step in steps.iter().rev() {

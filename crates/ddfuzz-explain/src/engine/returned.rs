@@ -11,43 +11,45 @@ use crate::graph::Place;
 
 /// Largest number of single steps through a statement, or through a function.
 const MOST_STEPS: usize = 8000;
-/// Largest number of functions through which a returned value is followed.
+/// Largest number of nested calls through which a returned value is followed.
 const DEPTH: usize = 4;
-/// Largest number of calls in one function whose results are replaced.
+/// Largest number of calls in one function whose results are replaced by those of the passing run.
 const TRIED: usize = 4;
 
-/// A value of a variable in both runs, after the statement that has written it.
+/// A variable after the statement that has written it: where it is in the failing run, and its
+/// value in the passing one.
 pub struct Written {
-    /// Where it is in the failing run.
+    /// Where the variable is in the failing run.
     pub place: Place,
-    /// What the passing run has there.
+    /// The variable's bytes in the passing run.
     pub passing: Vec<u8>,
 }
 
-/// A call that a statement has made.
+/// A call that a statement has made, with its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Call {
-    /// Where it led.
+    /// Address of the function that was called.
     target: u64,
-    /// The register in which it returned its result.
+    /// The value of `rax`, the result register, when the function had returned.
     result: u64,
 }
 
-/// What one step in a frame has done.
+/// What one single step in a stack frame has done.
 enum Step {
-    /// It has executed an instruction.
+    /// The step has executed an instruction that neither calls nor returns.
     Instruction,
-    /// It has called a function, which has not begun: the address to which it returns.
+    /// The step has called a function, which is at its first instruction: the address to which it
+    /// returns.
     Called(u64),
-    /// The frame is gone.
+    /// The step has returned from the frame's function.
     Left,
 }
 
 impl Engine {
-    /// Finds the instruction of a called function that computed the value that a statement wrote. The
-    /// statement is given by its points in the passing and the failing run. `None` where no call
-    /// returned what made the difference: with its result replaced by that of the passing run, the
-    /// failing run must write the value of the passing one.
+    /// Finds the instruction of a called function that computed the value that a statement wrote.
+    /// The statement is given by its points in the passing and the failing run. `None` where no
+    /// call returned what made the difference: when a call's result is replaced by that of the
+    /// passing run, the failing run must write the value of the passing one.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -88,9 +90,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs to a statement and steps through it. `path` leads from call to call, by their numbers in
-    /// each function: the result of its last call may be replaced; the calls that are returned are
-    /// those of the function to which it leads. The run stands behind the statement.
+    /// Runs to a statement and steps through it. `path` selects nested calls, by their numbers in
+    /// each function; the result of the last one is replaced, if `replaced` is given. Returns the
+    /// run, stopped after the statement, and the calls made by the function at the end of `path`
+    /// (by the statement itself for an empty path).
     fn through(
         &mut self,
         side: Side,
@@ -105,8 +108,8 @@ impl Engine {
         Ok((run, calls))
     }
 
-    /// Steps through a frame to its end, or through one statement of it, as
-    /// [`through`](Engine::through) says.
+    /// Steps through a function up to its return, or through one statement of it (`is_statement`),
+    /// as [`through`](Engine::through) says, and appends its calls to `calls`.
     fn walk(
         &mut self,
         run: &mut Run,
@@ -147,7 +150,8 @@ impl Engine {
         Err(EngineError::Unsupported(Unsupported::Unsteady))
     }
 
-    /// Executes one instruction of the innermost frame.
+    /// Executes one instruction of the innermost frame, and returns whether it called a function or
+    /// returned.
     fn step_in_frame(&mut self, run: &mut Run) -> Result<Step, EngineError> {
         self.check_time()?;
         let before = run.process.registers()?;
@@ -173,7 +177,8 @@ impl Engine {
         })
     }
 
-    /// Runs from the first instruction of a called function to its return.
+    /// Runs from the first instruction of a called function to its return to `back`, and returns
+    /// the registers there.
     fn finish(&mut self, run: &mut Run, back: u64) -> Result<user_regs_struct, EngineError> {
         let stack = run.process.registers()?.rsp;
         run.process.set_breakpoint(back)?;
@@ -191,8 +196,9 @@ impl Engine {
         }
     }
 
-    /// Finds the last instruction that changed the result of a call of the failing run, in the
-    /// function that was called; `None` where that is none of the program's own.
+    /// Finds the last instruction that changed the result of a call, in the called function: the
+    /// call at the end of `path` from a statement of the failing run. `None` where the function is
+    /// none of the program's own.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
@@ -206,7 +212,8 @@ impl Engine {
         }
     }
 
-    /// Steps to the call of this number, and into the function that is called.
+    /// Steps to the call with this number in the current function, and into the function that is
+    /// called.
     fn enter(&mut self, run: &mut Run, call: usize) -> Result<(), EngineError> {
         let mut seen = 0;
         for _ in 0..MOST_STEPS {
@@ -223,7 +230,8 @@ impl Engine {
         Err(EngineError::Unsupported(Unsupported::Unsteady))
     }
 
-    /// Steps through a function, and returns the last instruction that changed its result.
+    /// Steps through a function up to its return, and returns the address of the last instruction
+    /// that changed its result; `None` where there is none.
     fn last_result(&mut self, run: &mut Run) -> Result<Option<u64>, EngineError> {
         let mut result = run.process.registers()?.rax;
         let mut last = None;
@@ -243,7 +251,7 @@ impl Engine {
     }
 }
 
-/// Whether a run has the passing run's value where the failing run has written another one.
+/// Returns true if the variable of `written` has the passing run's value in a run.
 fn is_written(run: &mut Run, written: &Written) -> Result<bool, EngineError> {
     let bytes = match written.place {
         Place::Memory(address) => run.process.bytes(address, written.passing.len()),

@@ -18,14 +18,14 @@ use crate::unfold::Area;
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
-/// Wall time of a run that stops often, as a multiple of the target's limit.
+/// Wall time that a run which stops often may take, as a multiple of the target's limit.
 const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 pub const MOST_POINTS: usize = 100_000;
 
-/// A run that is under way. Dropping it kills the process.
+/// A run of the program that is under way. Dropping it kills the process.
 pub struct Run {
-    /// The process, which is stopped.
+    /// The traced process of the run, which is stopped.
     pub process: Process,
     // Dropped after the process, which must have ended before its server is asked how.
     _traced: Traced,
@@ -36,30 +36,31 @@ pub struct Run {
     hits: HashMap<u64, u64>,
 }
 
-/// How a run that was resumed has stopped.
+/// How a run has stopped after it was resumed.
 #[allow(
     clippy::large_enum_variant,
     reason = "it is made and used up at each stop, mostly as the largest variant"
 )]
 pub enum Next {
-    /// It has stopped at a breakpoint, with these registers.
+    /// The run has stopped at a breakpoint, with these registers.
     Breakpoint(user_regs_struct),
-    /// It has stopped for another reason: one step, a watched address, a system call.
+    /// The run has stopped for another reason: one step, a watched address, a system call.
     Other(Stop),
-    /// It has ended.
+    /// The run has ended like this.
     Ended(Box<Ending>),
 }
 
-/// How a run is resumed.
+/// How far a run is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Up to the next breakpoint.
+    /// The run is resumed up to the next breakpoint.
     Free,
-    /// Up to the next breakpoint or system call.
+    /// The run is resumed up to the next breakpoint, or entry to or exit from a system call.
     SystemCalls,
 }
 
-/// Frames of earlier stops, so that the stack is not walked anew at each one.
+/// A cache of the stack's frames at earlier stops, so that the stack is not walked anew at each
+/// one.
 #[derive(Default)]
 struct ShadowStack {
     /// Address of each frame, its return address, and the hash of the frames around it; outermost
@@ -68,8 +69,8 @@ struct ShadowStack {
 }
 
 impl Engine {
-    /// Starts a run, which stops before the first instruction after its `execve`. It may take
-    /// 20 times the target's limit on wall time.
+    /// Starts the passing or failing run and stops it before the first instruction after its
+    /// `execve`. It is killed after 20 times the target's limit on wall time.
     ///
     /// # Errors
     /// When the program cannot be started or traced, or the time is over.
@@ -120,8 +121,8 @@ impl Engine {
         })
     }
 
-    /// Starts a run and stops it at the program's first instruction, when its libraries are loaded;
-    /// `None` where that is not known.
+    /// Starts the passing or failing run and stops it at the program's first instruction, when its
+    /// libraries are loaded; `None` where that instruction is not known.
     ///
     /// # Errors
     /// When the program cannot be started or traced, or the time is over.
@@ -143,8 +144,8 @@ impl Engine {
         Ok(Some(run))
     }
 
-    /// Learns where the program is loaded: without address randomization it is the same in all
-    /// runs.
+    /// Records where the program is loaded and where its statements begin: without address
+    /// randomization it is the same in all runs.
     fn learn_addresses(&mut self, process: &Process) -> Result<(), EngineError> {
         self.classifier.know_target(process.pid);
         let maps = Maps::of(process.pid);
@@ -164,8 +165,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Learns where the C library is, once the program runs: `malloc`, and an instruction that
-    /// makes a system call.
+    /// Records where the C library's `malloc` is, and an instruction that makes a system call, once
+    /// the program runs.
     pub(crate) fn learn_library(&mut self, process: &mut Process) {
         if self.system_call.is_some() {
             return;
@@ -273,8 +274,9 @@ impl Engine {
         frames.iter().map(|frame| frame.code).take(256).collect()
     }
 
-    /// Returns the end of a run that is about to die of `signal`, with its crash. Crashes with the
-    /// same signal, fault address and stack are classified only once. Removes all breakpoints.
+    /// Returns the end of a run that is about to die of `signal`, with the class and keys of its
+    /// crash. Crashes with the same signal, fault address and stack are classified only once.
+    /// Removes all breakpoints.
     fn dying(&mut self, process: &mut Process, signal: i32) -> Result<Next, EngineError> {
         process.remove_breakpoints()?;
         self.learn_library(process);
@@ -298,7 +300,8 @@ impl Engine {
         })))
     }
 
-    /// Runs to the end without stopping, within the target's limit on wall time.
+    /// Makes the passing or failing run without stopping it, within the target's limit on wall
+    /// time, and returns how it ended.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -312,8 +315,8 @@ impl Engine {
         }
     }
 
-    /// Runs to the end and records the points that the run goes through: at most 400 arrivals at
-    /// each statement and 100,000 points in total.
+    /// Makes the passing or failing run up to its end, and records the points that it goes through:
+    /// at most 400 arrivals at each statement and 100,000 points in total.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -345,7 +348,8 @@ impl Engine {
         }
     }
 
-    /// Counts the arrival at a breakpoint, and returns its point.
+    /// Counts the arrival of a run at a breakpoint, and returns the point: address, number of
+    /// arrivals, and stack.
     pub(crate) fn arrived(&mut self, run: &mut Run, registers: &user_regs_struct) -> Point {
         self.learn_library(&mut run.process);
         let nth = run.hits.entry(registers.rip).or_default();
@@ -357,7 +361,8 @@ impl Engine {
         }
     }
 
-    /// Runs to a point. All breakpoints are removed there.
+    /// Resumes a run up to a point that it went through before, and returns the registers there.
+    /// All breakpoints are removed there.
     ///
     /// # Errors
     /// [`Unsupported::Unsteady`] when the run does not reach the point, or reaches it with another
@@ -399,7 +404,8 @@ impl Engine {
         captured
     }
 
-    /// Reads the memory graph of a stopped process whose program has these arguments.
+    /// Reads the memory graph of a stopped process; `arguments` are the address ranges of its
+    /// program's arguments.
     pub(crate) fn capture_process(
         &mut self,
         process: &mut Process,
@@ -430,8 +436,8 @@ impl Run {
     }
 }
 
-/// Lets a process continue after an event that does not matter; fails for one that cannot be
-/// explained.
+/// Returns an error for a ptrace event that cannot be explained: new threads and processes, and
+/// `execve`. Does nothing for other events.
 pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), EngineError> {
     let what = match event {
         libc::PTRACE_EVENT_EXEC => Unsupported::Executes,
@@ -495,7 +501,7 @@ impl ShadowStack {
     }
 }
 
-/// The finalizer of splitmix64.
+/// Mixes the bits of a number for hashing, by the finalizer of splitmix64.
 fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -15,37 +15,38 @@ use super::{Criterion, Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
-/// Largest number of events of which a slice is searched for.
+/// Largest number of events (statement executions) of a run for which a slice is searched.
 pub const MOST_EVENTS: usize = 2000;
-/// Number of events at which counting ends.
+/// Number of events (statement executions) at which counting them ends.
 const COUNTED: usize = 100_000;
 
-/// What the kept statements have to reproduce.
+/// What the statements that a critical slice keeps have to reproduce.
 #[derive(Clone, Debug)]
 pub enum Goal {
-    /// The whole output.
+    /// The whole output of the run.
     Output,
-    /// The lines of the output that match.
+    /// The lines of the output that match this pattern.
     Lines(Regex),
-    /// The failure.
+    /// The failure of the run, by this criterion.
     Failure(Criterion),
 }
 
-/// Result of a search for a slice.
+/// Result of a search for a critical slice.
 pub enum Sliced {
-    /// A slice, with the events of the run.
+    /// A slice was found; the call tree has the events (statement executions) of the run.
     Found(CallTree, Slice),
-    /// There are too many events; the number of them.
+    /// No search was made: this is the number of the run's statement executions, which are too
+    /// many.
     TooMany(usize),
-    /// Executing all events one by one does not reproduce it.
+    /// No slice: executing all statements one by one does not reproduce the failure or output.
     NotReproduced,
 }
 
-/// How the execution of a part of a frame ended.
+/// How the execution of a part of a stack frame ended.
 enum Left {
     /// The process has ended.
     Ended(Box<Ending>),
-    /// It has stopped outside of the frame or at the next statement.
+    /// The process has stopped outside of the frame, or at the next statement.
     Stopped(Box<user_regs_struct>),
 }
 
@@ -113,7 +114,8 @@ impl Engine {
         })
     }
 
-    /// Returns the entry addresses of all functions with debug information.
+    /// Returns the entry addresses of all functions with debug information, without those at which
+    /// a statement begins.
     fn entries(&self) -> BTreeSet<u64> {
         let statements: HashSet<u64> = self.statements.iter().copied().collect();
         let starts = self
@@ -124,14 +126,15 @@ impl Engine {
         starts.filter(|start| !statements.contains(start)).collect()
     }
 
-    /// Checks whether a statement returns from its function.
+    /// Returns true if the statement at an address is a `return`.
     fn is_return(&self, pc: u64) -> bool {
         let place = self.place(pc).map(|(file, line)| (file.to_owned(), line));
         let text = place.and_then(|(file, line)| crate::places::source_line(&file, line));
         text.is_some_and(|text| text == "return" || text.starts_with("return "))
     }
 
-    /// Records all stops of the failing run.
+    /// Makes the failing run, and records its stops at all statements and at the function entries
+    /// `entries`, and how it ended.
     fn stops(&mut self, entries: &BTreeSet<u64>) -> Result<(Vec<Stopped>, Ending), EngineError> {
         let mut run = self.start(Side::Failing)?;
         let all: Vec<u64> = self.statements.iter().chain(entries).copied().collect();
@@ -162,8 +165,8 @@ impl Engine {
         }
     }
 
-    /// Whether a stop is in the middle of the statement of the stop before: another part of the
-    /// same line, such as the condition of a loop after the jump to it.
+    /// Returns true if a stop is in the middle of the statement of the stop before: another part of
+    /// the same line, such as the condition of a loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -202,7 +205,8 @@ impl Engine {
         frame.cfa
     }
 
-    /// Runs the kept events alone; `None` where the fork did not end by itself.
+    /// Executes only the kept events (statement executions) in a fork of the stopped run, and
+    /// returns how it ended; `None` where it did not end by itself.
     fn only(
         &mut self,
         stand: &mut Stand,
@@ -227,7 +231,7 @@ impl Engine {
         })
     }
 
-    /// Executes the kept events of a frame.
+    /// Executes the kept events (statement executions) of a stack frame in the process `child`.
     fn frame(
         &mut self,
         child: &mut Process,
@@ -262,7 +266,8 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes one event up to the next statement of its frame, or of one around it.
+    /// Executes one event (a statement with its calls) in the process `child`, up to the next
+    /// statement of its frame, or of a frame around it.
     fn event(
         &mut self,
         child: &mut Process,

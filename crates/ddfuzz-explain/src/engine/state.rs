@@ -16,16 +16,17 @@ use crate::engine::writer::is_library_file;
 use crate::graph::{Graph, Header, Origin, Place};
 use crate::unfold::{Area, State, Variable, unfold};
 
-/// The modules mapped in a process, with their unwind tables.
+/// The modules (program and libraries) that are mapped in a process, with their unwind tables.
 #[derive(Default)]
 pub struct Modules {
     tables: HashMap<PathBuf, Option<UnwindTable>>,
-    /// Executable mappings: first address, address after the last byte, bias, path.
+    /// Executable mappings of the modules: first address, address after the last byte, load
+    /// address, path.
     mapped: Vec<(u64, u64, u64, PathBuf)>,
 }
 
 impl Modules {
-    /// Reads which modules are mapped.
+    /// Records which modules are mapped in a process.
     pub fn map(&mut self, maps: &Maps) {
         let mut first: HashMap<PathBuf, u64> = HashMap::new();
         for mapping in maps.iter().filter(|mapping| mapping.is_file()) {
@@ -42,8 +43,8 @@ impl Modules {
             .collect();
     }
 
-    /// Returns the unwind table of the module at `address` with the module's load address, which is
-    /// also its bias: programs that are loaded at fixed addresses have 0.
+    /// Returns the unwind table of the module at `address`, with the module's bias: the difference
+    /// between addresses in the process and in the file.
     fn at(&mut self, address: u64) -> Option<(&mut UnwindTable, u64)> {
         let found = self
             .mapped
@@ -77,8 +78,8 @@ impl Modules {
         found.map(|(_, _, start, _)| *start)
     }
 
-    /// Returns the caller of a frame, and sets the frame's canonical frame address; `None` where
-    /// the stack ends or cannot be read.
+    /// Returns the caller of a stack frame, and sets the frame's canonical frame address; `None`
+    /// where the stack ends or cannot be read.
     pub fn caller(&mut self, frame: &mut Frame, memory: &mut dyn Memory) -> Option<Frame> {
         match self.at(frame.code) {
             Some((table, bias)) => frame.caller(table, bias, memory),
@@ -86,8 +87,8 @@ impl Modules {
         }
     }
 
-    /// Returns the frame that has called an address at which there is no code; `None`
-    /// where the word on top of the stack does not point into a module.
+    /// Returns the frame of the function that has called an address at which there is no code;
+    /// `None` where the word on top of the stack does not point into a module.
     fn behind_wild_call(&self, frame: &mut Frame, memory: &mut dyn Memory) -> Option<Frame> {
         let Saved::Live(sp) = frame.registers[usize::from(STACK_POINTER)] else {
             return None;
@@ -128,7 +129,7 @@ impl Modules {
     }
 }
 
-/// Registers that may hold values of the program between two statements, by their DWARF numbers.
+/// Registers that may hold values of the program between two statements: DWARF numbers and names.
 const NAMES: [(u16, &str); 14] = [
     (0, "rax"),
     (1, "rdx"),
@@ -145,10 +146,12 @@ const NAMES: [(u16, &str); 14] = [
     (14, "r14"),
     (15, "r15"),
 ];
-/// Largest number of bytes of the stack that are compared beside the variables there.
+/// Largest number of bytes of the stack or a data segment whose words are compared without
+/// variables.
 const MOST_UNDESCRIBED: u64 = 64 << 10;
 
-/// What a process's state is read with.
+/// What is needed to read the state of a stopped process: debug information, load address,
+/// arguments.
 pub struct Reading<'a> {
     /// Debug information of the program.
     pub info: &'a mut DebugInfo,
@@ -163,7 +166,7 @@ pub struct Reading<'a> {
 /// The memory graph of a stopped process, and how many of the variables in scope on its stack have
 /// a known value.
 pub struct Captured {
-    /// The memory graph.
+    /// The memory graph of the process.
     pub graph: Graph,
     /// Number of variables on the stack whose value is known.
     pub visible: usize,
@@ -172,7 +175,7 @@ pub struct Captured {
 }
 
 impl Reading<'_> {
-    /// Reads the memory graph of a stopped process with these frames.
+    /// Reads the memory graph of a stopped process whose stack has these frames.
     pub fn capture(
         &mut self,
         frames: &[Frame],
@@ -221,15 +224,15 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether a frame is of a function that a header of a standard library defines.
+    /// Returns true if a header of a standard library defines the function of a frame.
     fn is_of_library(&self, frame: &Frame) -> bool {
         let function = self.info.function(frame.code.wrapping_sub(self.bias));
         let place = function.and_then(|function| self.info.lines.place(function.ranges[0].start));
         place.is_some_and(|(file, _)| is_library_file(file))
     }
 
-    /// Returns the place and the value of a variable of the innermost frame; `None` where it has no
-    /// place that could be changed.
+    /// Returns the place and the value of a variable of the innermost frame; `None` where the
+    /// variable has no place that could be changed.
     pub fn value(
         &self,
         frames: &[Frame],
@@ -254,8 +257,8 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Reports each variable of a frame in scope: `None` where its value is unknown, `Some(None)`
-    /// where it has a value but no place that could be changed.
+    /// Calls `found` for each variable that is in scope in a frame: with `None` where its value is
+    /// unknown, with `Some(None)` where it has a value but no place that could be changed.
     fn locals(
         &self,
         frames: &[Frame],
@@ -322,8 +325,8 @@ impl Reading<'_> {
         evaluate(expression, function.encoding, None, &mut context)
     }
 
-    /// The callee-saved registers, and the words of the stack up to the outermost frame of the
-    /// program, with the red zone below.
+    /// Returns the places of values that no variable describes, with names: registers, and the
+    /// words of the stack from the red zone up to the outermost frame of the program.
     fn undescribed(&self, frames: &[Frame], registers: &user_regs_struct) -> Vec<(Place, String)> {
         const RED_ZONE: u64 = 128;
         let own = |frame: &&Frame| {
@@ -344,7 +347,8 @@ impl Reading<'_> {
         found
     }
 
-    /// What [`Reading::undescribed`] has, with the place in each name, and the words of the
+    /// Returns the registers and words that are compared without variables: those of
+    /// [`Reading::undescribed`], with the place on the stack in each name, and the words of the
     /// program's data segments.
     fn raw(
         &self,
@@ -434,7 +438,8 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Where a variable of a frame can be changed: a caller's register is in memory, or unchanged.
+/// Returns where a variable of a frame can be changed; a caller's register is in memory, or
+/// unchanged. `None` where it has no such place.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),
@@ -449,7 +454,7 @@ fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     }
 }
 
-/// An expression that is evaluated in a frame.
+/// The frame of a stopped process in which a DWARF expression is evaluated.
 struct InFrame<'a> {
     reading: &'a Reading<'a>,
     frames: &'a [Frame],
@@ -515,7 +520,7 @@ impl Context for InFrame<'_> {
     }
 }
 
-/// The memory of a stopped process for unfolding.
+/// The state of a stopped process from which its memory graph is unfolded.
 struct ProcessState<'a> {
     registers: &'a user_regs_struct,
     heap: HeapBlocks,

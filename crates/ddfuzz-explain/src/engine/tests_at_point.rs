@@ -15,32 +15,33 @@ use crate::graph::Place;
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
 
-/// Number of ended forks that a stopped run keeps before it reaps them.
+/// Largest number of ended forks that a stopped run keeps before it reaps them.
 const UNREAPED: usize = 16;
 
-/// A run that has stopped at a point, of which each test there makes a fork.
+/// A run that has stopped at a point: each test at this point makes a fork of it.
 pub struct Stand {
     run: Run,
     files: OpenFiles,
-    /// Size of the output when the run arrived, in bytes.
+    /// Size of the run's output when it stopped, in bytes.
     written: u64,
     ended: Vec<Pid>,
-    /// Time that a test may take.
+    /// Time limit of one test.
     limit: Duration,
 }
 
-/// How a fork has continued.
+/// How a fork of a stopped run has continued.
 pub enum Continued {
-    /// It ran to its end.
+    /// The fork ran to its end.
     Ended(Ending),
-    /// It reached the point that it was to reach, in this state.
+    /// The fork reached the point that it was to reach, in this state.
     Reached(Box<Captured>),
-    /// The changes could not be applied to it.
+    /// The changes could not be applied to the fork, or it did what cannot be followed.
     Unapplied,
 }
 
 impl Criterion {
-    /// Returns the criterion for a failure that is an exit with this status.
+    /// Returns the criterion for a failure that is an exit with this status: the exits must have
+    /// the same stack, or the same output where the stack shows nothing of the program.
     pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
         let is_own = |pc: &u64| {
             let code = pc.wrapping_sub(engine.bias);
@@ -65,7 +66,7 @@ impl Criterion {
         }
     }
 
-    /// Whether a run fails as the failing run does.
+    /// Returns true if a run with this end fails as the failing run does.
     pub fn fails(&self, ending: &Ending) -> bool {
         match self {
             Criterion::Crash(key) => ending
@@ -83,15 +84,16 @@ impl Criterion {
         }
     }
 
-    /// Whether a run does not fail and ends by itself with the passing run's status. Its output may
-    /// differ: it has read the failing input.
+    /// Returns true if a run does not fail and ends by itself with the passing run's status. Its
+    /// output may differ, since it has read the failing input.
     pub fn is_averted(&self, ending: &Ending, passing: &Ending) -> bool {
         self.judge(ending, passing) != Outcome::Fail && ending.ended == passing.ended
     }
 }
 
 impl Engine {
-    /// Starts a run that stands at `point`. `limit`: time that a test there may take.
+    /// Starts the passing or failing run and stops it at `point`, so that tests can fork it there.
+    /// `limit`: time that a test there may take.
     ///
     /// # Errors
     /// When the run does not reach the point, or cannot be forked there.
@@ -106,8 +108,8 @@ impl Engine {
         self.stand_in(run, limit)
     }
 
-    /// Makes a stand of a run that has stopped without breakpoints. `limit`: time that a test there
-    /// may take.
+    /// Returns a [`Stand`], from which tests are forked, for a run that has stopped without
+    /// breakpoints. `limit`: time that a test there may take.
     pub(crate) fn stand_in(&self, run: Run, limit: Duration) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
@@ -122,7 +124,7 @@ impl Engine {
         })
     }
 
-    /// Reads the memory graph at a stand.
+    /// Reads the memory graph of the run that has stopped for tests.
     ///
     /// # Errors
     /// When the process is gone.
@@ -130,8 +132,9 @@ impl Engine {
         self.capture(&mut stand.run)
     }
 
-    /// Forks the run, applies a plan, and lets the fork run on: to its end, or to the `nth` arrival
-    /// at the statement `until` from here, whose state is captured.
+    /// Forks the stopped run, applies a plan (the changes of a test) to the fork, and lets it run
+    /// on: to its end, or to a statement where its state is captured (`until`: its address, and the
+    /// number of arrivals there from here).
     ///
     /// # Errors
     /// When forking or tracing fails.
@@ -218,8 +221,8 @@ impl Engine {
         }
     }
 
-    /// Applies a plan to a process; `None` where a block cannot be allocated or a place cannot be
-    /// written.
+    /// Applies a plan (allocations and writes) to a process; `None` where a block cannot be
+    /// allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();
         for size in &plan.allocations {
@@ -263,7 +266,8 @@ fn no_system_call() -> EngineError {
     EngineError::System(std::io::Error::new(std::io::ErrorKind::Unsupported, why))
 }
 
-/// The bytes that are written: all of them, or those bits that the mask selects.
+/// Returns the bytes to write: all of `bytes`, or, with a mask, `before` with those bits of `bytes`
+/// that the mask selects.
 fn merged(before: Vec<u8>, bytes: &[u8], mask: Option<&[u8]>) -> Vec<u8> {
     let Some(mask) = mask else {
         return bytes.to_vec();

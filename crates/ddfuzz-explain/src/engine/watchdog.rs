@@ -7,39 +7,41 @@ use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
-/// Kills processes that take too long. One thread serves all processes of an explanation.
+/// A thread that kills processes which take too long. One serves all processes of an explanation.
 #[derive(Clone)]
 pub struct Watchdog {
     armed: Arc<(Mutex<Armed>, Condvar)>,
-    /// The time at which all processes are killed.
+    /// The time at which all processes are killed: the end of the whole explanation.
     latest: Instant,
 }
 
 #[derive(Default)]
 struct Armed {
     next: Option<Deadline>,
-    /// Whether the time of the current process was over.
+    /// Whether the current process was killed because its time was over.
     fired: bool,
     closed: bool,
 }
 
-/// When a process is killed: once it has used this much CPU time or has waited for so long,
-/// at the latest after [`PATIENCE`] times this time on a busy machine.
+/// The time limit of a process: it is killed once it has used this much CPU time or has waited for
+/// so long, at the latest after [`PATIENCE`] times this time on a busy machine.
 struct Deadline {
     process: OwnedFd,
     pid: Pid,
     time: Duration,
     began: Instant,
     next_look: Instant,
-    /// When the whole explanation is over.
+    /// When the time for the whole explanation is over.
     latest: Instant,
 }
 
-/// Factor by which a process may exceed the limit, in wall time, on a machine too busy to run it.
+/// Factor by which a process may exceed its time limit, in wall time, on a machine too busy to run
+/// it.
 const PATIENCE: u32 = 40;
 
 impl Deadline {
-    /// Kills the process if its time is over; else sets the time of the next check.
+    /// Kills the process and returns true if its time is over; else returns false. Sets the time of
+    /// the next check.
     fn look(&mut self) -> bool {
         let path = format!("/proc/{}/stat", self.pid);
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -75,7 +77,8 @@ pub struct Limit {
 }
 
 impl Watchdog {
-    /// Starts the thread that kills; at `latest` it does so in any case.
+    /// Starts the thread that kills processes which take too long; at `latest` it kills the current
+    /// one in any case.
     ///
     /// # Errors
     /// When no thread can be started.
@@ -127,7 +130,7 @@ impl Watchdog {
         }
     }
 
-    /// Ends the thread.
+    /// Ends the thread that kills processes.
     pub fn close(&self) {
         let (state, changed) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).closed = true;

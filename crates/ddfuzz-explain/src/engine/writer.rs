@@ -9,12 +9,12 @@ use super::process::Stop;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of writes at which a run is stopped.
+/// Largest number of writes at which a run is stopped in the search for the last one.
 const MOST_WRITES: usize = 50_000;
-/// Largest number of bytes that four watchpoints cover.
+/// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
 
-/// The origin of a write to a variable.
+/// The origin of a write to a variable: the code that made it, and the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Writer {
     /// Address in the program's code: of the instruction that wrote, or of the call from which the
@@ -23,17 +23,17 @@ pub struct Writer {
     /// Whether the write was part of a statement of the program, of a function of a library that
     /// it called, or of a system call.
     pub by: By,
-    /// The run that makes the write. A value that only the passing run writes fails by what it was
-    /// before.
+    /// The run that makes the write. If only the passing run makes it, the failing run fails by the
+    /// value from before.
     pub side: Side,
 }
 
-/// What is watched for writes.
+/// The memory that is watched for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// First address.
+    /// First address of the watched memory.
     pub address: u64,
-    /// Number of bytes.
+    /// Number of watched bytes.
     pub size: u64,
     /// Number of the frame, counted from the outermost one, to which a local variable belongs;
     /// `None` for anything else.
@@ -43,17 +43,17 @@ pub struct Watched {
 /// What made a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
-    /// A statement of the program.
+    /// A statement of the program made the write.
     Program,
-    /// This function of a library.
+    /// This function of a library made the write.
     Library(String),
-    /// The kernel, for a read of the input.
+    /// The kernel made the write, in a system call that reads the input.
     Input,
-    /// The kernel.
+    /// The kernel made the write, in a system call that does not read the input.
     Kernel,
 }
 
-/// Functions of the C library that read a file.
+/// Names of the functions of the C library that read a file.
 const READERS: [&str; 24] = [
     "read",
     "pread",
@@ -82,7 +82,7 @@ const READERS: [&str; 24] = [
 ];
 
 impl Writer {
-    /// Whether the write took over bytes of the input.
+    /// Returns true if the write copied bytes of the input.
     pub fn is_input(&self) -> bool {
         match &self.by {
             By::Input => true,
@@ -96,9 +96,10 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to what is watched in a run between two of its points; `from` is `None`
-    /// for its beginning, else a point with the number of times that the statement of `to`
-    /// was reached up to it. A write that changed the value is preferred to one that did not.
+    /// Finds the last write to the memory `watched` in a run between two of its points; `from` is
+    /// `None` for the beginning of the run, else a point with the number of times that the
+    /// statement of `to` was reached up to it. A write that changed the value is preferred to one
+    /// that did not.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -163,9 +164,9 @@ impl Engine {
         Ok(changed.or(written))
     }
 
-    /// Whether what is watched belongs to the variable's own frame now. Called functions save the
-    /// registers that hold their callers' variables in their own frames, and earlier calls had
-    /// their frames at the same place: such writes are none of the variable.
+    /// Returns true if the watched memory belongs to its variable's own frame now. Called functions
+    /// save the registers that hold their callers' variables in their own frames, and earlier calls
+    /// had their frames at the same place: such writes are none of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -183,7 +184,7 @@ impl Engine {
     }
 
     /// Describes the write that has just been made: the innermost frame in the program's own code,
-    /// and what it had called.
+    /// and what it had called; `None` where no frame is in the program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
@@ -235,7 +236,7 @@ impl Engine {
         }))
     }
 
-    /// Whether an instruction stands before the first statement of its function.
+    /// Returns true if an instruction is before the first statement of its function.
     fn is_prologue(&self, pc: u64) -> bool {
         let at = pc.wrapping_sub(self.bias);
         let Some(function) = self.info.function(at) else {
@@ -246,7 +247,7 @@ impl Engine {
         first.is_some_and(|first| (start..*first).contains(&pc))
     }
 
-    /// Whether the system call that has just returned reads a file that holds the input.
+    /// Returns true if the system call that has just returned reads a file that holds the input.
     fn reads_input(&self, process: &super::process::Process) -> bool {
         use std::os::unix::fs::MetadataExt;
         let Ok(registers) = process.registers() else {
@@ -288,7 +289,7 @@ impl Engine {
     }
 }
 
-/// Whether a source file belongs to the standard library of C++ or Rust.
+/// Returns true if a source file belongs to the standard library of C++ or Rust.
 pub fn is_library_file(file: &str) -> bool {
     is_std_file(file) || file.contains("/include/c++/")
 }
