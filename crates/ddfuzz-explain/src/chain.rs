@@ -72,7 +72,8 @@ pub struct Link {
     /// Index of the last examined point before this link, at which another variable causes the
     /// failure; `None` for the first link of the chain.
     pub before: Option<usize>,
-    /// Index of the last examined point at which the link's variable causes the failure.
+    /// Index of the last examined point at which the variable of this link of the chain causes the
+    /// failure.
     pub last: usize,
 }
 
@@ -280,14 +281,14 @@ impl<E: Experiments> Search<'_, E> {
 /// How well tests support a link of a cause–effect chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// Setting the link's variable alone does not make the passing run fail each time, or the
-    /// variable does not follow from that of the link before.
+    /// Setting the variable of a chain's link alone does not make the passing run fail each time,
+    /// or it does not follow from the variable of the link before.
     NotConfirmed,
-    /// Setting the link's variable makes the passing run fail, and it follows from the variable of
-    /// the link before; but resetting it does not avert the failure.
+    /// Setting the variable of a chain's link makes the passing run fail, and it follows from the
+    /// variable of the link before; but resetting it does not avert the failure.
     OneWayOnly,
-    /// Setting the link's variable makes the passing run fail, resetting it averts the failure, and
-    /// it follows from the variable of the link before.
+    /// Setting the variable of a chain's link makes the passing run fail, resetting it averts the
+    /// failure, and it follows from the variable of the link before.
     Confirmed,
 }
 
@@ -317,8 +318,8 @@ pub struct Evidence {
     pub alone_tried: u32,
     /// Whether the failure is averted when all differences but the variable are set.
     pub without_averts: bool,
-    /// Whether the variable follows from that of the link before: when that one is set to its
-    /// failing value, this one gets its failing value, too.
+    /// Whether the variable follows from the one before it in the chain: when that one is set to
+    /// its failing value, this one gets its failing value, too.
     pub follows: bool,
 }
 

@@ -297,7 +297,8 @@ impl Runs {
     }
 
     /// Runs the tests of a variable at a point from which the confidence in it is derived, except
-    /// the test whether it follows from the link before it ([`follows`](Runs::follows)).
+    /// the test whether it follows from the variable before it in the chain
+    /// ([`follows`](Runs::follows)).
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -444,9 +445,9 @@ impl Runs {
         Ok(is_there && !differs)
     }
 
-    /// Returns the last examined point of a link at which a test has shown that its variable alone
-    /// makes the passing run fail. Where there is none, a few other points of the link are tested;
-    /// `None` if the variable is not enough at any.
+    /// Returns the last examined point of a link of the chain at which a test has shown that its
+    /// variable alone makes the passing run fail. Where there is none, a few other points of the
+    /// link are tested; `None` if the variable is not enough at any.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -490,9 +491,9 @@ impl Runs {
         about.min_by_key(|delta| delta.name.len())
     }
 
-    /// Returns the smallest part of a link's variable, found by halving, that alone makes the
-    /// passing run fail, and without which it does not. `None` where the variable is no text, has
-    /// one byte, or needs all of its changed bytes.
+    /// Returns the smallest part of the variable of a chain's link, found by halving, that alone
+    /// makes the passing run fail, and without which it does not. `None` where the variable is no
+    /// text, has one byte, or needs all of its changed bytes.
     ///
     /// # Errors
     /// When the experiments cannot be made.

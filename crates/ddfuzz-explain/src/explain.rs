@@ -579,8 +579,8 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Gathers the evidence for a link's variable: at the link's first point, or at its last one
-    /// where tests there support it better.
+    /// Gathers the evidence for the variable of a chain's link: at the link's first point, or at
+    /// its last one where tests there support it better.
     fn evidence(
         &self,
         runs: &mut Runs,

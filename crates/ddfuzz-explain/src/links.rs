@@ -9,7 +9,7 @@ use crate::report::{LinkRecord, WriterRecord};
 /// Name of the type that registers and words have which no variable describes.
 const RAW: &str = "machine word";
 
-/// Returns true if a link's variable is in a buffer of the C library.
+/// Returns true if the variable of a chain's link is in a buffer of the C library.
 pub fn is_in_buffer(link: &LinkRecord) -> bool {
     link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
 }
@@ -71,9 +71,9 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Inserts a second link for each variable whose values have changed while it carried the failure:
-/// with its values at the last point at which it alone makes the passing run fail, else at the last
-/// point of its link.
+/// Inserts a second link into the chain for each variable whose values have changed while it
+/// carried the failure: with its values at the last point at which it alone makes the passing run
+/// fail, else at the last point of its link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

@@ -191,7 +191,8 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     sure.or(own.last()).copied()
 }
 
-/// Describes the values of a link's variable in both runs: `tail = NULL instead of a struct node`.
+/// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
+/// of a struct node`.
 pub fn change(link: &LinkRecord) -> String {
     format!(
         "{} = {} instead of {}",
@@ -260,8 +261,8 @@ fn chain(it: &Explanation) -> Vec<String> {
     aligned(&rows)
 }
 
-/// Describes which function returned a link's value, and where the runs went different ways before
-/// it was written; empty where neither is known.
+/// Describes which function returned the value of a variable of the cause–effect chain, and where
+/// the runs went different ways before it was written; empty where neither is known.
 pub fn origin(link: &LinkRecord) -> String {
     let returned = link
         .returned

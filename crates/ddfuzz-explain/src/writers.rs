@@ -15,10 +15,10 @@ use crate::graph::{Origin, Place};
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds what wrote the failing value of a link's variable: in the failing run, between the
-    /// last point at which another variable was relevant and the link's point. If nothing did,
-    /// finds the statement of the passing run that alone wrote it between these points, else what
-    /// wrote it since the beginning of the failing run.
+    /// Finds what wrote the failing value of a variable in the chain (`link`): in the failing run,
+    /// between the last point at which another variable was relevant and the link's point. If
+    /// nothing did, finds the statement of the passing run that alone wrote it between these
+    /// points, else what wrote it since the beginning of the failing run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -64,8 +64,8 @@ impl Runs {
     }
 
     /// Returns the statement after which the runs went different ways, so that only one of them
-    /// executed the write to a link's variable; `None` where both executed it, or where that is not
-    /// known.
+    /// executed the write to a variable of the chain (`link`); `None` where both executed it, or
+    /// where that is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<u64> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -127,8 +127,8 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes that a link's variable has in the passing run, if it is a number or a
-    /// text.
+    /// Returns the bytes that a variable of the chain (`link`) has in the passing run, if it is a
+    /// number or a text.
     fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
@@ -144,8 +144,8 @@ impl Runs {
         Some(bytes.get(start as usize..end as usize)?.to_vec())
     }
 
-    /// Returns the index of the point at which the statement of `writer` was executed last before a
-    /// link's point, in the run that made the write.
+    /// Returns the index of the point at which the statement of `writer` was executed last before
+    /// the point of a chain's link, in the run that made the write.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -194,9 +194,9 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns the points of the failing and of the passing run after which a link's variable was
-    /// written, each with the number of times that the statement of the link's point was reached up
-    /// to it.
+    /// Returns the points of the failing and of the passing run after which a variable of the chain
+    /// (`link`) was written, each with the number of times that the statement of the link's own
+    /// point was reached up to it.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -253,10 +253,10 @@ impl Runs {
         }
     }
 
-    /// Returns, as the writer of a link's variable, the statement that the failing run executed
-    /// just before the link's point, if the point before was examined and had another cause. `None`
-    /// for a statement of another function: the register may have got its value after the return
-    /// from there.
+    /// Returns, as the writer of a variable of the chain (`link`), the statement that the failing
+    /// run executed just before the link's point, if the point before was examined and had another
+    /// cause. `None` for a statement of another function: the register may have got its value after
+    /// the return from there.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let before = self.matched[link.before?];
         let to = self.matched[link.cause.point];

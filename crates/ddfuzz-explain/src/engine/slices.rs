@@ -42,7 +42,7 @@ pub enum Sliced {
     NotReproduced,
 }
 
-/// How the execution of a part of a stack frame ended.
+/// How the execution of the kept statements of a stack frame ended.
 enum Left {
     /// The process has ended.
     Ended(Box<Ending>),

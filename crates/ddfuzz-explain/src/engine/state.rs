@@ -146,8 +146,8 @@ const NAMES: [(u16, &str); 14] = [
     (14, "r14"),
     (15, "r15"),
 ];
-/// Largest number of bytes of the stack or a data segment whose words are compared without
-/// variables.
+/// Largest number of bytes of the stack, or of a data segment, that are compared as plain words
+/// because no variable describes them.
 const MOST_UNDESCRIBED: u64 = 64 << 10;
 
 /// What is needed to read the state of a stopped process: debug information, load address,
