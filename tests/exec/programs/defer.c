@@ -226,7 +226,7 @@ static int by_looks(void)
     struct stat facts;
     int is_terminal = isatty(0);
     ssize_t length = readlink("/proc/self/exe", path, sizeof path);
-    int is_seen = stat("/root/.profile-of-nobody", &facts) == 0;
+    int is_seen = stat("/proc/1/root/etc", &facts) == 0;
     int list = open("/usr", O_RDONLY | O_DIRECTORY);
     char entries[4096];
     long read_entries = syscall(SYS_getdents64, list, entries, sizeof entries);
