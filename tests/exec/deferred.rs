@@ -55,6 +55,7 @@ fn runs_from_the_fork_point_end_as_new_processes_do() {
         &["divides"],
         &["aborts"],
         &["loops"],
+        &["looks"],
         &["size", "@@"],
         &["descriptors", "@@"],
         &["rest", "@@"],
@@ -73,6 +74,7 @@ fn the_fork_point_is_the_first_call_whose_result_may_differ() {
         (&["mask"], "before its first read"),
         (&["locale"], "before its first read"),
         (&["state"], "before its first read"),
+        (&["looks"], "before its first read"),
         (&["pid"], "before its first use of its process id"),
         (&["random"], "before its first random number"),
         (&["prints"], "before its first write"),
@@ -100,6 +102,31 @@ fn each_run_has_its_own_time_and_randomness() {
             .collect();
         assert!(ends.len() > 1, "{word}: {ends:?}");
     }
+}
+
+/// How twelve runs on the same input end, of a program whose start is frozen.
+fn frozen(program: &Compiled, word: &str, freshness: Freshness) -> (String, BTreeSet<String>) {
+    let mut target = doing(program, &[word]);
+    target.freeze_start = true;
+    let mut started = start(&target, Some(Way::Snapshot), freshness).unwrap();
+    let ends = (0..12).map(|_| format!("{:?}", started.executor.run(b"x").unwrap().ended));
+    (started.why, ends.collect())
+}
+
+#[test]
+fn a_frozen_start_is_shared_by_runs_of_one_process_and_by_no_new_ones() {
+    let program = compile("defer", &["-pthread"]);
+    for word in ["time", "coarse-time", "counter", "random"] {
+        let (why, ends) = frozen(&program, word, Freshness::Shared);
+        assert!(why.contains("before its first read"), "{word}: {why}");
+        assert_eq!(ends.len(), 1, "{word}: {ends:?}");
+    }
+    for word in ["time", "counter", "random"] {
+        let (why, ends) = frozen(&program, word, Freshness::Fresh);
+        assert!(!why.contains("before its first read"), "{word}: {why}");
+        assert!(ends.len() > 1, "{word}: {ends:?}");
+    }
+    assert_eq!(running(&program.path), 0);
 }
 
 #[test]

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -218,6 +219,21 @@ static int by_size(const char *path)
     return (int)facts.st_size;
 }
 
+/* Asks what is the same in each run, though it stands beside what is not. */
+static int by_looks(void)
+{
+    char path[256];
+    struct stat facts;
+    int is_terminal = isatty(0);
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    int is_seen = stat("/proc/1/root/etc", &facts) == 0;
+    int list = open("/usr", O_RDONLY | O_DIRECTORY);
+    char entries[4096];
+    long read_entries = syscall(SYS_getdents64, list, entries, sizeof entries);
+    read_input();
+    return is_terminal || is_seen || length <= 0 || read_entries <= 0 ? 94 : input[0] == 'c';
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "/etc/passwd";
@@ -239,6 +255,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "timer")) return by_timer();
     if (!strcmp(what, "recovers")) return by_recovery();
     if (!strcmp(what, "size")) return by_size(path);
+    if (!strcmp(what, "looks")) return by_looks();
     if (!strcmp(what, "handler")) handle(SIGSEGV, on_crash);
     if (!strcmp(what, "prints")) { puts("ready"); fflush(stdout); }
     if (!strcmp(what, "never-reads")) return 3;
