@@ -77,20 +77,22 @@ impl Target {
     }
 }
 
-/// How an input reaches the `main` of a target. Entry functions are given the input itself,
-/// whatever the channel; they are not called at a terminal.
+/// How an input reaches the `main` of a target: on stdin, in files, or at a terminal. Entry
+/// functions are given the input itself, whatever the channel; they are not called at a terminal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
-    /// On stdin, or in a file of any name where an argument holds `@@`.
+    /// The input is on stdin or, where an argument holds `@@`, in a file of any name, whose path
+    /// replaces the `@@`.
     #[default]
     Plain,
-    /// In a file of this name, which `@@` in the arguments stands for.
+    /// The input is in a file of this name, whose path replaces `@@` in the arguments.
     Named(OsText),
-    /// In two files: the first `@@` in the arguments stands for one that holds the input up to its
-    /// first byte [`SEPARATOR`], the others for one that holds what is behind it.
+    /// The input is in two files: the first `@@` in the arguments stands for a file with the input
+    /// up to its first byte 0x1c ([`SEPARATOR`]), the others for a file with what follows it.
     TwoFiles,
-    /// As keystrokes at a terminal; `@@` in the arguments stands for a text to work on.
+    /// The input is typed as keystrokes at a terminal; `@@` in the arguments stands for a file with
+    /// a sample text to work on.
     Terminal(Terminal),
 }
 
@@ -101,7 +103,7 @@ pub struct Terminal {
     pub rows: u16,
     /// Width of the terminal, in characters.
     pub columns: u16,
-    /// Keystrokes that end the program, sent after the input.
+    /// Keystrokes that are typed after the input to end the program.
     pub ending: Base64,
 }
 
@@ -166,19 +168,19 @@ pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
 /// depend on how busy the machine is; a run that sleeps is found by its wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// CPU time of the run's process tree.
+    /// Maximum CPU time of the run's process tree; in JSON in milliseconds.
     #[serde(rename = "cpu_ms", with = "millis")]
     #[schemars(with = "u64")]
     pub cpu: Duration,
-    /// Wall time.
+    /// Maximum wall time of the run; in JSON in milliseconds.
     #[serde(rename = "wall_ms", with = "millis")]
     #[schemars(with = "u64")]
     pub wall: Duration,
-    /// Resident memory, in bytes.
+    /// Maximum resident memory of all processes of the run, in bytes.
     pub memory: u64,
-    /// Largest file that may be written, in bytes.
+    /// Maximum size of a file that the target writes, in bytes.
     pub file_size: u64,
-    /// Processes and threads at one time.
+    /// Maximum number of processes and threads of the run at one time.
     pub processes: u32,
 }
 
@@ -217,37 +219,39 @@ mod millis {
     }
 }
 
-/// Everything that is needed to run the target again, except the limits.
+/// The record of a target in logs and output directories: everything that is needed to run it
+/// again, except the limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetRecord {
     /// Path of the program, or of the interestingness test if the log has one; null for a bundled
     /// target.
     pub program: Option<OsText>,
-    /// Name of the bundled target; null for a program.
+    /// Name of the bundled target (a program that ddfuzz contains); null for another program.
     pub bundled: Option<String>,
-    /// Arguments without the program's name. What `@@` stands for depends on `channel`: usually a
-    /// file with the input.
+    /// Arguments of the target without the program's name. What `@@` stands for depends on
+    /// `channel`: usually the path of a file with the input.
     pub args: Vec<OsText>,
-    /// Input channel; absent if the input is on stdin or in a file of any name.
+    /// How the target gets its input; absent if on stdin or in a file of any name.
     #[serde(default, skip_serializing_if = "Channel::is_plain")]
     pub channel: Channel,
-    /// Variables set on top of the inherited environment.
+    /// Environment variables (name, value) that are set in addition to the inherited environment.
     pub env: Vec<(OsText, OsText)>,
     /// True if the target gets only the variables of `env` and inherits none; else absent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub env_only: bool,
-    /// Working directory; null for a scratch directory.
+    /// Working directory of the target; null for a scratch directory.
     pub cwd: Option<OsText>,
     /// Exit status that counts as a crash; null if there is none.
     pub crash_exit: Option<i32>,
-    /// Sandbox of the target; absent if there is none.
+    /// Whether the target runs in a sandbox; absent if it does not.
     #[serde(default, skip_serializing_if = "Sandbox::is_off")]
     pub sandbox: Sandbox,
-    /// True if runs of the way `snapshot` share the random numbers, the times and the process id
-    /// that the program reads before its first use of the input; else absent.
+    /// True if the runs that one process makes (`way` is `snapshot`) share the random numbers, the
+    /// times and the process id that the program reads before its first use of the input; else
+    /// absent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub freeze_start: bool,
-    /// The way of execution.
+    /// Method by which the target is executed, such as a fork server.
     pub way: Way,
 }
 

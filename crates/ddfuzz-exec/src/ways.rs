@@ -18,22 +18,23 @@ use crate::{
     snapshot_executor::SnapshotExecutor,
 };
 
-/// A way to run a target.
+/// A method of executing a target, such as a fork server: how each run of it is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// A new process and `execve` for each run.
+    /// Each run is a new process, which executes the program by `execve`.
     Command,
-    /// A fork server injected into an unmodified, dynamically linked program.
+    /// Runs are forked by a fork server that is injected into an unmodified, dynamically linked
+    /// program.
     Inject,
-    /// One process that runs many inputs of an unmodified, dynamically linked program, and puts back
-    /// what each run has changed.
+    /// One process of an unmodified, dynamically linked program runs many inputs; what a run has
+    /// changed in it is restored after the run.
     Snapshot,
-    /// The fork server that AFL++'s compilers put into the program.
+    /// Runs are forked by the fork server that AFL++'s compilers put into the program.
     Forkserver,
-    /// The target's entry function called in-process, in a child forked from a small zygote.
+    /// The target's entry function is called in-process, in a child forked from a small zygote.
     Harness,
-    /// The scripted mock of the tests.
+    /// Runs are those of a scripted mock, which ddfuzz's tests use.
     Mock,
 }
 

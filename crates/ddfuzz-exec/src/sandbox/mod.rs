@@ -19,15 +19,15 @@ use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 pub(crate) use landlock::version as landlock_version;
 pub use support::{SandboxSupport, keep_files, supported_parts};
 
-/// Whether a target runs in a sandbox.
+/// Whether a target runs in a sandbox, which restricts what it can do to the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
     /// No sandbox: only limits, an unprivileged user and a scratch directory protect the system.
     #[default]
     Off,
-    /// The target may write to its scratch directory only, reach no network, and see no other
-    /// processes, as far as the kernel allows; `HOME` is the scratch directory.
+    /// A sandbox: the target may write to its scratch directory only, reach no network, and see no
+    /// other processes, as far as the kernel allows; `HOME` is the scratch directory.
     On,
 }
 
