@@ -68,8 +68,8 @@ pub(crate) type Rank = (u8, u64, String);
 
 /// Returns the position of an entry, given its origin, in the order in which founders are chosen:
 /// first entries found by runs, in the order of the runs, then those from files by path, then those
-/// that minimizations have met (slips) by test and minimized entry, and last those of unknown
-/// origin.
+/// that were found by chance while another entry was minimized (slips) by test and minimized entry,
+/// and last those of unknown origin.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -395,7 +395,8 @@ pub(crate) fn is_variant(
 /// from the logs of minimizations, each of which is read once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Minimized entries whose logs, which tell the slips, were read already or wait in `unread`.
+    /// Minimized entries whose logs, which tell the slips (inputs with another crash), were read
+    /// already or wait in `unread`.
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,

@@ -330,7 +330,7 @@ impl Minimizing {
     }
 
     /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions
-    /// and slips are replaced.
+    /// and for slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].

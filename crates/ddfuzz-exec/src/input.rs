@@ -339,13 +339,14 @@ const MOST_WRITTEN: usize = 1 << 20;
 pub(crate) struct RunnerInput {
     input: Input,
     batch: InputBatch,
-    /// Whether the next request has a single input that a fork of the server runs, not the runner:
-    /// ddfuzz then writes the input into the target's file itself.
+    /// Whether the next request has a single input that a fork of the server runs, and not the
+    /// runner (the process that makes many runs): ddfuzz then writes the input into the target's
+    /// file itself.
     pub(crate) writes_itself: bool,
-    /// Number of inputs in the last request to the runner.
+    /// Number of inputs in the last request to the runner, the process that makes many runs.
     count: usize,
     /// Whether ddfuzz has written the only input of the last request into the target's file, so
-    /// that the runner need not copy it.
+    /// that the runner (the process that makes many runs) need not copy it.
     pub(crate) in_place: bool,
 }
 
@@ -360,8 +361,8 @@ impl RunnerInput {
         })
     }
 
-    /// Returns the file into which the runner copies inputs (`None` if there is not exactly one),
-    /// and the memory file with the inputs of a request.
+    /// Returns the file into which the runner (the process that makes many runs) copies inputs
+    /// (`None` if there is not exactly one), and the memory file with the inputs of a request.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
         let writer = self.input.writer().map(File::try_clone).transpose()?;
         Ok((writer, self.batch.reader.try_clone()?))
@@ -441,8 +442,9 @@ impl InputChannel {
         }
     }
 
-    /// Whether a runner writes inputs, and the target has replaced the file into which it does;
-    /// `before`: the [`identities`](InputChannel::identities) when the runner was started.
+    /// Whether a runner (a process that makes many runs) writes inputs, and the target has replaced
+    /// the file into which it does; `before`: the [`identities`](InputChannel::identities) when the
+    /// runner was started.
     pub(crate) fn is_replaced(&self, before: &[(u64, u64)]) -> bool {
         match self {
             InputChannel::Runner(runner) => {

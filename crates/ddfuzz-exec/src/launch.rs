@@ -77,8 +77,9 @@ pub(crate) struct Launch {
     /// The memory file with the program's code and its breakpoints, if runs report which blocks
     /// they reach.
     pub(crate) code: Option<File>,
-    /// Files that only a fork server with a runner inherits ([`Inject::Restore`]): the input, the
-    /// batch of inputs, and the pipes that capture stdout and stderr.
+    /// Files that only a fork server with a runner (a process that makes many runs) inherits
+    /// ([`Inject::Restore`]): the input, the batch of inputs, and the pipes that capture stdout and
+    /// stderr.
     pub(crate) runner: Option<RunnerFiles>,
     /// Device and inode of each input file, by which [`Inject::Defer`] and [`Inject::Restore`]
     /// recognise the first use of the input.
@@ -116,7 +117,8 @@ pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.
     pub(crate) writer: Option<File>,
-    /// The memory file with the inputs of one request to the runner.
+    /// The memory file with the inputs of one request to the runner, the process that makes many
+    /// runs.
     pub(crate) batch: File,
     /// Write ends of the two pipes that capture what runs write to stdout and stderr.
     pub(crate) captures: [File; 2],

@@ -11,8 +11,8 @@ pub(crate) mod fd {
     /// Descriptor number of the memory file with the inputs of one request to a runner (a process
     /// that makes many runs).
     pub(crate) const BATCH: i32 = 183;
-    /// Descriptor numbers of the pipes that capture what the runs of a runner write to stdout and
-    /// stderr.
+    /// Descriptor numbers of the pipes that capture what runs write to stdout and stderr, if one
+    /// process (the runner) makes many runs.
     pub(crate) const CAPTURES: [i32; 2] = [184, 185];
     /// Descriptor number of the file with the system call filters (seccomp) of a sandboxed target.
     pub(crate) const FILTERS: i32 = 186;
@@ -53,8 +53,8 @@ pub(crate) enum Trouble {
     Children,
     /// Before its `main`, the program closed file descriptors that the fork server needs.
     Descriptors,
-    /// The program cannot be run by a runner; holds the reason (`enum unfit` of
-    /// `runtime/restore.h`).
+    /// The program cannot be run by a runner, a process that makes many runs; holds the reason
+    /// (`enum unfit` of `runtime/restore.h`).
     Unfit(i32),
     /// The bytes are not a first message (hello) of this protocol and version.
     ProtocolBroken,

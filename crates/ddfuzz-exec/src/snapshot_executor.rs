@@ -27,7 +27,7 @@ const CHECK_EVERY: u64 = 1000;
 const MOST_KEPT: usize = 16 << 20;
 
 /// Starts a server of one program that makes runs as the argument says: by forks
-/// ([`Inject::Defer`]), or by a runner ([`Inject::Restore`]).
+/// ([`Inject::Defer`]), or by a runner, one process that makes many runs ([`Inject::Restore`]).
 pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecError> + Send>;
 
 /// An executor that runs many inputs in one process, which undoes what each run has changed, and
@@ -35,8 +35,8 @@ pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecE
 pub(crate) struct SnapshotExecutor {
     /// Server whose process (the runner) makes many runs and undoes what each has changed.
     runner: ServerExecutor,
-    /// Server that forks for each run, once the runner is no longer used; `None` until it is
-    /// started.
+    /// Server that forks for each run, used once `runner` (one process for many runs) is no longer
+    /// used; `None` until it is started.
     forking: Option<ServerExecutor>,
     start_server: StartServer,
     /// What all executors of the program have learned about running many of its inputs in one
@@ -44,8 +44,8 @@ pub(crate) struct SnapshotExecutor {
     trust: ProgramTrust,
     /// Whether this executor has stopped using the runner (the process that makes many runs).
     is_ended: bool,
-    /// Number of inputs that this executor has run both in the runner and in a new process, with
-    /// the same result.
+    /// Number of inputs that this executor has run both in the runner (the process that makes many
+    /// runs) and in a new process, with the same result.
     compared: u32,
     time: Option<TimeLimit>,
     /// Number of runs since a run was last compared with that of a new process.
@@ -66,8 +66,8 @@ pub(crate) struct SnapshotExecutor {
     /// Which runs report the basic blocks that they reach: all, none, or those that reach something
     /// new.
     reporting: CoverageReporting,
-    /// Whether the last call made its runs by `forking`, not by `runner`, so that `forking` has
-    /// their coverage.
+    /// Whether the last call made its runs by the server `forking`, not by `runner`, so that
+    /// `forking` has their coverage.
     covered_by_fork: bool,
     /// Whether each run reports length and hash of what it writes to stdout and stderr.
     reports: bool,
@@ -77,9 +77,9 @@ pub(crate) struct SnapshotExecutor {
 }
 
 impl SnapshotExecutor {
-    /// Makes the executor over a server that `start_server` starts: one with a runner, unless
-    /// `trust`, the record of the program, says that none is used. Returns also how runs are made,
-    /// in a few words for users.
+    /// Makes the executor over a server that `start_server` starts: one with a runner (a process
+    /// that makes many runs), unless `trust`, the record of the program, says that none is used.
+    /// Returns also how runs are made, in a few words for users.
     pub(crate) fn start(
         trust: ProgramTrust,
         start_server: StartServer,
@@ -146,9 +146,10 @@ impl SnapshotExecutor {
         }
     }
 
-    /// Checks the runner: runs `input` by it and by a fork of the server, and compares the runs.
-    /// Returns one run, that of the fork. A difference that the runner causes is recorded in
-    /// `trust`, so that all executors of the program stop using runners.
+    /// Checks the runner, the process that makes many runs: runs `input` by it and by a fork of the
+    /// server, and compares the runs. Returns one run, that of the fork. A difference that the
+    /// runner causes is recorded in `trust`, so that all executors of the program stop using
+    /// runners.
     fn check(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         self.runner.begin_call();
         let run = self.compare(input)?;
@@ -156,8 +157,9 @@ impl SnapshotExecutor {
     }
 
     /// Runs `input` as [`check`](SnapshotExecutor::check) does, without reporting its coverage. If
-    /// the runner refuses the input, a fork alone runs it, and nothing is compared. If both runs
-    /// differ, a second fork shows whether that is due to the runner or to the program.
+    /// the runner (the process that makes many runs) refuses the input, a fork alone runs it, and
+    /// nothing is compared. If both runs differ, a second fork shows whether that is due to the
+    /// runner or to the program.
     fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {
@@ -180,8 +182,9 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records that a run of the runner was like `forked`, the run of a new process on the same
-    /// input, and forgets the inputs kept since the comparison before.
+    /// Records that a run of the runner (the process that makes many runs) was like `forked`, the
+    /// run of a new process on the same input, and forgets the inputs kept since the comparison
+    /// before.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);
@@ -190,9 +193,9 @@ impl SnapshotExecutor {
         self.kept = 0;
     }
 
-    /// Stops using the runner if an executor of the program has found a reason to. After a
-    /// difference, the runs since the last check are made again by forks, and those that end in
-    /// another way are listed in `corrected`.
+    /// Stops using the runner (the process that makes many runs) if an executor of the program has
+    /// found a reason to. After a difference, the runs since the last check are made again by
+    /// forks, and those that end in another way are listed in `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
         let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
             return Ok(());
@@ -213,9 +216,9 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Records `runs` in `trust`, which decides by them whether the runner is still used, and
-    /// counts a refusal by its reason. `refused`: why the runner refused the last of `runs`, which
-    /// a fork then made; `None` if the runner made all.
+    /// Records `runs` in `trust`, which decides by them whether the runner (the process that makes
+    /// many runs) is still used, and counts a refusal by its reason. `refused`: why the runner
+    /// refused the last of `runs`, which a fork then made; `None` if the runner made all.
     fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {
@@ -231,7 +234,8 @@ impl SnapshotExecutor {
         self.unchecked += runs.len() as u64;
     }
 
-    /// Whether the next run is made both by the runner and by a fork, to compare them.
+    /// Whether the next run is made both by the runner (the process that makes many runs) and by a
+    /// fork, to compare them.
     fn is_due(&self) -> bool {
         self.unchecked >= CHECK_EVERY
             || self.kept > MOST_KEPT

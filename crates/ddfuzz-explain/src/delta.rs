@@ -61,7 +61,8 @@ pub struct Identity {
 /// passing and in the failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delta {
-    /// What the difference changes.
+    /// What applying the difference changes in the passing state: a value, a pointer, a block of
+    /// memory or a size field of the allocator.
     pub change: Change,
     /// Identity of the variable that the difference is about, independent of its name.
     pub identity: Identity,
@@ -571,9 +572,10 @@ impl Applied<'_> {
 enum Behind {
     /// The pointer leads to no deleted block and stays as it is.
     Unchanged,
-    /// It leads to this place in a block that only the passing state has, and that is not deleted.
+    /// The pointer leads to this place in a block that only the passing state has, and that is not
+    /// deleted.
     Remaining(Target),
-    /// It leads to this address, outside of the blocks that only the passing state has.
+    /// The pointer leads to this address, outside of the blocks that only the passing state has.
     End(u64),
     /// Unknown: the deleted blocks form no list, or one without an end.
     Unknown,

@@ -16,9 +16,9 @@ pub type ObjectId = usize;
 /// Where an object is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
-    /// In memory, at this address.
+    /// The object is in memory, at this address.
     Memory(u64),
-    /// In the register with this DWARF number.
+    /// The object is in the register with this DWARF number.
     Register(u16),
 }
 
@@ -47,7 +47,7 @@ pub enum Origin {
 pub enum LeafKind {
     /// A number, character, enumeration or anything else without pointers.
     Scalar,
-    /// A pointer to this type.
+    /// The value is a pointer to this type.
     Pointer(TypeId),
     /// Characters or bytes of unknown structure.
     Bytes,

@@ -12,7 +12,7 @@ pub enum Spot {
     New(usize, u64),
 }
 
-/// What one write of a plan writes.
+/// The content that one write of a plan puts into a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// These bytes as they are.
@@ -28,7 +28,7 @@ pub enum Content {
 pub struct Write {
     /// The place that is written.
     pub to: Spot,
-    /// What is written there.
+    /// The content that is written to the place `to`.
     pub content: Content,
 }
 

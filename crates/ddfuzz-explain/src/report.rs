@@ -80,7 +80,7 @@ pub struct CrashRecord {
 /// A place in the program's code, such as a frame on the stack: function, file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FrameRecord {
-    /// Name of the function.
+    /// Name of the function that contains the code.
     pub function: String,
     /// Source file of the code; null where it is unknown.
     pub file: Option<String>,
@@ -137,13 +137,13 @@ pub struct LinkRecord {
     #[serde(serialize_with = "word")]
     #[schemars(with = "String")]
     pub confidence: Confidence,
-    /// Who wrote the value in the failing run; null where that was not found.
+    /// What wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
-    /// The statement of a called function that computed the value, which the writer got as its result;
-    /// null where that was not found.
+    /// The statement of a called function that computed the value, which the statement that wrote
+    /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed the
-    /// writer; null where both did, or where that is not known.
+    /// The statement after which the runs went different ways, so that only one of them executed
+    /// the statement that wrote the value; null where both did, or where that is not known.
     pub parted: Option<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,

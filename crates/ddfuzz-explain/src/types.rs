@@ -141,7 +141,7 @@ impl Types {
         self.all[id.0 as usize] = of;
     }
 
-    /// Returns the type with an index.
+    /// Returns the type that has the index `id`.
     pub fn get(&self, id: TypeId) -> &Type {
         &self.all[id.0 as usize]
     }

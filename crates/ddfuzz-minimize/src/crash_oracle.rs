@@ -273,7 +273,8 @@ impl CrashOracle {
 
     /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
     /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
-    /// key too; else UNRESOLVED, with a slip if class or major key differ.
+    /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
+    /// differ.
     fn compare(
         &mut self,
         class: Class,

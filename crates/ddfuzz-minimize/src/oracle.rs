@@ -67,8 +67,9 @@ pub struct Slip {
     pub class: Class,
     /// Keys of the crash that the candidate had.
     pub keys: SlipKeys,
-    /// Record of the crash that the candidate had, for the first slip with these keys; `None` for
-    /// later slips, and if the crash did not occur again when it was examined.
+    /// Record of the crash that the candidate had, for the first slip (crash of another bug) with
+    /// these keys; `None` for later slips, and if the crash did not occur again when it was
+    /// examined.
     pub crash: Option<Box<Crash>>,
     /// The bytes of the candidate that crashed.
     pub input: Vec<u8>,

@@ -182,7 +182,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input of the batch that needs more runs once, with one thread per runner.
+    /// Runs each input of the batch that needs more runs once, with one thread for each of
+    /// `runners`.
     fn run_round(
         &self,
         round: Round,

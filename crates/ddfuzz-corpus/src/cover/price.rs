@@ -35,8 +35,9 @@ pub(super) struct Core {
 
 enum Rest {
     InMemory(Matrix),
-    /// The rest does not fit into memory: only the numbers of the inputs to choose from are held,
-    /// and for each row (feature) whether it must still be covered.
+    /// The inputs and features still to be decided do not fit into memory as a matrix: only the
+    /// numbers of the inputs to choose from are held, and for each row (feature) whether it must
+    /// still be covered.
     Streamed {
         items: Vec<u32>,
         open: Vec<bool>,

@@ -62,8 +62,8 @@ const FEW: usize = 16;
 /// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
 /// data, runs of each length from 2 to this one are tried at every position.
 const LONGEST: usize = 32;
-/// Number of bytes at the beginning of a run among which a byte with the length of the run is
-/// expected.
+/// Number of leading bytes of a run (consecutive bytes that are deleted together) among which a
+/// byte that states the run's length is searched for.
 const HEADS: usize = 4;
 /// Factor and constant of the number of tests without success after which the deletion of runs
 /// ends: `factor` times the number of all tests before it, plus `constant`.

@@ -29,7 +29,7 @@ const ROUNDS: usize = 3;
 /// Number of clauses (runs of words and signs) in a row that the failure needs, after which the
 /// deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
-/// Number of clauses (runs of words and signs) in a row that the failure needs, after which the
+/// Number of clauses (runs of words and signs) in a row that cannot be deleted, after which the
 /// deletion of clauses ends in later rounds.
 const FRUITLESS_LATER: usize = 48;
 

@@ -75,9 +75,9 @@ impl ServerExecutor {
         }
     }
 
-    /// Runs an input, in the runner or, if `forked`, in a fork of the server; returns also length
-    /// and hash of what the run has written to stdout and stderr. If the runner refuses the run,
-    /// these are those of the fork.
+    /// Runs an input, in the runner (the process that makes many runs) or, if `forked`, in a fork
+    /// of the server; returns also length and hash of what the run has written to stdout and
+    /// stderr. If the runner refuses the run, these are those of the fork.
     pub(crate) fn run_captured(
         &mut self,
         input: &[u8],

@@ -10,11 +10,11 @@ use super::Bytes;
 /// Where a variable was found by its DWARF location expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// In memory, at this address.
+    /// The variable is in memory, at this address.
     Memory(u64),
-    /// In the register with this DWARF number.
+    /// The variable is in the register with this DWARF number.
     Register(u16),
-    /// Nowhere: only its value is known, and it cannot be changed.
+    /// The variable is nowhere: only its value is known, and it cannot be changed.
     Value(u64),
 }
 

@@ -27,10 +27,10 @@ type Entry = DebuggingInformationEntry<Bytes>;
 /// Error: debug information that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DebugInfoError {
-    /// The file cannot be read.
+    /// The program's file cannot be read.
     #[error("{0}")]
     File(#[from] std::io::Error),
-    /// The file is no ELF file.
+    /// The program's file is no ELF file.
     #[error("{0}")]
     Elf(#[from] object::Error),
     /// The debug information is damaged.

@@ -40,7 +40,7 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// What made a write.
+/// What made a write to a variable: the program, a library function or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// A statement of the program made the write.

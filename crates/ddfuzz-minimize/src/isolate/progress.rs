@@ -345,8 +345,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets the passing and the failing side. If one of them changes, its `reduce` line has to be
-    /// next in the log.
+    /// Sets the passing and the failing side of an isolation. If one of them changes, its `reduce`
+    /// line has to be next in the log.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,

@@ -152,7 +152,7 @@ pub enum StepName {
 }
 
 impl StepName {
-    /// Returns the step's label in the table of steps for people.
+    /// Returns the label of a step of the cleanup in the table of steps for people.
     pub fn text(self) -> &'static str {
         match self {
             StepName::Duplicates => "duplicates",
