@@ -22,8 +22,8 @@ pub struct Explanation {
     pub parted: Option<FrameRecord>,
     /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
-    /// A call of `free` without which the failing run does not fail, and up to three of the calls that led
-    /// to it, innermost first; empty where none is known.
+    /// A call of `free` without which the failing run does not fail, and up to three of the calls
+    /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
@@ -196,8 +196,8 @@ impl Serialize for WriterRecord {
 pub struct OverflowRecord {
     /// Size of the block that the program asked for, in bytes.
     pub bytes: u64,
-    /// The call by which the block was allocated, and up to three of those that led to it, innermost
-    /// first.
+    /// The call by which the block was allocated, and up to three of those that led to it,
+    /// innermost first.
     pub allocated: Vec<FrameRecord>,
     /// The statement that wrote past the end of the block, over a word of the allocator.
     pub writer: FrameRecord,

@@ -202,8 +202,8 @@ pub fn change(link: &LinkRecord) -> String {
     )
 }
 
-/// Fields of containers and smart pointers of the standard libraries of Rust and C++, which the text
-/// leaves out of the names of variables.
+/// Fields of containers and smart pointers of the standard libraries of Rust and C++, which the
+/// text leaves out of the names of variables.
 const INNER: [&str; 6] = [
     ".vec.buf.inner.ptr.pointer.pointer",
     ".buf.inner.ptr.pointer.pointer",

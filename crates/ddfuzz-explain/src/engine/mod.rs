@@ -253,8 +253,8 @@ impl Engine {
         self.info.name_at(pc.wrapping_sub(self.bias))
     }
 
-    /// Returns the start of the statement to which an address in the process belongs; `None` outside
-    /// of the statements of its function.
+    /// Returns the start of the statement to which an address in the process belongs; `None`
+    /// outside of the statements of its function.
     pub(crate) fn statement_at(&self, pc: u64) -> Option<u64> {
         let before = self.statements.partition_point(|it| *it <= pc);
         let start = *self.statements[..before].last()?;
