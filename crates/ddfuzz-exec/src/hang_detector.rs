@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// Time from a run's start to its first observation for hang detection, in lengths of a window;
 /// most runs have ended by then. Each observation costs one or two context switches.
 const FIRST: u32 = 8;
-/// Time between two observations of a process, in lengths of a window, while each finds that the
-/// process has begun another run. The time doubles each time that it has, at most `DOUBLINGS`
-/// times.
+/// Time between two observations of a process, in lengths of a window, as long as each finds that
+/// the process has begun another run. The time doubles with each such observation, at most
+/// `DOUBLINGS` times.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// How often the coverage counters of a long run are read in each window of CPU time: a counter

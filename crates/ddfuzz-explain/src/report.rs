@@ -163,7 +163,7 @@ pub enum WriterRecord {
     Missed(FrameRecord),
     /// The program read the value from its input.
     Input,
-    /// The kernel wrote it, in a system call that does not read the input.
+    /// The kernel wrote the value, in a system call that does not read the input.
     Kernel,
 }
 

@@ -188,8 +188,8 @@ impl Removal<'_> {
         }
     }
 
-    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and counts the
-    /// parts inside as passed.
+    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and advances
+    /// `next` over the parts inside.
     fn lose(&mut self, group: &Group) {
         self.gone.push(group.label);
         for node in &group.nodes {

@@ -65,8 +65,8 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Time since the stage was made before which no solution is classified; above 0 only after a
-    /// failure.
+    /// Time, counted from the creation of the stage, before which no solution is classified; above
+    /// 0 only after a classification has failed.
     classifies_from: Duration,
     /// The last error that the stage has logged, so that it is logged only once; `None` if a
     /// minimization has ended well since.

@@ -57,7 +57,7 @@ pub enum EngineError {
     Program {
         /// Path of the program's file.
         path: PathBuf,
-        /// Why the file cannot be read.
+        /// Why the program's file cannot be read.
         why: DebugInfoError,
     },
     /// The program does something that cannot be explained.
