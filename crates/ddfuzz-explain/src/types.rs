@@ -19,7 +19,7 @@ pub enum Encoding {
     Char,
     /// A floating-point number of 4, 8 or 16 bytes (x87 extended precision in 16).
     Float,
-    /// Anything else; it is shown in hex digits.
+    /// Any other encoding; the value is shown in hex digits.
     Other,
 }
 

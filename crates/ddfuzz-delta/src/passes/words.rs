@@ -26,7 +26,7 @@ const LONGEST_CLAUSE: usize = 16;
 /// Maximum number of rounds in which words and clauses (runs of words) of a text are deleted in
 /// turn.
 const ROUNDS: usize = 3;
-/// Number of clauses (runs of words and signs) in a row that the failure needs, after which the
+/// Number of clauses (runs of words and signs) in a row that cannot be deleted, after which the
 /// deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
 /// Number of clauses (runs of words and signs) in a row that cannot be deleted, after which the
