@@ -26,7 +26,7 @@ pub enum Change {
         /// Offset after the last byte that is set in the object.
         end: u64,
     },
-    /// Sets a pointer between objects that both states have.
+    /// Sets a pointer in an object that both states have to where it leads in the failing state.
     Pointer {
         /// Object of the passing state that holds the pointer.
         passing: ObjectId,

@@ -48,7 +48,7 @@ pub struct Request {
     pub budget: Duration,
 }
 
-/// What a critical slice has to reproduce.
+/// What a critical slice (the executed statements that the failure needs) has to reproduce.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
     /// The failure; for a run that does not fail, its whole output.
@@ -99,7 +99,7 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Number of frames from which on a crash in a recursion is a stack overflow.
+/// Number of stack frames from which on a crash counts as a stack overflow by endless recursion.
 const DEEP: usize = 200;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));

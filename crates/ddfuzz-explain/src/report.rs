@@ -6,7 +6,8 @@ use serde::{Serialize, Serializer};
 
 use crate::chain::Confidence;
 
-/// An explanation of a failure.
+/// The result of an explanation: the failure, and the cause–effect chain of variables that led to
+/// it, or why there is none.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Explanation {
     /// Why no chain can be given; null where one is.
@@ -261,7 +262,7 @@ pub struct SliceRecord {
     pub tests: u64,
 }
 
-/// An execution of a statement.
+/// An execution of a statement that a critical slice keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EventRecord {
     /// Number of the execution among all statement executions of the run, from 1.

@@ -150,7 +150,7 @@ impl UnwindTable {
     }
 }
 
-/// Where a register's value in a frame is.
+/// Where the value is found that a register has in a stack frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
     /// Still in the thread's register of the same number; this is the value.

@@ -85,7 +85,7 @@ pub struct CallSite {
     pub values: Vec<(u16, Arc<[u8]>)>,
 }
 
-/// A function with its variables.
+/// A function as the debug information describes it: its addresses, variables and calls.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// Name of the function in the source.

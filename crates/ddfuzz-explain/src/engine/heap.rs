@@ -14,7 +14,7 @@ const HEADER: u64 = 16;
 const TCACHE: u64 = 0x290;
 /// Number of different block sizes for which a thread keeps freed blocks.
 const TCACHE_BINS: u64 = 64;
-/// Largest heap that is walked, in bytes.
+/// Largest part of a heap that is read, in bytes.
 const LARGEST: u64 = 256 << 20;
 /// Largest number of addresses at which a chunk is searched for after one whose size was
 /// overwritten.

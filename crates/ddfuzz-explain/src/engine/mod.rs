@@ -183,8 +183,8 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Prepares both runs of a program; `targets` and `inputs` are those of the passing and the
-    /// failing run.
+    /// Prepares the passing and the failing run of a program, whose targets and inputs are given in
+    /// this order; `budget` is the time for the whole explanation.
     ///
     /// # Errors
     /// When the program cannot be started, or its file cannot be read.

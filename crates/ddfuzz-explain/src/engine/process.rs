@@ -27,7 +27,7 @@ pub enum Stop {
     SystemCall,
     /// A signal is about to be delivered.
     Signal(i32),
-    /// Another event of ptrace(2), such as a new process.
+    /// An event of ptrace(2), such as a new process, with its number (`PTRACE_EVENT_…`).
     Event(i32),
     /// The process exited with this status.
     Exited(i32),
@@ -276,7 +276,7 @@ impl Process {
         self.step_over(here).map(drop)
     }
 
-    /// Executes one instruction.
+    /// Lets the process execute one instruction, and returns why it has stopped or ended then.
     ///
     /// # Errors
     /// When the process is gone.
@@ -285,7 +285,8 @@ impl Process {
         self.wait()
     }
 
-    /// Lets the process run, and delivers `signal` (0 for none).
+    /// Lets the process run, delivers `signal` to it (0 for none), and returns why it stops or
+    /// ends.
     ///
     /// # Errors
     /// When the process is gone.
@@ -294,7 +295,8 @@ impl Process {
         self.wait()
     }
 
-    /// Lets the process run up to the next entry to or exit from a system call.
+    /// Lets the process run up to the next entry to or exit from a system call, delivers `signal`
+    /// to it (0 for none), and returns why it stops or ends.
     ///
     /// # Errors
     /// When the process is gone.
@@ -303,7 +305,7 @@ impl Process {
         self.wait()
     }
 
-    /// Waits until the process stops or ends.
+    /// Waits until the process stops or ends, and returns why.
     ///
     /// # Errors
     /// When the process is no longer traced.
