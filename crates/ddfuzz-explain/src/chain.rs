@@ -80,7 +80,7 @@ const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points before the crash that are tried for the end of the chain.
 const ENDS: usize = 24;
 /// Largest number of links; a longer chain is a loop that moves along a structure.
-const MOST_LINKS: usize = 16;
+const MOST_LINKS: usize = 24;
 
 fn middle(interval: &Range<usize>) -> usize {
     interval.start + interval.len() / 2

@@ -62,7 +62,7 @@ pub struct States {
     /// Outcomes of the tests at the point.
     known: HashMap<ConfigId, Outcome>,
     /// The variables that differ.
-    deltas: HashSet<Identity>,
+    pub deltas: HashSet<Identity>,
 }
 
 /// A stopped passing run with the differences of the failing one there.

@@ -87,6 +87,7 @@ impl Engine {
             pc,
             by: By::Program,
             side: Side::Failing,
+            calls: Vec::new(),
         }))
     }
 
