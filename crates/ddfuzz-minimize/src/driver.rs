@@ -36,7 +36,7 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
-    drive(input, &mut SingleOracle(oracle), journal, options)
+    drive(input, &mut SingleOracle::new(oracle), journal, options)
 }
 
 /// Minimizes `input` by the answers of `answerer`: of one oracle, or of a pool of workers that run
