@@ -39,12 +39,12 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; those of
-    /// `universe` (all that any run of the corpus reached) are allowed.
-    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
+    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; all
+    /// others are allowed.
+    pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
-            allowed: Some(universe.into()),
+            allowed: None,
         }
     }
 }
@@ -495,22 +495,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_is_worth_may_come_with_anything_known() {
-        let wanted = condition(RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9])));
+    fn what_a_file_is_worth_may_come_with_anything() {
+        let wanted = condition(RequiredFeatures::worth(set(&[9])));
         assert!(wanted.is_met_by(&set(&[2, 9])));
         assert!(!wanted.is_met_by(&set(&[1, 2])));
-        assert!(!wanted.is_met_by(&set(&[9, 10])));
-        let anything = condition(RequiredFeatures {
-            allowed: None,
-            ..wanted.wanted
-        });
-        assert!(anything.is_met_by(&set(&[9, 10])));
     }
 
     fn held() -> TrimCondition {
         TrimCondition {
             exit: 3,
-            wanted: RequiredFeatures::worth(set(&[9]), set(&[1, 9])),
+            wanted: RequiredFeatures::signature(set(&[9]), &set(&[1])),
             of_original: set(&[40]),
         }
     }

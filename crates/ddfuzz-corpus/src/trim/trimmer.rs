@@ -17,7 +17,7 @@ use ddfuzz_minimize::log::{
 };
 use ddfuzz_minimize::{
     CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
-    Slip, minimize,
+    Slip, minimize, trim_search,
 };
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
@@ -167,7 +167,8 @@ impl Trimmer {
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
-        let search = &self.trimming.search;
+        let search = self.trimming.search.as_deref();
+        let search = search.unwrap_or_else(|| trim_search(&file.input));
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
         let build = self.trimming.build.as_deref();
         start.coverage = Some(held.record(self.oracle.places(), build));
