@@ -52,6 +52,7 @@ const FORK_SHORT: &str = "floor: fork, 100 bytes";
 const DEFERRED: &str = "inject";
 const RESTORED: &str = "snapshot";
 const RESTORED_SHORT: &str = "snapshot, 100 bytes";
+const FROZEN: &str = "snapshot, --freeze-start";
 
 /// Runs a second of CPU time on 1000 bytes that `snapshot` is to make.
 const RATES: [(&str, f64); 5] = [
@@ -75,6 +76,9 @@ struct Row {
     micros: [f64; 7],
     /// How many times the runs of the fork loop, on 100 and on 1000 bytes, and of `inject`.
     times: [f64; 3],
+    /// CPU time of a run by `snapshot` whose start is frozen, in microseconds; `None` if there is no
+    /// goal for the filter's rate.
+    frozen: Option<f64>,
 }
 
 /// Measures all filters and prints a table, in Markdown, by CPU time.
@@ -117,17 +121,12 @@ fn hold(rows: &[Row], means: [f64; 3]) {
         println!("| {figure} | {measured:.2} | {verdict} |");
     }
     for (name, goal) in RATES {
-        let figure = format!("{name} by snapshot on 1000 bytes, runs a second of CPU time");
-        match rows.iter().find(|row| row.name == name) {
-            Some(row) => {
-                let rate = 1e6 / row.micros[4];
-                let verdict = promise::compare(&figure, rate, "runs/s", Goal::AtLeast(goal));
-                println!("| {figure} | {rate:.0} | {verdict} |");
-            }
-            None => println!(
-                "| {figure} | | {} |",
-                promise::not_measured(&figure, "see the table")
-            ),
+        let row = rows.iter().find(|row| row.name == name);
+        for (by, micros) in [
+            (RESTORED, row.map(|row| row.micros[4])),
+            (FROZEN, row.and_then(|row| row.frozen)),
+        ] {
+            hold_rate(&format!("{name} by {by}"), micros, goal);
         }
     }
     let Some(least) = rows.iter().min_by(|a, b| a.times[2].total_cmp(&b.times[2])) else {
@@ -139,6 +138,22 @@ fn hold(rows: &[Row], means: [f64; 3]) {
         "| {figure} ({}) | {:.2} | {verdict} |",
         least.name, least.times[2]
     );
+}
+
+/// Prints the rate that a filter is to have on 1000 bytes, beside the one measured.
+fn hold_rate(what: &str, micros: Option<f64>, goal: f64) {
+    let figure = format!("{what} on 1000 bytes, runs a second of CPU time");
+    match micros {
+        Some(micros) => {
+            let rate = 1e6 / micros;
+            let verdict = promise::compare(&figure, rate, "runs/s", Goal::AtLeast(goal));
+            println!("| {figure} | {rate:.0} | {verdict} |");
+        }
+        None => println!(
+            "| {figure} | | {} |",
+            promise::not_measured(&figure, "see the table")
+        ),
+    }
 }
 
 impl fmt::Display for Row {
@@ -198,11 +213,18 @@ fn measure(
         (RESTORED, DEFERRED),
     ];
     let times = times.map(|(of, floor)| sheet.cpu_ratio(of, floor));
+    let frozen = has_rate(name).then(|| sheet.cpu_micros(FROZEN));
     Ok(Row {
         name,
         micros,
         times,
+        frozen,
     })
+}
+
+/// Whether there is a goal for the rate of the filter.
+fn has_rate(name: &str) -> bool {
+    RATES.iter().any(|(of, _)| *of == name)
 }
 
 /// The program with this name in PATH.
@@ -244,6 +266,12 @@ fn sheet(
         let by_way = by_way.map_err(|error| error.to_string())?;
         let by_way = if is_slow { by_way.for_slow() } else { by_way };
         sheet.add_boxed(Box::new(by_way.with_inputs(at_once, length)));
+    }
+    if has_rate(name) {
+        target.freeze_start = true;
+        let frozen = ByWay::new(FROZEN, &target, Way::Snapshot, Freshness::Shared);
+        let frozen = frozen.map_err(|error| error.to_string())?;
+        sheet.add_boxed(Box::new(frozen.with_inputs(64, usize::MAX)));
     }
     Ok((sheet, has_afl))
 }

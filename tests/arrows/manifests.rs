@@ -127,7 +127,10 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("framehop", &["ddfuzz-triage"]),
     // Variables, types, lines, and registers of callers.
     ("gimli", &["ddfuzz-explain"]),
-    ("iced-x86", &["ddfuzz-exec", "ddfuzz-triage"]),
+    (
+        "iced-x86",
+        &["ddfuzz-exec", "ddfuzz-explain", "ddfuzz-triage"],
+    ),
     ("indicatif", &["ddfuzz"]),
     ("landlock", &["ddfuzz-exec"]),
     // The coverage-guided campaign; no other crate sees a type of LibAFL.

@@ -61,6 +61,19 @@ fn clean(desk: &Desk, words: &str) -> Value {
     desk.call(&words).exits(0).json()
 }
 
+/// Checks that all features of the corpus are kept; trimmed files may reach further ones.
+fn assert_nothing_is_lost(result: &Value) {
+    let count = |key: &str| result[key].as_u64().unwrap();
+    let gained = result["gained"].as_array().unwrap().len() as u64;
+    assert!(count("edges_before") <= count("edges_after"), "{result}");
+    assert_eq!(
+        count("features_before") + gained,
+        count("features_after"),
+        "{result}"
+    );
+    assert_eq!(result["missing"].as_array().unwrap().len(), 0);
+}
+
 #[test]
 fn what_is_kept_reaches_all_that_the_corpus_did() {
     let desk = Desk::new();
@@ -74,9 +87,7 @@ fn what_is_kept_reaches_all_that_the_corpus_did() {
     assert_eq!(result["crashes"], 1);
     assert_eq!(result["hangs"], 0);
     assert!(result["edges_before"].as_u64().unwrap() > 20, "{result}");
-    assert_eq!(result["edges_before"], result["edges_after"]);
-    assert_eq!(result["features_before"], result["features_after"]);
-    assert_eq!(result["missing"].as_array().unwrap().len(), 0);
+    assert_nothing_is_lost(&result);
     let kept = files(&desk.file("out/corpus"));
     assert_eq!(result["after"]["files"], kept.len() as u64);
     let bytes: usize = kept.values().map(Vec::len).sum();
@@ -195,7 +206,7 @@ fn only_what_brings_something_is_added_to_another_corpus() {
     }
     let mine = files(&desk.file("mine"));
     let result = clean(&desk, "all --onto mine -o out");
-    assert_eq!(result["features_before"], result["features_after"]);
+    assert_nothing_is_lost(&result);
     let grown = files(&desk.file("mine"));
     assert!(
         mine.iter()

@@ -11,6 +11,7 @@ use ddfuzz::exec::{CoverageReporting, Freshness, Program, Target, Way, start};
 use ddfuzz::minimize::{Claim, Slip};
 
 use crate::ddfuzz::Desk;
+use crate::harness as harnesses;
 use crate::trim_targets::{WORDS, harness, kept, reach, troff};
 
 /// Trims a file; gives the result, its content, and the slips.
@@ -80,21 +81,72 @@ fn a_real_program_reaches_all_that_its_seeds_are_kept_for() {
         std::fs::read(format!("{folder}/{name}")).unwrap()
     });
     let found = reach(&trimming, [&seeds[0], &seeds[1], &seeds[2]]);
-    let universe = found[0].or(&found[1]).or(&found[2]);
     let mut taken = Features::default();
     for (number, (seed, own)) in seeds.iter().zip(&found).enumerate() {
         let file = ToTrim {
             input: seed.clone(),
-            wanted: RequiredFeatures::worth(own.less(&taken), universe.clone()),
+            wanted: RequiredFeatures::worth(own.less(&taken)),
             folder: desk.file(&number.to_string()),
         };
         taken = taken.or(own);
         let (trimmed, text, _) = trim(&trimming, &file);
         let [after] = reach(&trimming, [&text]);
         assert_eq!(trimmed.left, None);
-        assert!(after.has_all(&file.wanted.required) && universe.has_all(&after));
+        assert!(after.has_all(&file.wanted.required));
         assert!(text.len() < seed.len());
     }
+}
+
+/// Reads chunks of RIFF, whose lengths must all be right.
+const CHUNKS: &str = r#"
+    #define NUMBER(at) (text[at] | text[(at) + 1] << 8 | (size_t)text[(at) + 2] << 16)
+    if (length < 12 || text[0] != 'R' || text[8] != 'W' || NUMBER(4) + 8 != length) return 0;
+    for (size_t at = 12; at + 8 <= length; at += 8 + NUMBER(at + 4)) {
+        if (NUMBER(at + 4) + 8 > length - at) return 0;
+        if (text[at] == 'd') place = 1;
+        if (text[at] == 'f') place = 2;
+    }
+"#;
+
+fn chunk(name: &[u8; 4], content: &[u8]) -> Vec<u8> {
+    let size = (content.len() as u32).to_le_bytes();
+    [&name[..], &size, content].concat()
+}
+
+#[test]
+fn a_file_of_a_known_format_shrinks_by_its_parts() {
+    let desk = Desk::new();
+    let Some(target) = harnesses::harness("chunks", CHUNKS) else {
+        return;
+    };
+    let file = |chunks: &[(&[u8; 4], &[u8])]| {
+        let chunks = chunks.iter().map(|(name, content)| chunk(name, content));
+        chunk(
+            b"RIFF",
+            &[&b"WAVE"[..], &chunks.collect::<Vec<_>>().concat()].concat(),
+        )
+    };
+    let input = file(&[
+        (b"fmt ", &[1; 16]),
+        (b"junk", &[2; 40]),
+        (b"data", b"some samples"),
+        (b"more", &[3; 20]),
+    ]);
+    let least = file(&[(b"data", b"")]);
+    let trimming = TrimSettings::of_target(target, Way::Harness);
+    let (trimmed, text, _) = trim(
+        &trimming,
+        &kept(&trimming, &input, &least, desk.file("file")),
+    );
+    assert_eq!((trimmed.left, trimmed.claim), (None, Claim::OneMinimal));
+    assert_eq!(text.len(), least.len(), "{text:?}");
+    // Deletions alone leave wrong lengths.
+    let plain = TrimSettings {
+        search: Some("subset".to_owned()),
+        ..trimming
+    };
+    let (_, text, _) = trim(&plain, &kept(&plain, &input, &least, desk.file("plain")));
+    assert_eq!(text.len(), input.len());
 }
 
 #[test]
@@ -135,7 +187,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     assert!(!at_first_only.is_empty());
     let mut file = ToTrim {
         input: input.to_vec(),
-        wanted: RequiredFeatures::worth(later.and(&first), later),
+        wanted: RequiredFeatures::worth(later.and(&first)),
         folder: desk.file("later"),
     };
     let (trimmed, _, _) = trim(&trimming, &file);
@@ -143,7 +195,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
     assert!(trimmed.features.has_all(&at_first_only));
     // Even where nothing but that is wanted.
     file.folder = desk.file("first");
-    file.wanted = RequiredFeatures::worth(at_first_only, first);
+    file.wanted = RequiredFeatures::worth(at_first_only);
     let (trimmed, _, _) = trim(&trimming, &file);
     assert_eq!((trimmed.left, trimmed.claim), (None, Claim::OneMinimal));
 }

@@ -67,8 +67,63 @@ fn a_fresh_run_that_dies_tells_nothing_and_the_next_one_is_as_ever() {
         assert_eq!(fresh.run(b"Wu").unwrap().ended, Ended::Exit(0));
         assert_eq!(fresh.coverage(), Some(&before[..]));
     }
-    let runs = fresh.run_some(&[b"T", b"T", b"T", b"T"]).unwrap();
-    assert_eq!(runs.len(), 1, "one at a time");
+}
+
+/// Waits until a change of the working directory is certainly noticed: before, fresh runs are
+/// requested one by one.
+fn wait_for_clock() {
+    std::thread::sleep(std::time::Duration::from_millis(30));
+}
+
+#[test]
+fn fresh_runs_of_one_call_are_as_single_ones() {
+    for flags in ["-fsanitize=fuzzer", "-fsanitize=fuzzer,address"] {
+        let Some(program) = build(flags) else { return };
+        let mut fresh = start_covered(&target(&program), Way::Harness).unwrap();
+        let inputs: [&[u8]; 8] = [b"T", b"Wuud", b"R", b"T", b"X", b"", b"T", b"Wu"];
+        let single = inputs.map(|input| {
+            let ended = fresh.run(input).unwrap().ended;
+            (ended, fresh.coverage().map(<[u8]>::to_vec))
+        });
+        assert_eq!(single[4], (Ended::Exit(3), None));
+        wait_for_clock();
+        let runs = fresh.run_some(&inputs).unwrap();
+        let ended: Vec<Ended> = runs.iter().map(|run| run.ended).collect();
+        assert_eq!(ended, single.clone().map(|(ended, _)| ended));
+        let mut covered = vec![None; inputs.len()];
+        for one in fresh.covered() {
+            covered[one.run] = Some(one.counters.clone());
+        }
+        assert_eq!(covered, single.map(|(_, counters)| counters));
+        assert!(fresh.preceding().is_empty());
+        // A run that dies ends the call.
+        let runs = fresh.run_some(&[b"T", b"T", b"A", b"T"]).unwrap();
+        let ended: Vec<Ended> = runs.iter().map(|run| run.ended).collect();
+        let died = Ended::Signal(libc::SIGABRT);
+        assert_eq!(ended, [Ended::Exit(0), Ended::Exit(0), died]);
+        assert_eq!(fresh.covered().len(), 2);
+        assert_eq!(fresh.run(b"T").unwrap().ended, Ended::Exit(0));
+    }
+}
+
+#[test]
+fn no_fresh_run_sees_a_file_of_the_one_before() {
+    let Some(program) = build("-fsanitize=fuzzer") else {
+        return;
+    };
+    let mut fresh = start_covered(&target(&program), Way::Harness).unwrap();
+    for inputs in [[b"T", b"O", b"O", b"T"], [b"O", b"O", b"O", b"O"]] {
+        let mut done = 0;
+        while done < inputs.len() {
+            wait_for_clock();
+            let rest: Vec<&[u8]> = inputs[done..].iter().map(|input| &input[..]).collect();
+            let runs = fresh.run_some(&rest).unwrap();
+            assert!(runs.iter().all(|run| run.ended == Ended::Exit(0)));
+            done += runs.len();
+        }
+    }
+    let runs = fresh.run_some(&[b"T", b"T"]).unwrap();
+    assert_eq!(runs.len(), 1, "one by one after a run has left a file");
 }
 
 #[test]

@@ -212,6 +212,32 @@ static pid_t fork_looping(const struct entry_point *entry, int is_spare, fork_fu
     loop_serve(entry, request);
 }
 
+/* After the first run of a request whose inputs have a process each, which has ended with `status`:
+ * makes the others, and returns the status of the last. Sets `*spare` to -1 if that had to be
+ * killed. */
+static int run_others(const struct entry_point *entry, int status, pid_t *spare,
+                      fork_function fork_child)
+{
+    pid_t self = getpid();
+    for (uint64_t done = 1; loop_has_more(done, status); done++) {
+        struct rusage usage;
+        pid_t child = fork_child();
+        if (child == 0) {
+            die_with(self);
+            terminal_lead();
+            sigaction(SIGCHLD, &on_child, NULL);
+            loop_alone(entry, done);
+        }
+        if (child < 0)
+            break; /* limit on processes; ddfuzz asks for the rest again */
+        status = serve_await_end(child, &usage);
+        if (!sweep_all_but(*spare))
+            *spare = -1;
+    }
+    serve_page->each.count = 0;
+    return status;
+}
+
 /* While one child runs inputs, the next one is forked and waits: forking a process with a
  * sanitizer's shadow memory takes longer than most runs. */
 static void serve_loop(const struct entry_point *entry)
@@ -226,6 +252,7 @@ static void serve_loop(const struct entry_point *entry)
         int status = serve_await_end(child, &usage);
         if (!sweep_all_but(spare))
             spare = -1;
+        status = run_others(entry, status, &spare, bare);
         reply_for(status, serve_page->child ? 0 : cpu_micros(&usage));
         serve_page->exec_errno = 0;
         child = spare > 0 && spare_begin() ? spare : -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,13 +138,43 @@ static uint64_t run_all(const struct entry_point *point, const struct request *r
     return request->seq + i;
 }
 
+/* In a process that has run nothing yet, before its first run. */
+static void begin_process(const struct request *request)
+{
+    serve_page->child = getpid();
+    if (request->flags & REQUEST_QUIET)
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+}
+
+int loop_has_more(uint64_t done, int status)
+{
+    struct request each = serve_page->each;
+    if (done >= each.count || done >= MOST_INPUTS || !WIFEXITED(status) || serve_page->exec_errno)
+        return 0;
+    entries[done - 1].status = status; /* the target may have exited during its run */
+    int counts = counters.size && each.flags & (REQUEST_COUNTERS | REQUEST_NOVEL);
+    return !counts || done < counters.slot_count;
+}
+
+void loop_alone(const struct entry_point *point, uint64_t number)
+{
+    struct request each = serve_page->each;
+    begin_process(&each);
+    serve_page->started = each.seq + number;
+    counters.slots_used = number; /* those before are of the runs before */
+    run(point, &entries[number], each.flags);
+    _exit(WEXITSTATUS(entries[number].status));
+}
+
 /* Every accepted request is answered, here or by the server, whatever the target does to the
  * descriptors: ddfuzz would wait for a lost reply. */
 void loop_serve(const struct entry_point *point, struct request request)
 {
-    serve_page->child = getpid();
-    if (request.flags & REQUEST_QUIET)
-        dup2(STDOUT_FILENO, STDERR_FILENO);
+    if (request.flags & REQUEST_EACH) {
+        serve_page->each = request;
+        loop_alone(point, 0);
+    }
+    begin_process(&request);
     for (uint64_t runs = 0;;) {
         if (request.count == 0)
             _exit(0); /* ddfuzz wants a new process; the server replies */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 7u
+#define DDFUZZ_VERSION 8u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
@@ -74,8 +74,9 @@ enum request_flags {
     REQUEST_IN_PLACE = 128,       /* runner: the only input is where the program reads it */
     REQUEST_CAPTURED = 256,       /* runner: the outputs lead to FD_CAPTURES; a run that the runner
                                      refuses is not made */
-    REQUEST_QUIET = 512           /* loop: in a process that begins with this request, stderr leads
+    REQUEST_QUIET = 512,          /* loop: in a process that begins with this request, stderr leads
                                      where stdout does */
+    REQUEST_EACH = 1024           /* loop: each input has a new process */
 };
 
 struct reply {
@@ -99,6 +100,7 @@ struct page {
     volatile uint64_t counters;  /* in a loop: address of its coverage counters, or 0 */
     volatile uint32_t refused;   /* why the runner has refused the last run, which a fork has made
                                     (restore.h), or 0 */
+    struct request each;         /* in a loop: the last request whose inputs have a process each */
 };
 
 /* The tables of a loop follow. At ENTRIES: an entry for each input of a request. At COUNTERS:

@@ -28,12 +28,6 @@ impl RunObservations {
         self.comparing.is_some()
     }
 
-    /// Whether the target takes one input per request, because comparisons are reported or each run
-    /// has its own process.
-    pub(crate) fn takes_one(&self) -> bool {
-        self.compares() || self.fresh
-    }
-
     /// Starts or stops reporting comparisons in the runs of the program at `path`, from its next
     /// fork server on. Fails when no memory file can be created.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {

@@ -38,7 +38,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,7 @@ pub(crate) mod flag {
     pub(crate) const IN_PLACE: u64 = 128;
     pub(crate) const CAPTURED: u64 = 256;
     pub(crate) const QUIET: u64 = 512;
+    pub(crate) const EACH: u64 = 1024;
 }
 
 impl Request {

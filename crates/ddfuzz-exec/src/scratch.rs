@@ -7,7 +7,8 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{ffi::OsString, fs, io, io::Read, time::SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{ffi::OsString, fs, io, io::Read};
 
 use crate::prepared_target::Identity;
 
@@ -24,6 +25,29 @@ pub(crate) struct Scratch {
     /// The scratch directory that the target's sandbox has mounted at the same path, opened; `None`
     /// without such a mount.
     inside: Option<Dir>,
+}
+
+/// Smallest age of the last change of a directory at which the next change gets another time: the
+/// kernel's clock for files goes in steps of up to 10 ms.
+const CLOCK_STEP: Duration = Duration::from_millis(20);
+
+/// The time of the last change of a working directory: of its entries or its permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LastChange {
+    seconds: i64,
+    nanos: i64,
+}
+
+impl LastChange {
+    /// Whether the next change certainly gets another time.
+    pub(crate) fn is_past(self) -> bool {
+        let at = u64::try_from(self.seconds)
+            .ok()
+            .zip(u32::try_from(self.nanos).ok());
+        let at = at.map(|(seconds, nanos)| UNIX_EPOCH + Duration::new(seconds, nanos));
+        at.and_then(|at| at.elapsed().ok())
+            .is_some_and(|age| age >= CLOCK_STEP)
+    }
 }
 
 /// Whether a target's working directory was replaced when it was emptied.
@@ -64,6 +88,15 @@ impl Scratch {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
             None => self.path.clone(),
         }
+    }
+
+    /// Returns the time of the directory's last change; `None` if the system does not tell.
+    pub(crate) fn last_change(&self) -> Option<LastChange> {
+        let facts = fstat(self.inside.as_ref().unwrap_or(&self.listing)).ok()?;
+        Some(LastChange {
+            seconds: facts.st_ctime,
+            nanos: facts.st_ctime_nsec,
+        })
     }
 
     /// Deletes all files that a run has left in the working directory; an empty directory costs

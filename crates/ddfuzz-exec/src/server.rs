@@ -5,7 +5,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::{errno::Errno, unistd::Pid};
 use std::io::{ErrorKind, IoSliceMut, Read, Write};
 use std::time::{Duration, Instant};
-use std::{cell::OnceCell, fs::File, os::fd::OwnedFd, path::PathBuf};
+use std::{cell::Cell, fs::File, os::fd::OwnedFd, path::PathBuf};
 
 use crate::blocks;
 use crate::hang_detector::{HangDetector, ObservedProcess};
@@ -120,7 +120,7 @@ impl Server {
     }
 
     /// Requests runs on several inputs, at `places` (offset and length in bytes) of the shared
-    /// file, in one process. The answer is about one run: all earlier runs of the request returned
+    /// file, in one process, or with [`flag::EACH`] in a process each. The answer is about one run: all earlier runs of the request returned
     /// normally, and later inputs were not run.
     pub(crate) fn run_all(
         &mut self,
@@ -204,7 +204,7 @@ impl Server {
 
     /// Makes the answer for a run that returned normally, from the shared memory; `number` is its
     /// index in the last request, from 0. Fails if the memory cannot be read.
-    fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
+    pub(crate) fn returned_answer(&self, number: usize) -> Result<Answer, RequestError> {
         let outcomes = self.page.outcomes(number + 1).map_err(not_shared)?;
         let RunOutcome { status, cpu, .. } = outcomes[number];
         Ok(Answer {
@@ -340,13 +340,13 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// Id of the process that runs many inputs one after the other, looked up once per request.
-    process: OnceCell<Option<Pid>>,
+    /// The process that runs the inputs: its id as the shared memory has it, and its id here.
+    process: Cell<Option<(Pid, Option<Pid>)>>,
 }
 
 impl LoopProcess<'_> {
     fn new(server: &Server) -> LoopProcess<'_> {
-        let process = OnceCell::new();
+        let process = Cell::new(None);
         LoopProcess { server, process }
     }
 
@@ -359,8 +359,15 @@ impl LoopProcess<'_> {
 
 impl ObservedProcess for LoopProcess<'_> {
     fn process(&self) -> Option<Pid> {
-        let find = || self.server.process(self.server.page.child());
-        *self.process.get_or_init(find)
+        let told = self.server.page.child();
+        match self.process.get() {
+            Some((known, process)) if known == told => process,
+            _ => {
+                let process = self.server.process(told);
+                self.process.set(Some((told, process)));
+                process
+            }
+        }
     }
 
     fn cpu(&self) -> Option<Duration> {

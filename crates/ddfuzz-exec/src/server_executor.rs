@@ -20,8 +20,8 @@ use crate::server::{Answer, RequestError, Server};
 use crate::{
     CoveredCode, Ended, ExecError, Executor, Freshness, Limits, NotCovered, Run, Signature, Stuck,
     Target, TimeLimit, Way, crash_snapshots::CrashSnapshots, hang_detector::HangDetector,
-    prepared_target::PreparedTarget, retry, scratch::Scratch, shared_page::PageLayout,
-    terminal::Console,
+    prepared_target::PreparedTarget, retry, scratch::LastChange, scratch::Scratch,
+    shared_page::PageLayout, terminal::Console,
 };
 
 /// An executor of a target behind a fork server that speaks ddfuzz's own protocol.
@@ -61,6 +61,9 @@ pub(crate) struct ServerExecutor {
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
     died: bool,
+    /// Whether a run of several in new processes has changed the working directory, which the
+    /// others then saw: since then such runs are requested one by one.
+    writes_files: bool,
     scratch: Scratch,
 }
 
@@ -117,6 +120,7 @@ impl ServerExecutor {
             refused: None,
             detector: HangDetector::default(),
             died: false,
+            writes_files: false,
             scratch: prepared.scratch,
         };
         executor.server()?;
@@ -153,6 +157,34 @@ impl ServerExecutor {
     /// runs get a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
+    }
+
+    /// Returns the largest number of inputs of the next request. Of inputs with a new process each
+    /// there are several only if a change of the working directory, `changed` at last, would be
+    /// noticed: else a run could see files of the one before.
+    fn most_at_once(&self, changed: Option<LastChange>) -> usize {
+        if self.observations.compares() || self.covers_one() {
+            return 1;
+        }
+        let notices = || !self.writes_files && changed.is_some_and(LastChange::is_past);
+        match self.observations.fresh && !(self.is_loop() && notices()) {
+            true => 1,
+            false => usize::MAX,
+        }
+    }
+
+    /// Returns the answer about the first of several runs in new processes, since the later ones
+    /// may have seen its files; from now on such runs are requested one by one.
+    fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
+        self.writes_files = true;
+        let Some(server) = &self.server else {
+            return Ok(answer);
+        };
+        let first = server.returned_answer(0);
+        first.map_err(|error| ExecError::Server {
+            path: self.launch.program.clone(),
+            why: error.to_string(),
+        })
     }
 
     fn server(&mut self) -> Result<&mut Server, ExecError> {
@@ -305,6 +337,8 @@ impl Retriable for ServerExecutor {
             InputChannel::Single(_) => server.run(input.len(), &limits),
             InputChannel::Batch(many) => {
                 self.detector.begin();
+                let each = self.observations.fresh && many.places.len() > 1;
+                let flags = if each { flags | flag::EACH } else { flags };
                 server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
             InputChannel::Runner(inputs) => {
@@ -330,7 +364,12 @@ impl Retriable for ServerExecutor {
         }
         // A server leaks with each fork. Runs of a loop that return normally need no fork.
         let forked = self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some();
-        self.runs += u64::from(forked);
+        let forks = if self.observations.fresh {
+            answer.number as u64 + 1
+        } else {
+            1
+        };
+        self.runs += if forked { forks } else { 0 };
         self.died = !matches!(answer.ended, Ended::Exit(_));
         Ok(answer)
     }
@@ -487,10 +526,9 @@ impl Executor for ServerExecutor {
 
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         self.begin_call();
-        let inputs = match self.observations.takes_one() || self.covers_one() {
-            true => &inputs[..inputs.len().min(1)],
-            false => inputs,
-        };
+        let fresh = self.observations.fresh;
+        let before = fresh.then(|| self.scratch.last_change()).flatten();
+        let inputs = &inputs[..inputs.len().min(self.most_at_once(before))];
         if inputs.is_empty() {
             return Ok(Vec::new());
         }
@@ -499,7 +537,10 @@ impl Executor for ServerExecutor {
             let runs = self.run_restored(inputs)?;
             return self.end_call(inputs, runs);
         }
-        let answer = retry::run(self, inputs)?;
+        let mut answer = retry::run(self, inputs)?;
+        if self.observations.fresh && answer.number > 0 && self.scratch.last_change() != before {
+            answer = self.only_the_first(answer)?;
+        }
         self.forked = answer.forked;
         let runs = self.finish(answer)?;
         let runs = self.end_call(inputs, runs)?;

@@ -63,8 +63,8 @@ pub struct States {
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
     known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ between the two states.
-    deltas: HashSet<Identity>,
+    /// The variables that differ.
+    pub deltas: HashSet<Identity>,
 }
 
 /// A passing run that is stopped at a point, with its differences from the failing run there and

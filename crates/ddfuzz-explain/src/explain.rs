@@ -2,24 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use ddfuzz_exec::facts::TargetFacts;
-use ddfuzz_exec::{Channel, Ended, ExecError, Program, Target, Way};
+use ddfuzz_exec::{Ended, ExecError, RUST_PANIC, Target};
 use ddfuzz_model::files::Base64;
-use ddfuzz_triage::{Triager, Verdict};
 use regex::bytes::Regex;
 
-use crate::alignment::matched;
+use crate::alignment::{Matched, matched};
 use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::heap_facts::add_heap_facts;
+use crate::failing_facts::{add_heap_facts, crash_origin, origin_record};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
-use crate::places::{crash_record, cycle, frame_record, out_of_time, point_record, refusal_of};
+use crate::places::{frame_record, out_of_time, point_record, refusal_of};
 use crate::report::{
-    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, PointsRecord,
-    Refusal, SliceRecord, WriterRecord, input_difference,
+    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord,
+    PointsRecord, Refusal, SliceRecord, WriterRecord, input_difference,
 };
 use crate::story::look_first;
 
@@ -99,19 +97,17 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Number of stack frames from which on a crash counts as a stack overflow by endless recursion.
-const DEEP: usize = 200;
-/// Smallest and largest time limit of a test.
+/// Least and greatest time of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-struct Explaining<'a> {
-    request: &'a Request,
+pub(crate) struct Explaining<'a> {
+    pub(crate) request: &'a Request,
     began: Instant,
-    result: Explanation,
+    pub(crate) result: Explanation,
 }
 
-/// Why an explanation ends early: it is refused, or an error has occurred.
-enum Early {
+/// Ends an explanation early: with a refusal, or with an error.
+pub(crate) enum Early {
     Refused(Refusal),
     Error(ExplainError),
 }
@@ -126,44 +122,7 @@ impl From<EngineError> for Early {
     }
 }
 
-/// Returns the file name of a target's program.
-fn program_name(target: &Target) -> String {
-    match &target.program {
-        Program::Path(path) => path
-            .file_name()
-            .unwrap_or(path.as_os_str())
-            .to_string_lossy()
-            .into_owned(),
-        Program::Bundled(name) => name.clone(),
-    }
-}
-
-/// Runs a target on an input, and returns the failure as the program's sanitizer or runtime reports
-/// it, with the text of its report.
-fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
-    let error = |error: ExecError| Early::Error(error.into());
-    let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
-    let mut record = CrashRecord {
-        program: program_name(target),
-        ..CrashRecord::default()
-    };
-    match triager.examine(input).map_err(error)? {
-        Verdict::Crash(crash) => {
-            let site = crash.site().unwrap_or_default();
-            let mut source = site.source.as_deref().unwrap_or_default().split(':');
-            record.file = source.next().filter(|it| !it.is_empty()).map(str::to_owned);
-            record.line = source.next().and_then(|line| line.parse().ok());
-            record.function = site.function;
-            record.class = Some(crash.class.to_string());
-            record.ended = crash.class.to_string();
-            record.message = crash.details.message.clone();
-        }
-        Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
-    }
-    Ok(record)
-}
-
-fn refuse(reason: &str, hint: &str) -> Early {
+pub(crate) fn refuse(reason: &str, hint: &str) -> Early {
     Early::Refused(Refusal {
         reason: reason.to_owned(),
         hint: hint.to_owned(),
@@ -181,8 +140,10 @@ impl<'a> Explaining<'a> {
                 input: InputRecord::default(),
                 chain: Vec::new(),
                 parted: None,
+                decided: None,
                 overflow: None,
                 freed_early: Vec::new(),
+                origin: None,
                 points: PointsRecord::default(),
                 examined: Vec::new(),
                 tests: 0,
@@ -218,8 +179,11 @@ impl<'a> Explaining<'a> {
         let mut engine = Engine::new(targets, inputs, request.budget)?;
         engine.watches_exits = request.failing_target.crash_exit.is_some();
         let began = Instant::now();
-        let failing = engine.run_to_end(Side::Failing)?;
+        let mut failing = engine.run_to_end(Side::Failing)?;
         let took = began.elapsed();
+        if failing.ended == Ended::Exit(RUST_PANIC) && self.panics(&mut engine)? {
+            failing = engine.run_to_end(Side::Failing)?;
+        }
         let criterion = match self.criterion(&mut engine, &failing) {
             Ok(criterion) => Some(criterion),
             // The slice of a run that does not fail is one of its output.
@@ -238,10 +202,10 @@ impl<'a> Explaining<'a> {
         self.check_failure(&engine, &failing)?;
         add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
+        self.result.origin = crash_origin(&mut engine, &trace)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
         self.input(&input);
-        let is_described = !engine.info.is_empty();
         engine.is_raw = request.raw;
         let mut runs = Runs {
             matched: matched(&passing.points, &trace.points),
@@ -254,12 +218,6 @@ impl<'a> Explaining<'a> {
             states: Default::default(),
         };
         self.compare(&runs);
-        if !is_described && (!request.raw || runs.failing.points.is_empty()) {
-            return Err(refuse(
-                "the program has no debug information",
-                "compile it with -g, and do not strip it",
-            ));
-        }
         self.check_points(&runs)?;
         let found = self.chain(&mut runs);
         self.result.tests = runs.engine.tests;
@@ -311,77 +269,7 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Refuses targets that cannot be explained, before they are run.
-    fn check_target(&mut self) -> Result<(), Early> {
-        let target = &self.request.failing_target;
-        self.result.crash.program = program_name(target);
-        if matches!(target.channel, Channel::Terminal(_)) {
-            return Err(refuse(
-                "the program runs at a terminal",
-                "give it its input in a file or on stdin",
-            ));
-        }
-        let facts = TargetFacts::of(target).map_err(|error| Early::Error(error.into()))?;
-        let instrumentation = facts.instrumentation();
-        if instrumentation.is_none() {
-            return Err(refuse(
-                "the program is a script",
-                "explain the program that it starts, with the input that it gets",
-            ));
-        }
-        let sanitizers = instrumentation.unwrap_or_default();
-        let real = [
-            "address",
-            "memory",
-            "thread",
-            "hwaddress",
-            "undefined",
-            "leak",
-        ];
-        if let Some(one) = sanitizers.iter().find(|one| real.contains(&one.as_str())) {
-            self.result.crash = reported(target, &self.request.failing)?;
-            return Err(refuse(
-                &format!(
-                    "the program is compiled with -fsanitize={one}, which keeps its own state of the memory"
-                ),
-                "give the plain build: the same, compiled without sanitizers",
-            ));
-        }
-        Ok(())
-    }
-
-    fn criterion(&mut self, engine: &mut Engine, failing: &Ending) -> Result<Criterion, Early> {
-        self.result.crash = crash_record(engine, failing);
-        if let Some(wrong) = &self.request.wrong {
-            return match wrong.is_match(&failing.output) {
-                true => Ok(Criterion::Wrong(wrong.clone())),
-                false => Err(Early::Error(ExplainError::NotFailing(failing.ended))),
-            };
-        }
-        match (&failing.crash, failing.ended) {
-            (Some(crash), _) => Ok(Criterion::Crash(crash.major)),
-            (None, Ended::Timeout | Ended::OutOfMemory) => Err(refuse(
-                "the failing run does not end within its time limit: a hang has no last point",
-                "`ddfuzz triage` shows the loop",
-            )),
-            (None, Ended::Exit(status)) if self.is_failure(status) => {
-                // A panic says where it was.
-                self.result.crash = reported(&self.request.failing_target, &self.request.failing)?;
-                Ok(Criterion::exit(engine, status, failing))
-            }
-            (None, ended) => Err(Early::Error(ExplainError::NotFailing(ended))),
-        }
-    }
-
-    /// Returns true if an exit status is a failure: the user says so, or it is that of a Rust
-    /// panic.
-    fn is_failure(&self, status: i32) -> bool {
-        let asked = self.request.failing_target.crash_exit;
-        asked == Some(status) || status == ddfuzz_exec::RUST_PANIC
-    }
-
-    /// Repeats the passing or failing run, and refuses the explanation if it does not always end as
-    /// `first`.
+    /// Replays a run; it must end as before.
     fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
         for replay in 1..REPLAYS {
             let again = engine.run_to_end(side)?;
@@ -399,29 +287,7 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Refuses the explanation of stack overflows, which have no cause–effect chain.
-    fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
-        let Some(crash) = &failing.crash else {
-            return Ok(());
-        };
-        if crash.class.0 != "stackoverflow" && failing.stack.len() < DEEP {
-            return Ok(());
-        }
-        let names: Vec<String> = failing
-            .stack
-            .iter()
-            .filter_map(|pc| engine.function(*pc).map(str::to_owned))
-            .collect();
-        let cycle = cycle(&names);
-        let reason = format!(
-            "the stack overflows: {} calls itself without an end",
-            cycle.join(" < ")
-        );
-        Err(refuse(&reason, "look at what should end the recursion"))
-    }
-
-    /// Returns the trace and the input of the passing run: with the user's passing input, or with
-    /// the best input found that passes.
+    /// Finds the passing run: the given input, or the best of those that pass.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -520,6 +386,13 @@ impl<'a> Explaining<'a> {
     }
 
     fn check_points(&self, runs: &Runs) -> Result<(), Early> {
+        let is_known = !runs.engine.info.is_empty();
+        if !is_known && (!self.request.raw || runs.failing.points.is_empty()) {
+            return Err(refuse(
+                "the program has no debug information",
+                "compile it with -g, and do not strip it",
+            ));
+        }
         let (all, same) = (runs.failing.points.len(), runs.matched.len());
         if same * 100 < all * LEAST_MATCHING || same == 0 {
             let reason = format!(
@@ -544,7 +417,9 @@ impl<'a> Explaining<'a> {
                 "look at files, the time, and what the kernel knows of the process",
             ));
         }
-        self.result.parted = (runs.failure_parted()).map(|pc| frame_record(&runs.engine, pc));
+        if let Some(parted) = runs.failure_parted() {
+            (self.result.parted, self.result.decided) = self.parting(runs, &parted)?;
+        }
         let mut records = Vec::new();
         for (index, link) in links.iter().enumerate() {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
@@ -652,24 +527,48 @@ impl<'a> Explaining<'a> {
         ))
     }
 
+    /// The statement that decides how the runs go on after a point at which they part, and where the
+    /// value came from by which it does.
+    fn parting(
+        &self,
+        runs: &mut Runs,
+        last: &Matched,
+    ) -> Result<(Option<FrameRecord>, Option<OriginRecord>), Early> {
+        let decided = runs.decided(last).or_else(|error| late(runs, error))?;
+        let statement = decided
+            .as_ref()
+            .map(|it| it.at)
+            .or_else(|| runs.deciding(last));
+        let statement = statement.map(|pc| frame_record(&runs.engine, pc));
+        let decided = decided.map(|it| origin_record(&runs.engine, &it.by));
+        Ok((statement, decided))
+    }
+
     fn link(&self, runs: &mut Runs, link: &Link) -> Result<Option<LinkRecord>, Early> {
         let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
             return Ok(None);
         };
-        let part = match runs.needed_part(link) {
-            Err(_) if runs.engine.check_time().is_err() => None,
-            found => found?,
-        };
+        let part = runs.needed_part(link).or_else(|error| late(runs, error))?;
         let delta = part.unwrap_or(delta);
-        let writer = match runs.writer(link, &delta) {
-            Err(_) if runs.engine.check_time().is_err() => None,
-            found => found?,
+        let writer = runs
+            .writer(link, &delta)
+            .or_else(|error| late(runs, error))?;
+        let parted = match &writer {
+            Some(writer) => runs.parted(link, writer),
+            None => runs.parted_since(link),
         };
-        let parted = (writer.as_ref()).and_then(|writer| runs.parted(link, writer));
-        let returned = match runs.returned(link, &delta, writer.as_ref()) {
-            Err(_) if runs.engine.check_time().is_err() => None,
-            found => found?,
+        let (parted, decided) = match parted {
+            Some(parted) => self.parting(runs, &parted)?,
+            None => (None, None),
         };
+        let kept = match &writer {
+            Some(writer) if writer.side == Side::Passing => runs
+                .writer_before(link, &delta)
+                .or_else(|error| late(runs, error))?,
+            _ => None,
+        };
+        let returned =
+            (runs.returned(link, &delta, writer.as_ref())).or_else(|error| late(runs, error))?;
         let at = runs.matched[link.cause.point];
         let point = point_record(&runs.engine, &at);
         let mut place = FrameRecord {
@@ -698,8 +597,18 @@ impl<'a> Explaining<'a> {
             confidence: Confidence::NotConfirmed,
             writer: by,
             returned: returned.map(|pc| frame_record(&runs.engine, pc)),
-            parted: parted.map(|pc| frame_record(&runs.engine, pc)),
+            parted,
+            decided,
+            kept: kept.map(|it| frame_record(&runs.engine, it.pc)),
             point,
         }))
+    }
+}
+
+/// What could not be found because the time is over is not known; other errors remain.
+fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
+    match runs.engine.check_time() {
+        Ok(()) => Err(error),
+        Err(_) => Ok(None),
     }
 }

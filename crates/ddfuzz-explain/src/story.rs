@@ -2,9 +2,11 @@
 
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
-use crate::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
+use crate::report::{Explanation, FrameRecord, LinkRecord, OriginRecord, WriterRecord};
 
-/// Largest number of links of the chain that the text of an explanation shows.
+/// Largest number of lines of the text.
+const LINES: usize = 12;
+/// Largest number of links that the text shows.
 const SHOWN: usize = 6;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -31,24 +33,29 @@ pub fn text(it: &Explanation) -> String {
             }
             lines.extend(overflow(it));
             lines.extend(freed_early(it));
+            lines.extend(value_origin(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
             lines.push(format!("What would help: {}.", refusal.hint));
         }
         None if it.chain.is_empty() => lines.extend(slice(it)),
         None => {
             lines.extend(slice(it));
-            lines.extend(chain(it));
-            lines.extend(overflow(it));
-            lines.extend(freed_early(it));
-            lines.extend(certainty(it));
-            lines.push(
+            let mut rest: Vec<String> = overflow(it).into_iter().collect();
+            rest.extend(freed_early(it));
+            rest.extend(value_origin(it));
+            rest.extend(certainty(it));
+            rest.push(
                 "Not known: why the program should behave otherwise. The cause shown makes the \
                  difference; it need not be the only one."
                     .to_owned(),
             );
+            // The last row is that of the failure.
+            let room = LINES.saturating_sub(lines.len() + rest.len() + 1);
+            lines.extend(chain(it, room.min(SHOWN)));
+            lines.extend(rest);
         }
     }
-    lines.truncate(12);
+    lines.truncate(LINES);
     lines.join("\n") + "\n"
 }
 
@@ -222,7 +229,7 @@ fn plain(name: &str) -> String {
     plain
 }
 
-fn chain(it: &Explanation) -> Vec<String> {
+fn chain(it: &Explanation, most: usize) -> Vec<String> {
     let look = look_first(&it.chain);
     let place = |function: &Option<String>, file: &Option<String>, line: Option<u64>| {
         let place = match (file, line) {
@@ -232,7 +239,7 @@ fn chain(it: &Explanation) -> Vec<String> {
         (function.clone().unwrap_or_default(), place)
     };
     let mut rows: Vec<(usize, [String; 4])> = Vec::new();
-    for index in shown(&it.chain) {
+    for index in shown(&it.chain, most) {
         let link = &it.chain[index];
         let (function, place) = place(&link.function, &link.file, link.line);
         let mut note = match &link.writer {
@@ -243,6 +250,7 @@ fn chain(it: &Explanation) -> Vec<String> {
             None => String::new(),
         };
         note += &origin(link);
+        note = note.trim_start_matches(", ").to_owned();
         if link.confidence != Confidence::Confirmed {
             note = format!("{note}  [{}]", link.confidence.word());
         }
@@ -256,7 +264,7 @@ fn chain(it: &Explanation) -> Vec<String> {
     let what = crash.source.clone().unwrap_or_else(|| crash.ended.clone());
     let is_crash = crash.class.is_some();
     let end = if is_crash { "crash" } else { "failure" };
-    let end = format!("{end}{}", parting(&it.parted, crash.line));
+    let end = format!("{end}{}", parting(&it.parted, &it.decided, crash.line));
     rows.push((it.chain.len() + 1, [function, at, what, end]));
     aligned(&rows)
 }
@@ -268,14 +276,26 @@ pub fn origin(link: &LinkRecord) -> String {
         .returned
         .as_ref()
         .map(|from| format!(", returned by {} {}", from.function, shown_place(from)));
-    returned.unwrap_or_default() + &parting(&link.parted, link.line)
+    let kept = (link.kept.as_ref())
+        .map(|it| format!(", after {} {} wrote it", it.function, shown_place(it)));
+    let parting = parting(&link.parted, &link.decided, link.line);
+    returned.or(kept).unwrap_or_default() + &parting
 }
 
-/// Describes the statement `parted` after which the runs went different ways; empty where it is not
-/// known, or is at `line` itself.
-fn parting(parted: &Option<FrameRecord>, line: Option<u64>) -> String {
+/// Says where the runs went different ways, and by whose value; empty where that is not known, or the
+/// line itself without such a value.
+fn parting(
+    parted: &Option<FrameRecord>,
+    decided: &Option<OriginRecord>,
+    line: Option<u64>,
+) -> String {
+    let by = (decided.as_ref().and_then(|it| it.written.first()))
+        .map(|it| format!(" by a value of {} {}", it.function, shown_place(it)));
     match parted {
-        Some(place) if place.line != line => format!(", as the runs part {}", shown_place(place)),
+        Some(place) if place.line != line || by.is_some() => {
+            let by = by.unwrap_or_default();
+            format!(", as the runs part {}{by}", shown_place(place))
+        }
         _ => String::new(),
     }
 }
@@ -305,8 +325,28 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Writes a sentence about the call of `free` without which the run does not fail; `None` where
-/// none is known.
+/// Says where the value came from by which the run crashed, if the chain does not name that.
+fn value_origin(it: &Explanation) -> Option<String> {
+    let found = it.origin.as_ref()?;
+    let is_told = |place: &FrameRecord| {
+        let mut links = it.chain.iter();
+        links.any(|link| (&link.file, link.line) == (&place.file, place.line))
+    };
+    let first = found.written.first()?;
+    if found.written.iter().take(2).all(is_told) {
+        return None;
+    }
+    let read = match &found.read {
+        Some(read) if read != first => format!(", and read {}", shown_place(read)),
+        _ => String::new(),
+    };
+    let written = calls(&found.written);
+    Some(format!(
+        "The value by which it crashes is written by {written}{read}."
+    ))
+}
+
+/// Says which block was freed too early, or is read before it is set.
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
@@ -325,19 +365,21 @@ fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Returns the indices of the links that the text shows, in order: of a long chain the first one,
-/// the one at which to look first, and the last ones of those that are confirmed best.
-fn shown(chain: &[LinkRecord]) -> Vec<usize> {
+/// Returns the links that the text shows, in order: of a long chain the first one, that at which to
+/// look first, those that say where a value came from, and the last ones of those that are known most
+/// surely.
+fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();
     let rank = |index: &usize| {
         let is_chosen = *index == 0 || look == Some(*index);
         let link = &chain[*index];
+        let is_followed = link.decided.is_some() || link.returned.is_some() || link.kept.is_some();
         let is_said = link.writer.is_some();
-        std::cmp::Reverse((is_chosen, link.confidence, is_said, *index))
+        std::cmp::Reverse((is_chosen, is_followed, link.confidence, is_said, *index))
     };
     all.sort_by_key(rank);
-    all.truncate(SHOWN);
+    all.truncate(most);
     all.sort_unstable();
     all
 }
@@ -356,16 +398,20 @@ fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     lines.collect()
 }
 
-/// Largest number of source lines of a critical slice that the text names.
-const LINES: usize = 20;
+/// Largest number of lines of the source that are named for a slice.
+const SLICE_LINES: usize = 20;
 
 fn slice(it: &Explanation) -> Option<String> {
     let slice = it.slice.as_ref()?;
     let mut lines: Vec<u64> = slice.kept.iter().filter_map(|event| event.line).collect();
     lines.sort_unstable();
     lines.dedup();
-    let more = if lines.len() > LINES { ", …" } else { "" };
-    let shown: Vec<String> = lines.iter().take(LINES).map(u64::to_string).collect();
+    let more = if lines.len() > SLICE_LINES {
+        ", …"
+    } else {
+        ""
+    };
+    let shown: Vec<String> = lines.iter().take(SLICE_LINES).map(u64::to_string).collect();
     Some(format!(
         "These {} of {} statement executions alone reproduce it ({} tests): lines {}{more}",
         slice.kept.len(),

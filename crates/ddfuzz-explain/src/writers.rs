@@ -2,7 +2,8 @@
 
 use crate::alignment::{Matched, parting};
 use crate::chain::Link;
-use crate::delta::{Change, Delta};
+use crate::delta::{Change, Delta, Identity};
+use crate::engine::origin::Decided;
 use crate::engine::register_writer::Held;
 use crate::engine::returned::Written;
 use crate::engine::writer::{By, Watched, Writer};
@@ -63,10 +64,9 @@ impl Runs {
         }
     }
 
-    /// Returns the statement after which the runs went different ways, so that only one of them
-    /// executed the write to a variable of the chain (`link`); `None` where both executed it, or
-    /// where that is not known.
-    pub fn parted(&self, link: &Link, writer: &Writer) -> Option<u64> {
+    /// The statement after which the runs went different ways, so that only one of them executed the
+    /// one that wrote a link's variable; `None` where both did, or where that is not known.
+    pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
         // Where both runs execute it as well since the variable before, that may be the write.
@@ -82,7 +82,46 @@ impl Runs {
         if executions.into_iter().any(is_shared) {
             return None;
         }
-        self.parting(writer.side, last)
+        let [passing, failing] = [&*self.passing.points, &*self.failing.points];
+        parting(&self.matched, [passing, failing], writer.side, last)
+    }
+
+    /// Finds the statement that wrote the value which the failing run keeps at a link's point, where only
+    /// the passing run writes another one; `None` where there is none.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn writer_before(
+        &mut self,
+        link: &Link,
+        delta: &Delta,
+    ) -> Result<Option<Writer>, EngineError> {
+        let Place::Memory(address) = delta.failing_place else {
+            return Ok(None);
+        };
+        let watched = Watched {
+            address,
+            size: delta.size,
+            frame: self.frame_of(link.cause.point, address),
+        };
+        let to = self.matched[link.cause.point].in_failing;
+        let found = match (self.engine).writer(Side::Failing, None, to, watched) {
+            Err(EngineError::Unsupported(_)) => None,
+            other => other?,
+        };
+        Ok(found.filter(|it| it.by == By::Program))
+    }
+
+    /// The point after which the runs went different ways first, since the variable before a link's
+    /// was relevant.
+    pub fn parted_since(&self, link: &Link) -> Option<Matched> {
+        let since = &self.matched[link.before?..link.cause.point];
+        let next = |it: &Matched| {
+            let passing = self.passing.points.get(it.passing + 1)?;
+            let failing = self.failing.points.get(it.failing + 1)?;
+            Some((passing.pc, passing.stack) != (failing.pc, failing.stack))
+        };
+        since.iter().find(|it| next(it) == Some(true)).copied()
     }
 
     /// Returns the points of one run, and the function that gives the index of a matched point
@@ -153,15 +192,36 @@ impl Runs {
         (points[..=end].iter()).rposition(|point| point.pc == start)
     }
 
-    /// Returns the statement after which the runs went different ways, so that only the failing run
-    /// came to the place of its failure.
-    pub fn failure_parted(&self) -> Option<u64> {
-        self.parting(Side::Failing, self.failing.points.len().checked_sub(1)?)
+    /// The point after which the runs went different ways, so that only the failing one came to where
+    /// it failed.
+    pub fn failure_parted(&self) -> Option<Matched> {
+        let points = [&*self.passing.points, &*self.failing.points];
+        let last = self.failing.points.len().checked_sub(1)?;
+        parting(&self.matched, points, Side::Failing, last)
     }
 
-    fn parting(&self, side: Side, index: usize) -> Option<u64> {
-        let points = [&*self.passing.points, &*self.failing.points];
-        let last = parting(&self.matched, points, side, index)?;
+    /// Finds the condition that decided differently in both runs after a point that they share, and where
+    /// its value came from; `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn decided(&mut self, last: &Matched) -> Result<Option<Decided>, EngineError> {
+        let after = self
+            .matched
+            .partition_point(|it| it.failing <= last.failing);
+        let next = self.matched.get(after);
+        let [passing, failing] = [&self.passing.points, &self.failing.points];
+        let passing = &passing[last.passing..next.map_or(passing.len(), |it| it.passing + 1)];
+        let end = next.map_or(failing.len(), |it| it.failing + 1);
+        let (before, failing) = failing[..end].split_at(last.failing);
+        match self.engine.condition_origin(before, [passing, failing]) {
+            Err(EngineError::Unsupported(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// The statement that decides how the runs go on after the last point that they share.
+    pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
         let other = self.failing.points[last.failing + 1];
         // A condition may be decided after a call in it has returned, where no statement begins.
@@ -253,18 +313,31 @@ impl Runs {
         }
     }
 
-    /// Returns, as the writer of a variable of the chain (`link`), the statement that the failing
-    /// run executed just before the link's point, if the point before was examined and had another
-    /// cause. `None` for a statement of another function: the register may have got its value after
-    /// the return from there.
+    /// The statement of a variable's frame that the failing run executed just before a link's point,
+    /// if the point before was examined and had another cause: since that one only the statement, and
+    /// the functions that it called, were executed. A statement of another function is none: the
+    /// register may have got its value after the return from there. Nor is one before which the
+    /// variable had another value than in the passing run.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
-        let before = self.matched[link.before?];
-        let to = self.matched[link.cause.point];
-        let is_own = self.engine.function(before.in_failing.pc) == Some(delta.function.as_str());
-        (is_own && before.failing + 1 == to.failing).then_some(Writer {
-            pc: before.in_failing.pc,
+        let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
+        let states = self.states.get(&link.before?)?;
+        let is_same = |it: &Identity| {
+            *it == delta.identity || it.declared.is_some() && it.declared == delta.identity.declared
+        };
+        if before.failing + 1 != to.failing && states.deltas.iter().any(is_same) {
+            return None;
+        }
+        let points = &self.failing.points[..to.failing];
+        let of_frame = points
+            .iter()
+            .rposition(|it| it.stack == to.in_failing.stack)?;
+        let statement = points[of_frame];
+        let is_own = self.engine.function(statement.pc) == Some(delta.function.as_str());
+        (is_own && of_frame <= before.failing).then_some(Writer {
+            pc: statement.pc,
             by: By::Program,
             side: Side::Failing,
+            calls: Vec::new(),
         })
     }
 }

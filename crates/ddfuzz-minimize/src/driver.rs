@@ -36,7 +36,7 @@ pub fn minimize(
     journal: &mut Journal,
     options: &mut Options<'_>,
 ) -> Result<Minimized, MinimizeError> {
-    drive(input, &mut SingleOracle(oracle), journal, options)
+    drive(input, &mut SingleOracle::new(oracle), journal, options)
 }
 
 /// Minimizes `input`, with `journal` as its log. `answerer` runs the tests: a single oracle, or a

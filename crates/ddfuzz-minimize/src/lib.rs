@@ -49,7 +49,7 @@ pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, S
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};
 pub use searches::{
     SEARCHES, UnknownSearch, UnknownStructure, search_by_name, search_summary, structure_name,
-    structured_search, usual_language, usual_structure,
+    structured_search, trim_search, usual_language, usual_structure,
 };
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};

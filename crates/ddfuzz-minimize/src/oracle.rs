@@ -172,6 +172,28 @@ pub trait Oracle {
     /// As [`ask`](Oracle::ask).
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
+    /// Tests the first of `candidates` as [`ask_fresh`](Oracle::ask_fresh) does, and as many of the
+    /// next ones as one request takes, each in a fresh process of its own. Returns an answer for each
+    /// that was tested, in order.
+    ///
+    /// # Errors
+    /// As [`ask`](Oracle::ask).
+    fn ask_fresh_several(
+        &mut self,
+        candidates: &[(&[u8], Kind)],
+    ) -> Result<Vec<Answer>, OracleError> {
+        match candidates.first() {
+            Some((candidate, kind)) => Ok(vec![self.ask_fresh(candidate, *kind)?]),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns whether [`ask_fresh_several`](Oracle::ask_fresh_several) tests more than one
+    /// candidate.
+    fn takes_several(&self) -> bool {
+        false
+    }
+
     /// Sets the time limit of all later runs to one that was learned from runs of the input. An
     /// oracle with a fixed limit ignores it.
     fn limit_time(&mut self, _learned: TimeLimit) {}

@@ -4,6 +4,8 @@
 use ddfuzz_delta::{Candidate, Hints, Outcome};
 use ddfuzz_exec::TimeLimit;
 use ddfuzz_triage::{Crash, Key};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::candidate_texts::kind_of;
 use crate::driver::micros;
@@ -39,10 +41,7 @@ impl Manner {
     /// Runs `text` with `oracle` in this manner: observed, in a fresh process, or in the fastest
     /// way. Returns the answer, and the hints of an observed run (else empty).
     pub fn put(self, oracle: &mut dyn Oracle, text: &[u8]) -> Result<(Answer, Hints), OracleError> {
-        let kind = match self {
-            Manner::Check(_) => Kind::Deleting,
-            Manner::Test { kind, .. } => kind,
-        };
+        let kind = self.kind();
         if self.is_observed() {
             return oracle.ask_observed(text, kind);
         }
@@ -51,6 +50,13 @@ impl Manner {
             false => oracle.ask(text, kind),
         };
         Ok((answer?, Hints::default()))
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Manner::Check(_) => Kind::Deleting,
+            Manner::Test { kind, .. } => kind,
+        }
     }
 
     /// Checks whether the run reports hints, such as the operands that it compares. The search
@@ -69,8 +75,16 @@ impl Manner {
         }
     }
 
-    /// Checks whether a run with this `outcome` makes the predicted runs after it wrong, because
-    /// its text becomes the new best.
+    /// Checks whether the run is of the proof of minimality, or of the confirmation after it.
+    pub fn is_of_proof(self) -> bool {
+        matches!(
+            self,
+            Manner::Test { fresh: true, .. } | Manner::Check(What::Confirm)
+        )
+    }
+
+    /// Checks whether `outcome` makes predicted later questions wrong: a failing candidate becomes
+    /// another best text.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom) | Manner::Test { .. } => outcome == Outcome::Fail,
@@ -175,23 +189,120 @@ pub(super) trait Answerer {
     }
 }
 
-/// Runs all tests and checks of a minimization by one oracle, one after another, and none ahead.
-pub(super) struct SingleOracle<'a>(pub &'a mut dyn Oracle);
+/// Wall time that the runs of one request should not exceed; after a longer one, the next request
+/// has fewer. Runs of a request that takes more than 10 ms are observed, which costs CPU time.
+const LONGEST: Duration = Duration::from_millis(8);
+/// Number of runs in the first request of several, and the most in any.
+const FIRST: usize = 8;
+const MOST: usize = 128;
+
+/// Answers all questions of a minimization by one oracle, one after another. Runs of the proof and of
+/// the confirmation, which rarely change what is asked next, are requested several at a time if the
+/// oracle takes several.
+pub(super) struct SingleOracle<'a> {
+    oracle: &'a mut dyn Oracle,
+    /// The predicted next questions, with their answers.
+    ahead: VecDeque<(Question, Answer)>,
+    /// Largest number of runs in the next request.
+    several: usize,
+    /// Number of runs whose answers were not used.
+    wasted: u64,
+    /// Crashes of other bugs in these runs.
+    unclaimed_slips: Vec<Slip>,
+}
+
+impl<'a> SingleOracle<'a> {
+    /// Makes the answerer that asks `oracle`.
+    pub fn new(oracle: &'a mut dyn Oracle) -> SingleOracle<'a> {
+        SingleOracle {
+            oracle,
+            ahead: VecDeque::new(),
+            several: FIRST,
+            wasted: 0,
+            unclaimed_slips: Vec::new(),
+        }
+    }
+
+    /// Runs the text that is due and, with it, up to `left` tests that are predicted to be asked
+    /// next, and keeps the answers.
+    fn run_ahead(&mut self, progress: &Progress, left: Option<u64>) -> Result<(), OracleError> {
+        let left = left.and_then(|left| usize::try_from(left).ok());
+        let most = self.several.min(left.unwrap_or(usize::MAX).max(1));
+        let (mut questions, mut texts) = (Vec::new(), Vec::new());
+        let (mut continuation, mut text) = (progress.continuation(), Vec::new());
+        while questions.len() < most
+            && let Some(question) =
+                continuation.next(progress.texts(), |_| Outcome::Pass, &mut text)
+            && question.manner.is_fresh()
+        {
+            questions.push(question);
+            texts.push(text.clone());
+        }
+        let kinds = questions.iter().map(|question| question.manner.kind());
+        let candidates = texts.iter().map(Vec::as_slice).zip(kinds);
+        let began = Instant::now();
+        let answers = self
+            .oracle
+            .ask_fresh_several(&candidates.collect::<Vec<_>>())?;
+        self.several = match began.elapsed() > LONGEST {
+            true => (answers.len() / 2).max(1),
+            false => (self.several * 2).min(MOST),
+        };
+        self.ahead = questions.into_iter().zip(answers).collect();
+        Ok(())
+    }
+
+    /// Takes the answer to `question` that was made ahead, if there is one.
+    fn take(&mut self, question: Question) -> Option<Answer> {
+        if self.ahead.front()?.0 == question {
+            return Some(self.ahead.pop_front()?.1);
+        }
+        self.drop_ahead();
+        None
+    }
+
+    /// Drops the answers that were made ahead, but not the crashes among them.
+    fn drop_ahead(&mut self) {
+        self.wasted += self.ahead.len() as u64;
+        let slips = self.ahead.drain(..).filter_map(|(_, answer)| answer.slip);
+        self.unclaimed_slips.extend(slips);
+    }
+}
 
 impl Answerer for SingleOracle<'_> {
     fn answer(
         &mut self,
         progress: &Progress,
-        _: Option<u64>,
+        left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
+        let Some(question) = progress.question() else {
+            return Ok(None);
+        };
+        let mut answer = self.take(question);
+        if answer.is_none() && self.oracle.takes_several() && question.manner.is_of_proof() {
+            self.run_ahead(progress, left)?;
+            answer = self.take(question);
+        }
+        if let Some(answer) = answer {
+            return Ok(Some((answer, Hints::default())));
+        }
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
         };
-        manner.put(self.0, text).map(Some)
+        manner.put(self.oracle, text).map(Some)
     }
 
     fn limit_time(&mut self, learned: TimeLimit) {
-        self.0.limit_time(learned);
+        self.oracle.limit_time(learned);
+    }
+
+    fn finish(&mut self) -> u64 {
+        self.drop_ahead();
+        self.wasted
+    }
+
+    fn unclaimed_slips(&mut self) -> Vec<Slip> {
+        std::mem::take(&mut self.unclaimed_slips)
     }
 }
 

@@ -17,7 +17,6 @@ use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
 use crate::corpus::{CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, clean};
-use crate::delta::Subset;
 use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
@@ -125,10 +124,7 @@ impl CleanJob {
             subset: !skips(SkipArg::Subset),
             trim: by.map(|by| Trim {
                 by,
-                search: args
-                    .trim_search
-                    .clone()
-                    .unwrap_or_else(|| Subset::NAME.to_owned()),
+                search: args.trim_search.clone(),
                 tests: args.trim_tests.unwrap_or(TRIM_TESTS),
                 time: args.trim_time,
             }),

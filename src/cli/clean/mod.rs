@@ -78,7 +78,8 @@ pub struct CleanArgs {
     /// [default: none]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub(in crate::cli) trim_time: Option<Duration>,
-    /// Search algorithm of trimming [default: subset]
+    /// Search algorithm of trimming [default: full for files of known formats and languages, subset
+    /// for others]
     #[arg(long, value_name = "NAME", value_parser = searches())]
     pub(in crate::cli) trim_search: Option<String>,
     /// How often each kept file is run, to find out which of its coverage is not flaky

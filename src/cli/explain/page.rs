@@ -149,10 +149,18 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(returned.map(|place| (place, format!("{}: returned here", index + 1))));
         let parted = link.parted.iter();
         found.extend(parted.map(|place| (place, format!("{}: the runs part", index + 1))));
+        let decided = link.decided.iter().filter_map(|it| it.written.first());
+        found.extend(decided.map(|place| (place, format!("{}: decides that", index + 1))));
+        let kept = link.kept.iter();
+        found.extend(kept.map(|place| (place, format!("{}: the value that stays", index + 1))));
     }
     let parted = it.parted.iter();
     let end = it.chain.len() + 1;
     found.extend(parted.map(|place| (place, format!("{end}: the runs part"))));
+    let decided = it.decided.iter().filter_map(|it| it.written.first());
+    found.extend(decided.map(|place| (place, format!("{end}: decides that"))));
+    let origin = it.origin.iter().flat_map(|it| it.written.iter().take(2));
+    found.extend(origin.map(|place| (place, "the value by which it crashes".to_owned())));
     if let Some(block) = &it.overflow {
         let allocated = block.allocated.first().into_iter();
         found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));

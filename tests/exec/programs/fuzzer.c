@@ -60,6 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case 'R': return -1; /* not for the corpus */
     case 'L': for (;;) sink++;
     case 'K': kill(getpid(), SIGKILL); return 0;
+    case 'X': exit(3);
+    case 'O': /* fails if a run before has left its file */
+        if (access("left", F_OK) == 0)
+            abort();
+        fclose(fopen("left", "w"));
+        return 0;
     case 'T': if (calls == 3) abort(); return 0; /* the third call of a process */
     case 'W': sink = climb(data + 1, size - 1); return 0;
     case 'C': compare(data + 1, size - 1); return 0;

@@ -275,10 +275,11 @@ pub struct CleanSettings {
 pub struct Trim {
     /// Which features a trimmed file must keep.
     pub by: TrimBy,
-    /// Name of the search algorithm of delta debugging.
-    pub search: String,
-    /// Maximum number of tests (runs of candidates) for one file in one round of trimming; there
-    /// are several rounds.
+    /// Name of the search algorithm of delta debugging; `None` chooses one for each file by its
+    /// content.
+    pub search: Option<String>,
+    /// Most tests (runs of candidates) for one file in one round of trimming; there are several
+    /// rounds.
     pub tests: u64,
     /// Longest time for one file in one round of trimming; `None` is no limit.
     pub time: Option<Duration>,
@@ -287,8 +288,7 @@ pub struct Trim {
 /// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// The file must keep the features that no smaller kept file reaches. It may reach others of
-    /// the corpus.
+    /// The file must keep the features that no smaller kept file reaches. It may reach any others.
     Worth,
     /// The file must keep all features that it reaches in every run, and may reach no others but
     /// flaky ones of the corpus.

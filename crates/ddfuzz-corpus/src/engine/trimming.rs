@@ -147,7 +147,7 @@ impl TrimRounds<'_> {
                 continue;
             }
             let wanted = match self.trim.by {
-                TrimBy::Worth => RequiredFeatures::worth(owned.clone(), Arc::clone(self.seen)),
+                TrimBy::Worth => RequiredFeatures::worth(owned.clone()),
                 TrimBy::Signature => {
                     let unsteady = self.seen.less(self.wanted);
                     RequiredFeatures::signature(kept.features.clone(), &unsteady)
@@ -203,10 +203,7 @@ impl TrimRounds<'_> {
                 _ => Some(task.file.wanted.required.clone()),
             };
             // Many runs in one process may reach other features than the single runs of trimming.
-            let lacks = !again.steady.has_all(&task.owned);
-            // A new feature would make the final check report a difference.
-            let gains = !self.seen.has_all(&again.steady);
-            if lacks || gains {
+            if !again.steady.has_all(&task.owned) {
                 kept_file.settled_for = Some(task.file.wanted.required);
                 continue;
             }

@@ -16,7 +16,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Features;
-use ddfuzz_delta::Subset;
 use ddfuzz_exec::{ExecError, Target, Way};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Counts, MinimizeError, Proved};
@@ -36,10 +35,11 @@ pub struct TrimSettings {
     /// Method of execution: a new process per run, a fork server, or calls of the target's entry
     /// function.
     pub way: Way,
-    /// Name of the search algorithm of delta debugging.
-    pub search: String,
-    /// Maximum number of tests (runs of candidates) for one file; `None` is no limit. Results with
-    /// only this budget are reproducible.
+    /// Name of the search algorithm of delta debugging; `None` chooses one for each file by its
+    /// content ([`trim_search`](ddfuzz_minimize::trim_search)).
+    pub search: Option<String>,
+    /// Most tests (runs of candidates) for one file; `None` is no limit. Results with only this
+    /// budget are reproducible.
     pub budget_tests: Option<u64>,
     /// Longest time for trimming one file; `None` is no limit. Results with it may vary from call
     /// to call.
@@ -57,7 +57,7 @@ impl TrimSettings {
         TrimSettings {
             target,
             way,
-            search: Subset::NAME.to_owned(),
+            search: None,
             budget_tests: Some(TESTS),
             budget_time: None,
             log_inputs: false,

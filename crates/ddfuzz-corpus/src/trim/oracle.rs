@@ -7,8 +7,8 @@ use super::{SkipReason, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
-    CoverageReporting, Ended, ExecError, Executor, Freshness, Target, TimeLimit, Way, start,
-    start_covered,
+    CoverageReporting, Ended, ExecError, Executor, Freshness, Run, RunCoverage, Target, TimeLimit,
+    Way, start, start_covered,
 };
 use ddfuzz_minimize::log::{CoverageRecord, Numbers};
 use ddfuzz_minimize::{
@@ -39,12 +39,12 @@ impl RequiredFeatures {
         }
     }
 
-    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; those of
-    /// `universe` (all that any run of the corpus reached) are allowed.
-    pub fn worth(kept_for: Features, universe: impl Into<Arc<Features>>) -> RequiredFeatures {
+    /// Makes the requirement to reach the features `kept_for`, for which the file is kept; all
+    /// others are allowed.
+    pub fn worth(kept_for: Features) -> RequiredFeatures {
         RequiredFeatures {
             required: kept_for,
-            allowed: Some(universe.into()),
+            allowed: None,
         }
     }
 }
@@ -192,8 +192,7 @@ impl CoverageOracle {
         wanted: RequiredFeatures,
     ) -> Result<Result<TrimCondition, SkipReason>, ExecError> {
         let mut reached: Option<(i32, Features)> = None;
-        for _ in 0..ORIGINAL_RUNS {
-            let run = self.fresh.run(input)?;
+        for (run, counters) in self.fresh_runs(input, ORIGINAL_RUNS)? {
             let Ended::Exit(exit) = run.ended else {
                 return Ok(Err(SkipReason::EndsBadly));
             };
@@ -202,13 +201,11 @@ impl CoverageOracle {
             if suspect || run.ended.is_crash(self.crash_exit) {
                 return Ok(Err(SkipReason::EndsBadly));
             }
-            let Some(counters) = self.fresh.coverage() else {
+            let Some(counters) = counters.filter(|counters| wanted.required.are_in(counters))
+            else {
                 return Ok(Err(SkipReason::Unsteady));
             };
-            if !wanted.required.are_in(counters) {
-                return Ok(Err(SkipReason::Unsteady));
-            }
-            let found = Features::of_counters(counters);
+            let found = Features::of_counters(&counters);
             reached = match reached {
                 None => Some((exit, found)),
                 Some((before, earlier)) if before == exit => Some((exit, earlier.or(&found))),
@@ -227,8 +224,19 @@ impl CoverageOracle {
         }))
     }
 
-    /// Sets the condition that the candidates of the next file must meet, and forgets the crashes
-    /// of earlier files.
+    /// Runs a content `times` times in fresh processes; returns each run with its hit counters, which
+    /// are `None` if it did not report them.
+    fn fresh_runs(&mut self, text: &[u8], times: usize) -> Result<Vec<CountedRun>, ExecError> {
+        let mut all: Vec<CountedRun> = Vec::with_capacity(times);
+        while all.len() < times {
+            let runs = self.fresh.run_some(&vec![text; times - all.len()])?;
+            all.extend(counted(runs, self.fresh.covered()));
+        }
+        Ok(all)
+    }
+
+    /// Sets the condition for the candidates of the next file, and forgets the crashes of earlier
+    /// files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
@@ -263,13 +271,11 @@ impl CoverageOracle {
     /// reached; `None` if a run does not meet the condition.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let mut steady: Option<Features> = None;
-        for _ in 0..times {
-            let run = self.fresh.run(text)?;
-            let counters = self.fresh.coverage();
+        for (run, counters) in self.fresh_runs(text, times)? {
             let (Ended::Exit(exit), Some(counters)) = (run.ended, counters) else {
                 return Ok(None);
             };
-            let found = Features::of_counters(counters);
+            let found = Features::of_counters(&counters);
             if exit != self.held.exit || !self.held.is_met_by(&found) {
                 return Ok(None);
             }
@@ -282,10 +288,11 @@ impl CoverageOracle {
     /// reached, without regard to the condition.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
-        for _ in 0..times {
-            let run = self.fresh.run(text)?;
-            let counters = self.fresh.coverage().filter(|_| run.ended.is_exit());
-            let found = counters.map_or(Features::default(), Features::of_counters);
+        for (run, counters) in self.fresh_runs(text, times)? {
+            let counters = counters.filter(|_| run.ended.is_exit());
+            let found = counters.map_or(Features::default(), |counters| {
+                Features::of_counters(&counters)
+            });
             reached = Some(reached.map_or(found.clone(), |before| before.and(&found)));
         }
         Ok(reached.unwrap_or_default())
@@ -364,7 +371,18 @@ impl CoverageOracle {
     /// Runs a candidate in a fresh process, and returns the outcome.
     fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
         let run = self.fresh.run(candidate)?;
-        let answer = match self.fresh.coverage() {
+        let counters = self.fresh.coverage().map(<[u8]>::to_vec);
+        self.answer_of(&run, counters.as_deref(), candidate)
+    }
+
+    /// Returns the outcome of a candidate's `run` in a fresh process, with its hit counters.
+    fn answer_of(
+        &mut self,
+        run: &Run,
+        counters: Option<&[u8]>,
+        candidate: &[u8],
+    ) -> Result<Answer, OracleError> {
+        let answer = match counters {
             Some(counters) if run.ended == Ended::Exit(self.held.exit) => self.held.judge(counters),
             _ => self.judge(run.ended, candidate)?,
         };
@@ -383,6 +401,23 @@ impl Prefilter {
             Freshness::Fresh => Prefilter::Whole,
         }
     }
+}
+
+/// A run, with its hit counters if it reported them.
+type CountedRun = (Run, Option<Vec<u8>>);
+
+/// Joins the runs of a call with the coverage that they reported.
+fn counted(runs: Vec<Run>, covered: &[RunCoverage]) -> Vec<CountedRun> {
+    let counters = |number| covered.iter().find(|covered| covered.run == number);
+    let numbered = runs.into_iter().enumerate();
+    numbered
+        .map(|(number, run)| {
+            (
+                run,
+                counters(number).map(|covered| covered.counters.clone()),
+            )
+        })
+        .collect()
 }
 
 /// Converts the CPU time of a run to `None` if it is 0: it is unknown then, as in a process that
@@ -413,6 +448,26 @@ impl Oracle for CoverageOracle {
         })
     }
 
+    fn takes_several(&self) -> bool {
+        true
+    }
+
+    fn ask_fresh_several(
+        &mut self,
+        candidates: &[(&[u8], Kind)],
+    ) -> Result<Vec<Answer>, OracleError> {
+        let begin = Instant::now();
+        let texts: Vec<&[u8]> = candidates.iter().map(|(text, _)| *text).collect();
+        let runs = self.fresh.run_some(&texts)?;
+        let cost = begin.elapsed() / u32::try_from(runs.len()).unwrap_or(1).max(1);
+        let runs = counted(runs, self.fresh.covered());
+        let answers = runs.into_iter().zip(texts).map(|((run, counters), text)| {
+            let answer = self.answer_of(&run, counters.as_deref(), text)?;
+            Ok(Answer { cost, ..answer })
+        });
+        answers.collect()
+    }
+
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         self.slips.record(slip)
     }
@@ -440,22 +495,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_is_worth_may_come_with_anything_known() {
-        let wanted = condition(RequiredFeatures::worth(set(&[9]), set(&[1, 2, 9])));
+    fn what_a_file_is_worth_may_come_with_anything() {
+        let wanted = condition(RequiredFeatures::worth(set(&[9])));
         assert!(wanted.is_met_by(&set(&[2, 9])));
         assert!(!wanted.is_met_by(&set(&[1, 2])));
-        assert!(!wanted.is_met_by(&set(&[9, 10])));
-        let anything = condition(RequiredFeatures {
-            allowed: None,
-            ..wanted.wanted
-        });
-        assert!(anything.is_met_by(&set(&[9, 10])));
     }
 
     fn held() -> TrimCondition {
         TrimCondition {
             exit: 3,
-            wanted: RequiredFeatures::worth(set(&[9]), set(&[1, 9])),
+            wanted: RequiredFeatures::signature(set(&[9]), &set(&[1])),
             of_original: set(&[40]),
         }
     }

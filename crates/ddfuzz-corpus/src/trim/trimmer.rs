@@ -17,9 +17,9 @@ use ddfuzz_minimize::log::{
 };
 use ddfuzz_minimize::{
     CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
-    Slip, minimize,
+    Slip, minimize, trim_search,
 };
-use ddfuzz_model::files::{FileError, atomic, folder};
+use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// Number of runs of a file after trimming, to find the features that it reaches in every run.
@@ -67,12 +67,13 @@ impl Trimmer {
         stop: &AtomicBool,
     ) -> Result<Trimmed, TrimError> {
         let asked = asked(&file.input, &file.wanted, &self.trimming);
+        let made = std::fs::create_dir_all(&file.folder);
+        made.map_err(FileError::at("make the folder", &file.folder))?;
+        keep(&file.folder.join("original"), &file.input)?;
         let known = asked.and_then(|asked| read(&file.folder, asked));
         if let Some(trimmed) = known {
             return Ok(trimmed);
         }
-        folder::create_all(&file.folder)?;
-        keep(&file.folder.join("original"), &file.input)?;
         let (text, trimmed) = self.trim_anew(file, on_slip, stop)?;
         keep(&file.folder.join("minimized"), &text)?;
         if let Some(asked) = asked {
@@ -166,7 +167,8 @@ impl Trimmer {
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
-        let search = &self.trimming.search;
+        let search = self.trimming.search.as_deref();
+        let search = search.unwrap_or_else(|| trim_search(&file.input));
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
         let build = self.trimming.build.as_deref();
         start.coverage = Some(held.record(self.oracle.places(), build));
@@ -211,11 +213,12 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes `bytes` to the file `path`, unless it has this content already.
+/// Writes a file, unless it has this content already. It is not synced: the corpus is, with all
+/// else, when it is written, and a file that a power cut has damaged is written again.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
-        _ => atomic::write(path, bytes),
+        _ => std::fs::write(path, bytes).map_err(FileError::at("write", path)),
     }
 }
 
@@ -287,7 +290,7 @@ pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Res
     let mut text =
         serde_json::to_vec(&record).map_err(|error| FileError::at("write", &path)(error.into()))?;
     text.push(b'\n');
-    atomic::write(&path, &text)
+    keep(&path, &text)
 }
 
 /// Opens or creates the log of a file's trimming at `path`, and continues it after its last line.
@@ -299,7 +302,7 @@ pub(super) fn open(path: &Path, start: StartLine) -> Result<Journal, LogError> {
         true => Log::read(path)?,
         false => Log::parse(&[])?,
     };
-    Journal::go_on(log, start, LogWriter::resume(path)?.synced_at_end())
+    Journal::go_on(log, start, LogWriter::resume(path)?.unsynced())
 }
 
 /// Callbacks and stop flag of trimming many files, which are numbered from 0.

@@ -1,6 +1,7 @@
 //! Debug information of a program, read by `gimli`: functions with their variables, types, lines.
 
 pub mod frames;
+mod inlined;
 mod lines;
 pub mod locations;
 mod read_types;
@@ -17,6 +18,7 @@ use gimli::{
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use crate::types::{TypeId, Types};
+pub use inlined::{Inlined, Place, is_library_file};
 pub use lines::{Line, Lines};
 use read_types::TypeReader;
 
@@ -96,9 +98,9 @@ pub struct Function {
     pub frame_base: Located,
     /// Parameters and local variables, also of inlined functions; outer blocks first.
     pub variables: Vec<Declared>,
-    /// Functions that are inlined in this one, with their addresses; outer ones first.
-    pub inlined: Vec<(Vec<Range<u64>>, String)>,
-    /// Calls in the function for which the debug information describes the parameters.
+    /// Functions that are inlined in this one, outer ones first.
+    pub inlined: Vec<Inlined>,
+    /// Calls in the function that describe their parameters.
     pub calls: Vec<CallSite>,
     /// Encoding of the function's expressions.
     pub encoding: gimli::Encoding,
@@ -153,6 +155,7 @@ impl DebugInfo {
             globals: Vec::new(),
             declared: Vec::new(),
             lines: Lines::default(),
+            files: 0,
             producers: Vec::new(),
         };
         let mut headers = dwarf.units();
@@ -172,22 +175,6 @@ impl DebugInfo {
             .partition_point(|(range, _)| range.start <= pc);
         let (range, index) = self.by_address.get(behind.checked_sub(1)?)?;
         range.contains(&pc).then(|| &self.functions[*index])
-    }
-
-    /// Returns the name of the function whose code is at `pc`, an address in the file: that of an
-    /// inlined function, if the code comes from one.
-    pub fn name_at(&self, pc: u64) -> Option<&str> {
-        let Some(function) = self.function(pc) else {
-            let after = self.code_symbols.partition_point(|it| it.0.start <= pc);
-            let (range, name) = self.code_symbols.get(after.checked_sub(1)?)?;
-            return (self.is_empty() && range.contains(&pc)).then_some(name);
-        };
-        let contains = |ranges: &[Range<u64>]| ranges.iter().any(|range| range.contains(&pc));
-        let inlined = function
-            .inlined
-            .iter()
-            .rfind(|(ranges, _)| contains(ranges));
-        Some(inlined.map_or(&function.name, |(_, name)| name))
     }
 
     /// Returns true unless all units were compiled by GCC without optimization.
@@ -223,6 +210,8 @@ struct Reading<'a> {
     globals: Vec<(Declared, gimli::Encoding)>,
     declared: Vec<Declared>,
     lines: Lines,
+    /// Index in [`Lines::files`] of the first file of the unit that is read.
+    files: usize,
     producers: Vec<String>,
 }
 
@@ -240,6 +229,7 @@ struct Around {
 impl Reading<'_> {
     fn unit(&mut self, index: usize) -> Result<(), gimli::Error> {
         let unit = &self.units[index];
+        self.files = self.lines.files.len();
         self.lines.read(self.dwarf, unit)?;
         let mut entries = unit.header.entries(&unit.abbreviations);
         let mut all = Vec::new();
@@ -298,9 +288,9 @@ impl Reading<'_> {
                     && let (Some(function), Some(name)) = (around.function, self.name(unit, entry)?)
                 {
                     around.name.clone_from(&name);
-                    self.functions[function]
-                        .inlined
-                        .push((ranges.clone(), name));
+                    let (call, ranges) = (self.call_of(entry), ranges.clone());
+                    let inlined = Inlined { ranges, name, call };
+                    self.functions[function].inlined.push(inlined);
                 }
                 around.scope = ranges;
             }
@@ -326,6 +316,16 @@ impl Reading<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// File and line of the call that an inlined function stands for.
+    fn call_of(&self, entry: &Entry) -> Option<(usize, u64)> {
+        let file = match entry.attr_value(gimli::DW_AT_call_file)? {
+            AttributeValue::FileIndex(file) => file,
+            other => other.udata_value()?,
+        };
+        let line = entry.attr_value(gimli::DW_AT_call_line)?.udata_value()?;
+        Some((self.files + file as usize, line))
     }
 
     fn call_parameter(&mut self, entry: &Entry, around: &Around) {

@@ -6,7 +6,10 @@
 
 pub mod freed;
 pub mod heap;
+mod instructions;
+pub mod origin;
 pub mod overflow;
+mod prepared;
 pub mod process;
 pub mod register_writer;
 pub mod returned;
@@ -30,7 +33,7 @@ use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 
-use crate::dwarf::{DebugInfo, DebugInfoError};
+use crate::dwarf::{DebugInfo, DebugInfoError, is_library_file};
 use state::Modules;
 use watchdog::Watchdog;
 
@@ -174,6 +177,16 @@ pub struct Engine {
     pub(crate) malloc: Option<u64>,
     pub(crate) system_call: Option<u64>,
     pub(crate) input_files: Vec<(u64, u64)>,
+    /// Address, in the file, of the program's first instruction.
+    entry: Option<u64>,
+    /// Whether the program calls `getrandom` of the C library.
+    calls_getrandom: bool,
+    /// Address of that function, once it is known.
+    getrandom: Option<u64>,
+    /// Address, in the file, of the function through which panics of Rust pass.
+    panic: Option<u64>,
+    /// Whether a panic of Rust ends a run, with the stack there.
+    pub ends_at_panics: bool,
 }
 
 impl Drop for Engine {
@@ -208,6 +221,9 @@ impl Engine {
             path: program.clone(),
             why,
         })?;
+        let entry = symbol_in(&program, "_start");
+        let image = std::fs::read(&program)?;
+        let calls_getrandom = prepared::calls_getrandom(&image);
         Ok(Engine {
             sides,
             output,
@@ -228,6 +244,11 @@ impl Engine {
             malloc: None,
             system_call: None,
             input_files: Vec::new(),
+            entry,
+            calls_getrandom,
+            panic: prepared::panic_function(&image),
+            ends_at_panics: false,
+            getrandom: None,
         })
     }
 
@@ -242,15 +263,25 @@ impl Engine {
         }
     }
 
-    /// Returns the source file and line of an address in the process; `None` without debug
-    /// information of it.
+    /// Returns the source file and line of an address in the process, those of the program's own
+    /// statement where it has inlined code of a standard library; `None` without debug information.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
-        self.info.lines.place(pc.wrapping_sub(self.bias))
+        let place = self.info.place(pc.wrapping_sub(self.bias))?;
+        Some((place.file, place.line))
     }
 
-    /// Returns the name of the function at an address in the process; `None` where none is known.
+    /// Returns the name of the function at an address in the process, that of the program's own
+    /// function where it has inlined one of a standard library; `None` where none is known.
     pub fn function(&self, pc: u64) -> Option<&str> {
-        self.info.name_at(pc.wrapping_sub(self.bias))
+        let code = pc.wrapping_sub(self.bias);
+        let name = self.info.name_at(code)?;
+        Some(self.info.place(code).map_or(name, |place| place.function))
+    }
+
+    /// Whether an address in the process belongs to the program's own code, and not to a standard
+    /// library.
+    pub(crate) fn is_user(&self, pc: u64) -> bool {
+        (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file))
     }
 
     /// Returns the start of the statement to which an address in the process belongs; `None`
@@ -298,8 +329,9 @@ fn output_file() -> io::Result<File> {
 
 /// Returns the addresses, in the file, at which statements begin: where the line changes, in
 /// functions with debug information, after their first instructions. Statements are not split, so
-/// that no result is in a register that no variable describes. Without debug information these are
-/// the starts of functions.
+/// that no result is in a register that no variable describes. Statements of a standard library
+/// count only where the program has no others. Without debug information these are the starts of
+/// functions.
 pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     if info.is_empty() {
         let starts = info.code_symbols.iter().map(|(range, _)| range.start);
@@ -308,31 +340,42 @@ pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     let mut starts = Vec::new();
     for function in &info.functions {
         for range in &function.ranges {
-            let from = info
-                .lines
-                .rows
-                .partition_point(|row| row.address < range.start);
-            let rows = info.lines.rows[from..]
-                .iter()
-                .take_while(|row| row.address < range.end);
-            let rows: Vec<_> = rows.filter(|row| row.line > 0).collect();
-            // The first row is that of the prologue, before parameters are stored, unless the
-            // first statement begins there as well.
-            let skipped = usize::from(rows.len() > 1 && !rows[0].follows);
-            let mut last = None;
-            for (index, row) in rows.iter().enumerate() {
-                let is_new = last != Some((row.file, row.line));
-                if index >= skipped && row.is_statement && is_new
-                    || index == skipped && row.is_statement
-                {
-                    starts.push(row.address);
-                }
-                last = Some((row.file, row.line));
-            }
+            starts.extend(starts_in(info, range));
         }
     }
+    if starts.iter().any(|(_, is_own)| *is_own) {
+        starts.retain(|(_, is_own)| *is_own);
+    }
+    let mut starts: Vec<u64> = starts.into_iter().map(|(start, _)| start).collect();
     starts.sort_unstable();
     starts.dedup();
+    starts
+}
+
+/// The statement starts in a range of a function, each with whether it is the program's own.
+fn starts_in(info: &DebugInfo, range: &std::ops::Range<u64>) -> Vec<(u64, bool)> {
+    let from = info
+        .lines
+        .rows
+        .partition_point(|row| row.address < range.start);
+    let rows = info.lines.rows[from..]
+        .iter()
+        .take_while(|row| row.address < range.end);
+    let rows: Vec<_> = rows.filter(|row| row.line > 0).collect();
+    // The first row is that of the prologue, before parameters are stored, unless the
+    // first statement begins there as well.
+    let skipped = usize::from(rows.len() > 1 && !rows[0].follows);
+    let mut last = None;
+    let mut starts = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let place = info.place(row.address);
+        let is_new = last != place.map(|it| (it.file, it.line));
+        if index >= skipped && row.is_statement && is_new || index == skipped && row.is_statement {
+            let is_own = place.is_some_and(|it| !is_library_file(it.file));
+            starts.push((row.address, is_own));
+        }
+        last = place.map(|it| (it.file, it.line));
+    }
     starts
 }
 

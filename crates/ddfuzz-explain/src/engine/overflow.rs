@@ -7,7 +7,7 @@ use ddfuzz_triage::memory::{Maps, Memory};
 use super::heap::{Damaged, damaged, is_size};
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
-use super::writer::{Writer, is_library_file};
+use super::writer::Writer;
 use super::{Ending, Engine, EngineError, Side, symbol_in};
 use crate::dwarf::frames::Frame;
 
@@ -179,11 +179,8 @@ impl Engine {
         });
         let is_own = |code: &u64| self.info.function(code.wrapping_sub(self.bias)).is_some();
         let own: Vec<u64> = codes.filter(is_own).collect();
-        let is_user = |code: &u64| {
-            let place = self.place(*code);
-            place.is_some_and(|(file, _)| !is_library_file(file))
-        };
-        let user: Vec<u64> = own.iter().copied().filter(is_user).collect();
+        let user = own.iter().copied().filter(|code| self.is_user(*code));
+        let user: Vec<u64> = user.collect();
         let mut calls = if user.is_empty() { own } else { user };
         calls.truncate(CALLERS);
         calls

@@ -90,6 +90,7 @@ impl Engine {
             pc,
             by: By::Program,
             side: Side::Failing,
+            calls: Vec::new(),
         }))
     }
 

@@ -207,7 +207,7 @@ impl Engine {
         }
         let entry = run.process.registers()?.rip;
         match self.info.function(entry.wrapping_sub(self.bias)) {
-            Some(_) => self.last_result(&mut run),
+            Some(_) => Ok(self.last_result(&mut run)?.filter(|pc| self.is_user(*pc))),
             None => Ok(None),
         }
     }

@@ -111,6 +111,7 @@ impl Engine {
             self.learn_addresses(&process)?;
         }
         let arguments = arguments(registers.rsp, &mut process);
+        self.prepare(&mut process)?;
         Ok(Run {
             process,
             _traced: traced,
@@ -127,11 +128,14 @@ impl Engine {
     /// # Errors
     /// When the program cannot be started or traced, or the time is over.
     pub(crate) fn at_entry(&mut self, side: Side) -> Result<Option<Run>, EngineError> {
-        let Some(entry) = symbol_in(&self.program, "_start") else {
+        let Some(entry) = self.entry else {
             return Ok(None);
         };
         let entry = entry.wrapping_add(self.bias);
         let mut run = self.start(side)?;
+        if run.process.registers()?.rip == entry {
+            return Ok(Some(run));
+        }
         run.process.set_breakpoint(entry)?;
         loop {
             match self.resume(&mut run.process, Pace::Free)? {
@@ -283,6 +287,9 @@ impl Engine {
         self.learn_library(process);
         let registers = process.registers()?;
         let stack = self.stack(&registers, process);
+        if self.panic_end() == Some(registers.rip) {
+            return Ok(self.ended(Ended::Exit(ddfuzz_exec::RUST_PANIC), stack));
+        }
         let address = self.classifier.fault_address(process.pid);
         let key = (signal, address, stack.clone());
         let crash = match self.keys.get(&key) {

@@ -9,10 +9,9 @@ use libc::user_regs_struct;
 
 use crate::dwarf::frames::{Frame, MOST_FRAMES, STACK_POINTER, Saved, UnwindTable};
 use crate::dwarf::locations::{Context, Found, evaluate};
-use crate::dwarf::{DebugInfo, Declared, Function};
+use crate::dwarf::{DebugInfo, Declared, Function, is_library_file};
 use crate::engine::heap::{HeapBlocks, heap_blocks};
 use crate::engine::process::{Process, by_number};
-use crate::engine::writer::is_library_file;
 use crate::graph::{Graph, Header, Origin, Place};
 use crate::unfold::{Area, State, Variable, unfold};
 

@@ -2,12 +2,12 @@
 //! writes of the kernel trigger none.
 
 use ddfuzz_triage::memory::Memory;
-use ddfuzz_triage::messages::is_std_file;
 use object::{Object, ObjectSymbol};
 
 use super::process::Stop;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, Point, Side};
+use crate::dwarf::frames::Frame;
 
 /// Largest number of writes at which a run is stopped in the search for the last one.
 const MOST_WRITES: usize = 50_000;
@@ -26,6 +26,9 @@ pub struct Writer {
     /// The run that makes the write. If only the passing run makes it, the failing run fails by the
     /// value from before.
     pub side: Side,
+    /// The write and the calls in the program's own code that led to it, innermost first, where the
+    /// write itself was seen.
+    pub calls: Vec<u64>,
 }
 
 /// The memory that is watched for writes.
@@ -40,7 +43,16 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// What made a write to a variable: the program, a library function or the kernel.
+/// The last writes to what is watched.
+#[derive(Default)]
+pub(super) struct LastWrites {
+    /// The last one that changed the value.
+    changed: Option<Writer>,
+    /// The last one.
+    pub any: Option<Writer>,
+}
+
+/// What made a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// A statement of the program made the write.
@@ -110,6 +122,18 @@ impl Engine {
         to: Point,
         watched: Watched,
     ) -> Result<Option<Writer>, EngineError> {
+        let last = self.last_writes(side, from, to, watched)?;
+        Ok(last.changed.or(last.any))
+    }
+
+    /// Finds the last writes as [`writer`](Engine::writer) does: that which changed the value, and any.
+    pub(super) fn last_writes(
+        &mut self,
+        side: Side,
+        from: Option<(Point, u64)>,
+        to: Point,
+        watched: Watched,
+    ) -> Result<LastWrites, EngineError> {
         let address = watched.address;
         let mut run = self.start(side)?;
         let mut left = to.nth;
@@ -124,7 +148,7 @@ impl Engine {
         let mut value = run.process.bytes(address, length as usize);
         run.process.set_breakpoint(to.pc)?;
         run.process.step_over_here()?;
-        let (mut changed, mut written) = (None, None);
+        let mut last = LastWrites::default();
         for _ in 0..MOST_WRITES {
             self.check_time()?;
             let next = self.resume(&mut run.process, Pace::SystemCalls)?;
@@ -150,18 +174,18 @@ impl Engine {
             {
                 let writer = self.describe(&mut run.process, side, by_kernel)?;
                 if has_changed {
-                    changed.clone_from(&writer);
+                    last.changed.clone_from(&writer);
                 }
-                written = writer;
+                last.any = writer;
             }
             value = now;
             if is_over {
                 // Who saves a register in which a caller has the variable does not write it.
                 let is_own = self.is_of_frame(&mut run.process, watched)?;
-                return Ok(changed.or(written).filter(|_| is_own));
+                return Ok(if is_own { last } else { LastWrites::default() });
             }
         }
-        Ok(changed.or(written))
+        Ok(last)
     }
 
     /// Returns true if the watched memory belongs to its variable's own frame now. Called functions
@@ -204,18 +228,16 @@ impl Engine {
             return Ok(None);
         };
         // What headers of a library do, they do for the statement that has called them.
-        let of_user = own.find(|(index, frame)| {
-            let place = self
-                .info
-                .lines
-                .place(code(*index, frame.code).wrapping_sub(bias));
-            place.is_some_and(|(file, _)| !is_library_file(file))
-        });
+        let is_user = |index: usize, frame: &Frame| self.is_user(code(index, frame.code));
+        let of_user = own.find(|(index, frame)| is_user(*index, frame));
         let (mut index, mut frame) = of_user.unwrap_or(first);
         // A parameter is stored by the function that gets it; its value is the caller's.
         if index == 0 && !by_kernel && self.is_prologue(code(0, frame.code)) {
-            match frames.get(1).filter(|caller| is_own(caller.code)) {
-                Some(caller) => (index, frame) = (1, caller),
+            let mut callers = frames.iter().enumerate().skip(1);
+            let next = callers.clone().next().filter(|it| is_own(it.1.code));
+            let of_user = callers.find(|(index, caller)| is_user(*index, caller));
+            match next.map(|next| of_user.unwrap_or(next)) {
+                Some(caller) => (index, frame) = caller,
                 None => return Ok(None),
             }
         }
@@ -229,10 +251,16 @@ impl Engine {
             (_, false) if is_own_call => By::Program,
             (_, false) => By::Library(self.library_function(frames[index - 1].code)),
         };
+        let pc = code(index, frame.code);
+        let mut calls = self.own_calls(&frames[index..]);
+        if let Some(first) = calls.first_mut() {
+            *first = pc;
+        }
         Ok(Some(Writer {
-            pc: code(index, frame.code),
+            pc,
             by,
             side,
+            calls,
         }))
     }
 
@@ -287,11 +315,6 @@ impl Engine {
             .min_by_key(|name| (name.starts_with('_'), name.len(), name.clone()))
             .unwrap_or_default()
     }
-}
-
-/// Returns true if a source file belongs to the standard library of C++ or Rust.
-pub fn is_library_file(file: &str) -> bool {
-    is_std_file(file) || file.contains("/include/c++/")
 }
 
 /// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.

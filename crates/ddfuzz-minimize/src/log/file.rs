@@ -114,8 +114,8 @@ impl Medium for Appender {
 pub struct LogWriter {
     medium: Box<dyn Medium>,
     path: PathBuf,
-    /// Whether only the `end` line is followed by a sync.
-    syncs_at_end: bool,
+    /// Whether the writer syncs the log, and not its caller.
+    is_synced: bool,
 }
 
 impl LogWriter {
@@ -148,21 +148,21 @@ impl LogWriter {
         LogWriter {
             medium,
             path: path.to_owned(),
-            syncs_at_end: false,
+            is_synced: true,
         }
     }
 
-    /// Makes the writer sync the log after the `end` line only. For a log whose syncs would take
-    /// longer than its tests: lines that a power cut takes can be computed again.
-    pub fn synced_at_end(self) -> LogWriter {
+    /// Makes the writer leave syncs to its caller. For a log whose syncs would take longer than its
+    /// tests: lines that a power cut takes can be computed again.
+    pub fn unsynced(self) -> LogWriter {
         LogWriter {
-            syncs_at_end: true,
+            is_synced: false,
             ..self
         }
     }
 
     /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file, unless the
-    /// writer does so at the end only.
+    /// caller does.
     ///
     /// # Errors
     /// If the line cannot be written.
@@ -170,12 +170,7 @@ impl LogWriter {
         let json = line.to_json().map_err(io::Error::from);
         let written = json.and_then(|json| self.medium.append(&json));
         written.map_err(LogError::io("writing", &self.path))?;
-        let due = match line {
-            Line::End(_) => true,
-            Line::Reduce(_) => !self.syncs_at_end,
-            _ => false,
-        };
-        if due {
+        if self.is_synced && matches!(line, Line::End(_) | Line::Reduce(_)) {
             self.medium
                 .sync()
                 .map_err(LogError::io("syncing", &self.path))?;

@@ -1,10 +1,12 @@
-//! What experiments on the failing run alone show of its heap, for the result.
+//! What the failing run alone shows, for the result: its heap, and where the value came from by which
+//! it crashed.
 
 use ddfuzz_exec::Ended;
 
-use crate::engine::{Criterion, Ending, Engine, EngineError};
+use crate::engine::origin::Origin;
+use crate::engine::{Criterion, Ending, Engine, EngineError, Trace};
 use crate::places::frame_record;
-use crate::report::{Explanation, FrameRecord, OverflowRecord};
+use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord};
 
 /// Adds to an explanation the heap block past whose end the failing run has written; where there is
 /// none, the call of `free` without which the run does not fail.
@@ -24,7 +26,34 @@ pub fn add_heap_facts(
     Ok(())
 }
 
-/// Finds the heap block past whose end a crashed run has written; `None` where there is none.
+/// Finds where the value came from by which the failing run has crashed; `None` where it has not, or
+/// where that is not known.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn crash_origin(
+    engine: &mut Engine,
+    failing: &Trace,
+) -> Result<Option<OriginRecord>, EngineError> {
+    if failing.ending.crash.is_none() || engine.info.is_empty() {
+        return Ok(None);
+    }
+    let found = match engine.crash_origin(&failing.points) {
+        Err(EngineError::Unsupported(_)) => None,
+        other => other?,
+    };
+    Ok(found.map(|it| origin_record(engine, &it)))
+}
+
+/// Records where a value came from.
+pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
+    OriginRecord {
+        written: frames(engine, &origin.written),
+        read: origin.read.map(|pc| frame_record(engine, pc)),
+    }
+}
+
+/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
 fn overflow(
     engine: &mut Engine,
     criterion: &Criterion,

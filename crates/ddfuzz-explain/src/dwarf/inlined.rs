@@ -1,0 +1,89 @@
+//! Inlined functions: which function, file and line an address belongs to, as the user wrote them.
+
+use std::ops::Range;
+
+use ddfuzz_triage::messages::is_std_file;
+
+use super::{DebugInfo, Function};
+
+/// A function that is inlined in another one.
+#[derive(Clone, Debug)]
+pub struct Inlined {
+    /// Addresses in the file.
+    pub ranges: Vec<Range<u64>>,
+    /// Name in the source.
+    pub name: String,
+    /// Index of the source file in [`Lines::files`](super::Lines::files) and line of the call; `None`
+    /// where they are unknown.
+    pub call: Option<(usize, u64)>,
+}
+
+/// What an address belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Name of the function, which may be inlined.
+    pub function: &'a str,
+    /// Source file.
+    pub file: &'a str,
+    /// Line in the source file.
+    pub line: u64,
+}
+
+/// Whether a source file belongs to the standard library of C++ or Rust.
+pub fn is_library_file(file: &str) -> bool {
+    is_std_file(file) || file.starts_with("/rust/deps/") || file.contains("/include/c++/")
+}
+
+impl Function {
+    /// The functions that are inlined at an address in the file, outer ones first.
+    fn inlined_at(&self, pc: u64) -> impl DoubleEndedIterator<Item = &Inlined> {
+        let contains = move |it: &&Inlined| it.ranges.iter().any(|range| range.contains(&pc));
+        self.inlined.iter().filter(contains)
+    }
+}
+
+impl DebugInfo {
+    /// Returns the name of the function whose code is at `pc`, an address in the file: that of an
+    /// inlined function, if the code comes from one.
+    pub fn name_at(&self, pc: u64) -> Option<&str> {
+        let Some(function) = self.function(pc) else {
+            let after = self.code_symbols.partition_point(|it| it.0.start <= pc);
+            let (range, name) = self.code_symbols.get(after.checked_sub(1)?)?;
+            return (self.is_empty() && range.contains(&pc)).then_some(name);
+        };
+        let inlined = function.inlined_at(pc).next_back();
+        Some(inlined.map_or(&function.name, |it| &it.name))
+    }
+
+    /// Returns what the code at `pc`, an address in the file, belongs to. Code of a standard library
+    /// that is inlined belongs to the statement that calls it, where that is the program's own.
+    pub fn place(&self, pc: u64) -> Option<Place<'_>> {
+        let (file, line) = self.lines.place(pc)?;
+        let function = self.name_at(pc).unwrap_or_default();
+        let innermost = Place {
+            function,
+            file,
+            line,
+        };
+        if !is_library_file(file) {
+            return Some(innermost);
+        }
+        let callers = self.function(pc).and_then(|around| {
+            let inlined: Vec<&Inlined> = around.inlined_at(pc).collect();
+            let names = std::iter::once(around.name.as_str())
+                .chain(inlined.iter().map(|it| it.name.as_str()));
+            let mut calls: Vec<_> = names.zip(inlined.iter().map(|it| it.call)).collect();
+            calls.reverse();
+            calls.into_iter().find_map(|(function, call)| {
+                let (file, line) = call?;
+                let file = self.lines.files.get(file)?;
+                (!is_library_file(file)).then_some(Place {
+                    function,
+                    file,
+                    line,
+                })
+            })
+        });
+        Some(callers.unwrap_or(innermost))
+    }
+}

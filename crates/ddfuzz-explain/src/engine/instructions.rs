@@ -1,0 +1,391 @@
+//! Where a value came from, by the instructions that were executed: back through registers, to the
+//! word of memory that was read, or to the instruction that computed it. Pure.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemorySize,
+    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+};
+
+use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
+
+/// An executed instruction, with the registers before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Executed {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// Registers by their DWARF numbers, before it.
+    pub registers: [u64; REGISTERS],
+    /// Whether it is a call of a function of a library, which was executed as a whole.
+    pub is_library_call: bool,
+}
+
+/// A value at a time: what a register or a word of memory holds before an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// In the general register of this DWARF number.
+    Register(usize),
+    /// In memory: address and number of bytes.
+    Memory(u64, u64),
+}
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The instruction of this index read it from memory, where nothing that was recorded wrote it.
+    Read {
+        /// Index of the instruction.
+        at: usize,
+        /// Address.
+        address: u64,
+        /// Number of bytes.
+        size: u64,
+    },
+    /// The instruction of this index computed it, or is the call of a library that returned it.
+    Computed(usize),
+}
+
+impl Executed {
+    /// Decodes the instruction at the program counter; `None` where there is none.
+    pub fn new(code: &[u8], registers: [u64; REGISTERS]) -> Option<Executed> {
+        let at = registers[REGISTERS - 1];
+        let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        (!instruction.is_invalid()).then_some(Executed {
+            instruction,
+            registers,
+            is_library_call: false,
+        })
+    }
+
+    /// Address of the instruction.
+    pub fn pc(&self) -> u64 {
+        self.registers[REGISTERS - 1]
+    }
+
+    /// Whether it is a conditional jump.
+    pub fn is_condition(&self) -> bool {
+        self.instruction.flow_control() == FlowControl::ConditionalBranch
+    }
+
+    /// Whether it is a division of whole numbers.
+    pub fn is_division(&self) -> bool {
+        matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
+    }
+
+    fn address(&self, memory: &UsedMemory) -> Option<u64> {
+        memory.virtual_address(0, |register, _, _| match register {
+            Register::ES | Register::CS | Register::SS | Register::DS => Some(0),
+            register => Some(self.registers[number(register)?]),
+        })
+    }
+
+    /// The word of memory that the instruction reads or writes, as `is_such` says.
+    fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(&self.instruction);
+        let found = (info.used_memory().iter()).find(|it| is_such(it.access()))?;
+        Some((self.address(found)?, size(found.memory_size())))
+    }
+
+    fn writes(&self, register: usize) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(&self.instruction);
+        let mut used = info.used_registers().iter();
+        used.any(|it| is_write(it.access()) && number(it.register()) == Some(register))
+    }
+
+    /// The values that the instruction compares, or by which it divides.
+    pub fn operands(&self) -> Vec<Value> {
+        let it = &self.instruction;
+        let count = if self.is_division() { 1 } else { 2 };
+        let mut found: Vec<Value> = Vec::new();
+        for operand in 0..it.op_count().min(count) {
+            let value = match it.op_kind(operand) {
+                OpKind::Register => number(it.op_register(operand)).map(Value::Register),
+                OpKind::Memory => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
+                _ => None,
+            };
+            found.extend(value.filter(|value| !found.contains(value)));
+        }
+        found
+    }
+
+    /// The registers by which the instruction addresses memory, the index first.
+    pub fn address_registers(&self) -> Vec<usize> {
+        let registers = [
+            self.instruction.memory_index(),
+            self.instruction.memory_base(),
+        ];
+        registers.into_iter().filter_map(number).collect()
+    }
+
+    /// What the instruction copies to the register or the memory that it writes, if it only copies.
+    fn copied(&self) -> Option<Value> {
+        let it = &self.instruction;
+        let operand = match it.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => 1,
+            Mnemonic::Push => 0,
+            Mnemonic::Pop => return self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
+            // A part of what a pointer leads to.
+            Mnemonic::Lea if it.memory_index() == Register::None => {
+                return number(it.memory_base()).map(Value::Register);
+            }
+            Mnemonic::Add | Mnemonic::Sub if it.op_kind(1) != OpKind::Register => {
+                let own = number(it.op_register(0)).filter(|_| it.op_kind(0) == OpKind::Register);
+                return own
+                    .filter(|_| it.op_kind(1) != OpKind::Memory)
+                    .map(Value::Register);
+            }
+            _ => return None,
+        };
+        match it.op_kind(operand) {
+            OpKind::Register => number(it.op_register(operand)).map(Value::Register),
+            OpKind::Memory => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
+            _ => None,
+        }
+    }
+}
+
+/// Finds where a value that the instruction `at` uses came from; `None` where what was executed does
+/// not say. Memory is followed back to the start of `statement`, which is that of the instruction
+/// that reads it.
+pub fn source(
+    executed: &[Executed],
+    at: usize,
+    value: Value,
+    statement: impl Fn(usize) -> usize,
+) -> Option<Source> {
+    let (mut value, mut before) = (value, at);
+    loop {
+        match value {
+            Value::Register(register) => {
+                let by = (0..before).rev().find(|at| {
+                    let it = &executed[*at];
+                    it.writes(register) || it.is_library_call && is_clobbered(register)
+                })?;
+                before = by;
+                let it = &executed[by];
+                if it.is_library_call {
+                    return (register == RESULT).then_some(Source::Computed(by));
+                }
+                match it.copied() {
+                    Some(next) => value = next,
+                    None => return Some(Source::Computed(by)),
+                }
+            }
+            Value::Memory(address, size) => {
+                let range = statement(before)..before;
+                match written_in(executed, range, address..address + size)? {
+                    Some(by) => {
+                        before = by;
+                        match executed[by].copied() {
+                            Some(next) => value = next,
+                            None => return Some(Source::Computed(by)),
+                        }
+                    }
+                    None => {
+                        return Some(Source::Read {
+                            at: before,
+                            address,
+                            size,
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The last instruction in a range that writes some memory; `None` in place of it where a library may
+/// have written it.
+fn written_in(
+    executed: &[Executed],
+    range: Range<usize>,
+    memory: Range<u64>,
+) -> Option<Option<usize>> {
+    for at in range.rev() {
+        let it = &executed[at];
+        if it.is_library_call {
+            return None;
+        }
+        if let Some((address, size)) = it.memory(is_write)
+            && address < memory.end
+            && memory.start < address + size
+        {
+            return Some(Some(at));
+        }
+    }
+    Some(None)
+}
+
+/// The jumps after which two runs go different ways, by their indices in both: first those after which
+/// most was executed until both come to the same instruction of the same frame again.
+pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
+    let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
+    let mut found = Vec::new();
+    let (mut one, mut other) = (0, 0);
+    while one < failing.len() && other < passing.len() {
+        let both = failing[one..].iter().zip(&passing[other..]);
+        let same = both.take_while(|it| place(it.0) == place(it.1)).count();
+        (one, other) = (one + same, other + same);
+        if same == 0 || one >= failing.len() || other >= passing.len() {
+            break;
+        }
+        let mut places: HashMap<(u64, u64), usize> = HashMap::new();
+        for (index, it) in passing.iter().enumerate().skip(other) {
+            places.entry(place(it)).or_insert(index);
+        }
+        let mut rest = failing.iter().enumerate().skip(one);
+        let again = rest.find_map(|(index, it)| Some((index, *places.get(&place(it))?)));
+        let next = again.unwrap_or((failing.len(), passing.len()));
+        let length = (next.0 - one).max(next.1 - other);
+        found.push((length, one - 1, other - 1));
+        (one, other) = next;
+    }
+    found.sort_by_key(|it| std::cmp::Reverse(it.0));
+    found
+        .into_iter()
+        .map(|(_, one, other)| (one, other))
+        .collect()
+}
+
+/// Index of the last instruction before `at` that sets the flags which a conditional jump reads.
+pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
+    let read = executed[at].instruction.rflags_read();
+    (0..at)
+        .rev()
+        .take(16)
+        .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
+}
+
+/// DWARF number of the register in which functions return their result.
+const RESULT: usize = 0;
+
+/// Whether a called function may change a register.
+fn is_clobbered(register: usize) -> bool {
+    // rax, rdx, rcx, rsi, rdi, r8 to r11.
+    [0, 1, 2, 4, 5, 8, 9, 10, 11].contains(&register)
+}
+
+fn is_write(access: OpAccess) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
+fn is_read(access: OpAccess) -> bool {
+    use OpAccess::{CondRead, Read, ReadCondWrite, ReadWrite};
+    matches!(access, Read | CondRead | ReadWrite | ReadCondWrite)
+}
+
+fn size(size: MemorySize) -> u64 {
+    (size.size() as u64).clamp(1, 8)
+}
+
+/// DWARF number of a general register, or of a part of one.
+fn number(register: Register) -> Option<usize> {
+    use Register as R;
+    const ALL: [Register; REGISTERS] = [
+        R::RAX,
+        R::RDX,
+        R::RCX,
+        R::RBX,
+        R::RSI,
+        R::RDI,
+        R::RBP,
+        R::RSP,
+        R::R8,
+        R::R9,
+        R::R10,
+        R::R11,
+        R::R12,
+        R::R13,
+        R::R14,
+        R::R15,
+        R::RIP,
+    ];
+    ALL.iter().position(|it| *it == register.full_register())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decodes a sequence of instructions at address 0x100, executed with the same registers.
+    fn executed(code: &[&[u8]]) -> Vec<Executed> {
+        let mut pc = 0x100;
+        let one = |code: &&[u8]| {
+            let mut registers = [0x5000; REGISTERS];
+            registers[REGISTERS - 1] = pc;
+            pc += code.len() as u64;
+            Executed::new(code, registers).unwrap()
+        };
+        code.iter().map(one).collect()
+    }
+
+    fn found(code: &[&[u8]], value: Value) -> Option<Source> {
+        let all = executed(code);
+        source(&all, all.len(), value, |_| 0)
+    }
+
+    #[test]
+    fn values_are_followed_through_copies() {
+        let load: &[u8] = &[0x48, 0x8b, 0x43, 0x08]; // mov rax, [rbx+8]
+        let copy: &[u8] = &[0x48, 0x89, 0xc7]; // mov rdi, rax
+        let other: &[u8] = &[0x48, 0x31, 0xf6]; // xor rsi, rsi
+        let from = Source::Read {
+            at: 0,
+            address: 0x5008,
+            size: 8,
+        };
+        assert_eq!(found(&[load, copy, other], Value::Register(5)), Some(from));
+        let zero = Some(Source::Computed(2));
+        assert_eq!(found(&[load, copy, other], Value::Register(4)), zero);
+        assert_eq!(found(&[load, copy, other], Value::Register(12)), None);
+        // mov [rbx+8], rsi
+        let store: &[u8] = &[0x48, 0x89, 0x73, 0x08];
+        assert_eq!(
+            found(&[other, store, load], Value::Register(0)),
+            Some(Source::Computed(0))
+        );
+    }
+
+    #[test]
+    fn a_library_may_have_written_anything() {
+        let load: &[u8] = &[0x48, 0x8b, 0x43, 0x08];
+        let mut all = executed(&[&[0xe8, 0, 0, 0, 0], load, &[0x48, 0x89, 0xc7]]);
+        all[0].is_library_call = true;
+        assert_eq!(source(&all, 3, Value::Register(5), |_| 0), None);
+        assert_eq!(source(&all, 1, Value::Register(5), |_| 0), None);
+        let result = source(&all, 1, Value::Register(0), |_| 0);
+        assert_eq!(result, Some(Source::Computed(0)));
+    }
+
+    #[test]
+    fn the_jump_that_leads_farthest_comes_first() {
+        let at = |pc: u64| {
+            let mut registers = [0; REGISTERS];
+            registers[REGISTERS - 1] = pc;
+            Executed::new(&[0x74, 0x02], registers).unwrap()
+        };
+        let run = |pcs: &[u64]| pcs.iter().copied().map(at).collect::<Vec<_>>();
+        // They part at 1 for one instruction, and at 5 for three.
+        let (failing, passing) = (run(&[1, 2, 5, 7, 8, 9, 10]), run(&[1, 3, 5, 10]));
+        assert_eq!(decisions(&failing, &passing), [(2, 2), (0, 0)]);
+        assert_eq!(decisions(&passing, &passing), []);
+        assert_eq!(decisions(&run(&[1]), &run(&[2])), []);
+    }
+
+    #[test]
+    fn conditions_have_the_operands_that_were_compared() {
+        // cmp eax, [rbx+8]; mov rdi, rax; jl
+        let all = executed(&[&[0x3b, 0x43, 0x08], &[0x48, 0x89, 0xc7], &[0x7c, 0x02]]);
+        assert!(all[2].is_condition());
+        let compared = comparison(&all, 2);
+        assert_eq!(compared, Some(0));
+        let operands = [Value::Register(0), Value::Memory(0x5008, 4)];
+        assert_eq!(all[0].operands(), operands);
+    }
+}

@@ -1,0 +1,308 @@
+//! Where the value came from by which a run failed: the operand of the instruction that crashed, or of
+//! the condition after which the runs went different ways. The last statements are executed one
+//! instruction at a time; memory that they read is watched in another run.
+
+use ddfuzz_triage::memory::Memory;
+
+use super::instructions::{Executed, Source, Value, comparison, decisions, source};
+use super::process::{Stop, by_number};
+use super::run::{Next, Pace, Run};
+use super::writer::{By, Watched, Writer};
+use super::{Engine, EngineError, Point, Side};
+use crate::dwarf::frames::REGISTERS;
+
+/// Number of points before the failure from which on instructions are recorded.
+const POINTS: usize = 100;
+/// Largest number of points of each run between which a condition is searched for.
+const BETWEEN: usize = 60;
+/// Largest number of conditions of which the origin is searched for.
+const TRIED: usize = 3;
+/// Largest number of instructions that are recorded.
+const MOST_STEPS: usize = 20_000;
+/// Largest distance of a faulting address from a pointer that leads nowhere, in bytes.
+const NEAR: u64 = 4096;
+
+/// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
+const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Address of the instruction that read it from memory; `None` where it was not in memory.
+    pub read: Option<u64>,
+    /// Addresses in the program's code: of the instruction that wrote or computed it, then of the
+    /// calls that led there, innermost first.
+    pub written: Vec<u64>,
+}
+
+/// A condition that decided differently in both runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// Address of the jump.
+    pub at: u64,
+    /// Where the value came from that it depends on, in the failing run.
+    pub by: Origin,
+}
+
+/// Instructions that a run has executed from a point on.
+struct Recorded {
+    executed: Vec<Executed>,
+    /// For each point that was passed, its index among them.
+    points: Vec<(usize, Point)>,
+    /// The address that could not be accessed, where the run has crashed.
+    fault: Option<u64>,
+}
+
+/// The values of which one may have made an instruction crash: divisors, the registers of an address,
+/// the arguments of a library's function that are close to the faulting address.
+fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
+    if last.is_division() {
+        return last.operands();
+    }
+    let registers = match fault {
+        Some(fault) if last.is_library_call => {
+            let is_near = |number: &usize| {
+                let value = last.registers[*number];
+                value <= fault && fault - value < NEAR
+            };
+            ARGUMENTS.into_iter().filter(is_near).collect()
+        }
+        Some(_) => last.address_registers(),
+        None => Vec::new(),
+    };
+    registers.into_iter().map(Value::Register).collect()
+}
+
+impl Engine {
+    /// Finds where the value came from by which the failing run has crashed. `points` are those of
+    /// the failing run. `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn crash_origin(&mut self, points: &[Point]) -> Result<Option<Origin>, EngineError> {
+        let from = &points[points.len().saturating_sub(POINTS)..];
+        let recorded = self.record(Side::Failing, from, false)?;
+        let Some(at) = recorded.executed.len().checked_sub(1) else {
+            return Ok(None);
+        };
+        let last = &recorded.executed[at];
+        for value in suspects(last, recorded.fault) {
+            let found = self.origin(&recorded, at, value)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds the condition after which the runs differ most between two of their points, and where its
+    /// value came from in the failing run. `before` are points of the failing run
+    /// up to the first one, `between` the points of the passing and the failing run from the first one
+    /// on, to which they came. `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn condition_origin(
+        &mut self,
+        before: &[Point],
+        between: [&[Point]; 2],
+    ) -> Result<Option<Decided>, EngineError> {
+        let [passing, failing] = between;
+        let start = before.len().saturating_sub(POINTS);
+        let points = [&before[start..], &failing[..failing.len().min(BETWEEN)]].concat();
+        let known = points.len() - failing.len().min(BETWEEN);
+        let failing = self.record(Side::Failing, &points, true)?;
+        let passing = &passing[..passing.len().min(BETWEEN)];
+        let passing = self.record(Side::Passing, passing, true)?;
+        let Some((start, _)) = failing.points.get(known) else {
+            return Ok(None);
+        };
+        let pairs = decisions(&failing.executed[*start..], &passing.executed);
+        let pairs = pairs.into_iter().map(|(at, other)| (at + start, other));
+        let is_user = |at: usize| self.is_user(failing.executed[at].pc());
+        let pairs: Vec<_> = pairs.filter(|(at, _)| is_user(*at)).take(TRIED).collect();
+        for (at, other) in pairs {
+            let found = self.decision(&failing, at, &passing.executed, other)?;
+            let pc = failing.executed[at].pc();
+            let is_elsewhere = |it: &Origin| self.place(it.written[0]) != self.place(pc);
+            if let Some(by) = found.filter(is_elsewhere) {
+                return Ok(Some(Decided { at: pc, by }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds where the value came from by which a jump of the failing run, `at`, went elsewhere than in
+    /// the passing run, where it is the instruction `other`.
+    fn decision(
+        &mut self,
+        failing: &Recorded,
+        at: usize,
+        passing: &[Executed],
+        other: usize,
+    ) -> Result<Option<Origin>, EngineError> {
+        let one = &failing.executed[at];
+        let (at, other, values) = if one.is_condition() {
+            let compared = comparison(&failing.executed, at).zip(comparison(passing, other));
+            let Some((at, other)) = compared else {
+                return Ok(None);
+            };
+            (at, other, failing.executed[at].operands())
+        } else {
+            let registers = one.address_registers().into_iter().map(Value::Register);
+            (at, other, registers.chain(one.operands()).collect())
+        };
+        let is_equal = |value: &Value| match value {
+            Value::Register(number) => {
+                failing.executed[at].registers[*number] == passing[other].registers[*number]
+            }
+            Value::Memory(..) => false,
+        };
+        for value in values.into_iter().filter(|value| !is_equal(value)) {
+            let found = self.origin(failing, at, value)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs to the first of some points, and executes the instructions up to the crash, or with
+    /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
+    /// whole.
+    fn record(
+        &mut self,
+        side: Side,
+        points: &[Point],
+        is_bounded: bool,
+    ) -> Result<Recorded, EngineError> {
+        let mut recorded = Recorded {
+            executed: Vec::new(),
+            points: Vec::new(),
+            fault: None,
+        };
+        let Some(first) = points.first() else {
+            return Ok(recorded);
+        };
+        let mut run = self.start(side)?;
+        self.run_to(&mut run, *first)?;
+        let mut rest = points.iter().peekable();
+        while recorded.executed.len() < MOST_STEPS {
+            self.check_time()?;
+            let registers = by_number(&run.process.registers()?);
+            let pc = registers[REGISTERS - 1];
+            if let Some(point) = rest.next_if(|point| point.pc == pc) {
+                recorded.points.push((recorded.executed.len(), *point));
+                if is_bounded && rest.peek().is_none() {
+                    return Ok(recorded);
+                }
+            }
+            let code = run.process.bytes(pc, 15);
+            let Some(executed) = Executed::new(&code, registers) else {
+                break;
+            };
+            recorded.executed.push(executed);
+            if self.step_once(&mut run, &mut recorded)? {
+                return Ok(recorded);
+            }
+        }
+        if !is_bounded {
+            recorded.executed.clear();
+        }
+        Ok(recorded)
+    }
+
+    /// Executes one instruction, or one call of a library; returns whether the run has crashed by it.
+    fn step_once(&mut self, run: &mut Run, recorded: &mut Recorded) -> Result<bool, EngineError> {
+        match run.process.step()? {
+            Stop::Trap => {}
+            Stop::Signal(_) => {
+                recorded.fault = self.classifier.fault_address(run.process.pid);
+                return Ok(true);
+            }
+            _ => return Err(EngineError::Unsupported(super::Unsupported::Unsteady)),
+        }
+        let now = run.process.registers()?;
+        if self.is_own_code(now.rip) {
+            return Ok(false);
+        }
+        if let Some(last) = recorded.executed.last_mut() {
+            last.is_library_call = true;
+        }
+        let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
+            return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
+        };
+        run.process.set_breakpoint(back)?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if registers.rsp > now.rsp => break,
+                Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
+                Next::Other(_) => {}
+                Next::Ended(_) => {
+                    recorded.fault = self.classifier.fault_address(run.process.pid);
+                    return Ok(true);
+                }
+            }
+        }
+        run.process.remove_breakpoint(back)?;
+        Ok(false)
+    }
+
+    /// Whether an address belongs to a function with debug information.
+    fn is_own_code(&self, pc: u64) -> bool {
+        self.info.function(pc.wrapping_sub(self.bias)).is_some()
+    }
+
+    /// Finds where a value came from that a recorded instruction uses.
+    fn origin(
+        &mut self,
+        recorded: &Recorded,
+        at: usize,
+        value: Value,
+    ) -> Result<Option<Origin>, EngineError> {
+        let points = &recorded.points;
+        let passed = |at: usize| {
+            points
+                .partition_point(|(index, _)| *index <= at)
+                .checked_sub(1)
+        };
+        let statement = |at: usize| passed(at).map_or(0, |point| points[point].0);
+        let found = source(&recorded.executed, at, value, statement);
+        let pc = |at: usize| recorded.executed[at].pc();
+        Ok(match found {
+            Some(Source::Computed(by)) => Some(Origin {
+                read: None,
+                written: vec![pc(by)],
+            })
+            .filter(|it| self.is_user(it.written[0])),
+            Some(Source::Read { at, address, size }) => {
+                let to = passed(at).map(|point| points[point].1);
+                let written = match to {
+                    Some(to) => self.calls_of_writer(to, address, size)?,
+                    None => Vec::new(),
+                };
+                let read = Some(pc(at));
+                (!written.is_empty()).then_some(Origin { read, written })
+            }
+            None => None,
+        })
+    }
+
+    /// The last statement of the failing run that has written some memory before a point, and the
+    /// calls that led there, innermost first.
+    fn calls_of_writer(
+        &mut self,
+        to: Point,
+        address: u64,
+        size: u64,
+    ) -> Result<Vec<u64>, EngineError> {
+        let watched = Watched {
+            address,
+            size,
+            frame: None,
+        };
+        let found = self.last_writes(Side::Failing, None, to, watched)?.any;
+        let is_own = |it: &Writer| !it.is_input() && it.by != By::Kernel;
+        Ok(found.filter(is_own).map_or_else(Vec::new, |it| it.calls))
+    }
+}

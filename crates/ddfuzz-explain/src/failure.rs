@@ -1,0 +1,164 @@
+//! The failure that is explained: targets that are refused, and what makes a run a failure.
+
+use ddfuzz_exec::facts::TargetFacts;
+use ddfuzz_exec::{Channel, Ended, ExecError, Program, RUST_PANIC, Target, Way};
+use ddfuzz_triage::{Triager, Verdict};
+
+use crate::engine::{Criterion, Ending, Engine, Side};
+use crate::explain::{Early, ExplainError, Explaining, refuse};
+use crate::places::{crash_record, cycle};
+use crate::report::CrashRecord;
+
+/// Number of frames from which on a crash in a recursion is a stack overflow.
+const DEEP: usize = 200;
+/// Returns the name of a target's program.
+fn program_name(target: &Target) -> String {
+    match &target.program {
+        Program::Path(path) => path
+            .file_name()
+            .unwrap_or(path.as_os_str())
+            .to_string_lossy()
+            .into_owned(),
+        Program::Bundled(name) => name.clone(),
+    }
+}
+
+/// Returns the failure as the program's sanitizer reports it, with the text of its report.
+fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
+    let error = |error: ExecError| Early::Error(error.into());
+    let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
+    let mut record = CrashRecord {
+        program: program_name(target),
+        ..CrashRecord::default()
+    };
+    match triager.examine(input).map_err(error)? {
+        Verdict::Crash(crash) => {
+            let site = crash.site().unwrap_or_default();
+            let mut source = site.source.as_deref().unwrap_or_default().split(':');
+            record.file = source.next().filter(|it| !it.is_empty()).map(str::to_owned);
+            record.line = source.next().and_then(|line| line.parse().ok());
+            record.function = site.function;
+            record.class = Some(crash.class.to_string());
+            record.ended = crash.class.to_string();
+            record.message = crash.details.message.clone();
+        }
+        Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
+    }
+    Ok(record)
+}
+
+impl Explaining<'_> {
+    /// Refuses targets that cannot be explained, before they are run.
+    pub(crate) fn check_target(&mut self) -> Result<(), Early> {
+        let target = &self.request.failing_target;
+        self.result.crash.program = program_name(target);
+        if matches!(target.channel, Channel::Terminal(_)) {
+            return Err(refuse(
+                "the program runs at a terminal",
+                "give it its input in a file or on stdin",
+            ));
+        }
+        let facts = TargetFacts::of(target).map_err(|error| Early::Error(error.into()))?;
+        let instrumentation = facts.instrumentation();
+        if instrumentation.is_none() {
+            return Err(refuse(
+                "the program is a script",
+                "explain the program that it starts, with the input that it gets",
+            ));
+        }
+        let sanitizers = instrumentation.unwrap_or_default();
+        let real = [
+            "address",
+            "memory",
+            "thread",
+            "hwaddress",
+            "undefined",
+            "leak",
+        ];
+        if let Some(one) = sanitizers.iter().find(|one| real.contains(&one.as_str())) {
+            self.result.crash = reported(target, &self.request.failing)?;
+            return Err(refuse(
+                &format!(
+                    "the program is compiled with -fsanitize={one}, which keeps its own state of the memory"
+                ),
+                "give the plain build: the same, compiled without sanitizers",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn criterion(
+        &mut self,
+        engine: &mut Engine,
+        failing: &Ending,
+    ) -> Result<Criterion, Early> {
+        self.result.crash = crash_record(engine, failing);
+        if let Some(wrong) = &self.request.wrong {
+            return match wrong.is_match(&failing.output) {
+                true => Ok(Criterion::Wrong(wrong.clone())),
+                false => Err(Early::Error(ExplainError::NotFailing(failing.ended))),
+            };
+        }
+        match (&failing.crash, failing.ended) {
+            (Some(crash), _) => Ok(Criterion::Crash(crash.major)),
+            (None, Ended::Timeout | Ended::OutOfMemory) => Err(refuse(
+                "the failing run does not end within its time limit: a hang has no last point",
+                "`ddfuzz triage` shows the loop",
+            )),
+            (None, Ended::Exit(status)) if self.is_failure(status) => {
+                // A panic says where it was.
+                self.result.crash = reported(&self.request.failing_target, &self.request.failing)?;
+                Ok(Criterion::exit(engine, status, failing))
+            }
+            (None, ended) => Err(Early::Error(ExplainError::NotFailing(ended))),
+        }
+    }
+
+    /// Checks whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    fn is_failure(&self, status: i32) -> bool {
+        let asked = self.request.failing_target.crash_exit;
+        asked == Some(status) || status == RUST_PANIC
+    }
+
+    /// Makes panics of Rust end runs, if the failing run does not go on after its first one, and the
+    /// given passing run has none.
+    pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
+        let given = self.request.passing.clone();
+        let passing = match given {
+            Some(input) => {
+                engine.set_input(Side::Passing, input);
+                Some(engine.run_to_end(Side::Passing)?)
+            }
+            None => None,
+        };
+        engine.ends_at_panics = true;
+        let failing = engine.run_to_end(Side::Failing)?;
+        let is_same = match passing {
+            Some(passing) => engine.run_to_end(Side::Passing)?.ended == passing.ended,
+            None => true,
+        };
+        engine.ends_at_panics = is_same && !failing.stack.is_empty();
+        Ok(engine.ends_at_panics)
+    }
+
+    /// Refuses stack overflows, which have no cause–effect chain.
+    pub(crate) fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
+        let Some(crash) = &failing.crash else {
+            return Ok(());
+        };
+        if crash.class.0 != "stackoverflow" && failing.stack.len() < DEEP {
+            return Ok(());
+        }
+        let names: Vec<String> = failing
+            .stack
+            .iter()
+            .filter_map(|pc| engine.function(*pc).map(str::to_owned))
+            .collect();
+        let cycle = cycle(&names);
+        let reason = format!(
+            "the stack overflows: {} calls itself without an end",
+            cycle.join(" < ")
+        );
+        Err(refuse(&reason, "look at what should end the recursion"))
+    }
+}

@@ -1,0 +1,87 @@
+//! Where values came from: those by which a run crashes, by which a condition decides, and those that
+//! stay where only the passing run writes others.
+#![cfg(target_arch = "x86_64")]
+
+mod explained;
+#[path = "../../../tests/needs/mod.rs"]
+mod needs;
+
+use ddfuzz_explain::report::OriginRecord;
+use ddfuzz_explain::{Pattern, explain, story};
+use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
+
+fn functions(origin: Option<&OriginRecord>) -> Vec<&str> {
+    let written = origin.map_or(&[][..], |it| &it.written);
+    written.iter().map(|it| it.function.as_str()).collect()
+}
+
+#[test]
+fn a_null_pointer_is_followed_to_who_left_it() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("notes.c", flags);
+        let it = explained(&program, b"o\nc\nahi\n", Some(b"o\ne\nahi\n"));
+        let text = story::text(&it);
+        let written = functions(it.origin.as_ref());
+        assert_eq!(written[..2], ["drop", "cancel"], "{text}");
+        assert!(text.contains("The value by which it crashes is written by drop"));
+        // Only the passing run resets the mark; the failing one has that of its beginning.
+        let mark = it.chain.iter().find(|it| it.variable == "is_open");
+        let mark = mark.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(mark.function.as_deref(), Some("end"), "{text}");
+        let kept = mark.kept.as_ref().map(|it| it.function.as_str());
+        assert_eq!(kept, Some("begin"), "{text}");
+    }
+}
+
+#[test]
+fn a_divisor_is_followed_to_who_wrote_it() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("notes.c", flags);
+        let it = explained(&program, b"o\nahi\nz\nm\n", Some(b"o\nahi\ny\nm\n"));
+        let text = story::text(&it);
+        let written = functions(it.origin.as_ref());
+        assert_eq!(written, ["forget", "main"], "{text}");
+    }
+}
+
+#[test]
+fn a_condition_is_followed_to_the_function_whose_value_decides() {
+    let program = program("priority.c", &["-g", "-Og"]);
+    let mut asked = request(
+        target(&program, &[]),
+        b"1+2\n2+7%4\n",
+        Some(b"1+2\n2+7*4\n"),
+    );
+    asked.wrong = Some(Pattern::new("(?m)^1$").unwrap());
+    let it = explain(&asked).unwrap();
+    let mut decided = it.chain.iter().map(|link| functions(link.decided.as_ref()));
+    assert!(
+        decided.any(|it| it.first() == Some(&"priority")),
+        "{}",
+        story::text(&it)
+    );
+}
+
+#[test]
+fn a_panic_of_rust_with_a_hash_table_is_steady() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    for flags in [&["-g"][..], &["-g", "-Copt-level=1"]] {
+        let program = program_by("rustc", "bank.rs", flags);
+        let failing = b"open ann\nin ann 50\nout ann 50\n";
+        let it = explained(
+            &program,
+            failing,
+            Some(b"open ann\nin ann 50\nout ann 40\n"),
+        );
+        let text = story::text(&it);
+        assert!(it.refused.is_none(), "{text}");
+        let sure = confirmed(&it);
+        let is_balance = |it: &&(&str, &str)| it.0.ends_with("balance") && it.1 == "withdraw";
+        assert!(sure.iter().any(|it| is_balance(&it)), "{flags:?} {text}");
+        let in_library = |file: &String| file.contains("/library/");
+        let files = it.chain.iter().filter_map(|link| link.file.as_ref());
+        assert_eq!(files.filter(|it| in_library(it)).count(), 0, "{text}");
+    }
+}
