@@ -27,8 +27,8 @@ pub(crate) struct Scratch {
     inside: Option<Dir>,
 }
 
-/// Smallest age of the last change of a directory at which the next change gets another time: the
-/// kernel's clock for files goes in steps of up to 10 ms.
+/// Age that the last change of a directory must have for the next change to get another time for
+/// certain: the kernel's clock for files goes in steps of up to 10 ms.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// The time of the last change of a working directory: of its entries or its permissions.
@@ -39,7 +39,7 @@ pub(crate) struct LastChange {
 }
 
 impl LastChange {
-    /// Whether the next change certainly gets another time.
+    /// Whether the next change of the directory certainly gets another time than this one.
     pub(crate) fn is_past(self) -> bool {
         let at = u64::try_from(self.seconds)
             .ok()
@@ -90,7 +90,7 @@ impl Scratch {
         }
     }
 
-    /// Returns the time of the directory's last change; `None` if the system does not tell.
+    /// Returns the time of the working directory's last change; `None` if the system does not tell.
     pub(crate) fn last_change(&self) -> Option<LastChange> {
         let facts = fstat(self.inside.as_ref().unwrap_or(&self.listing)).ok()?;
         Some(LastChange {

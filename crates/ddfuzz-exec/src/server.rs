@@ -340,7 +340,8 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// The process that runs the inputs: its id as the shared memory has it, and its id here.
+    /// The process that runs the inputs: its id as the shared memory has it, and its id in ddfuzz's
+    /// PID namespace; `None` before they are known.
     process: Cell<Option<(Pid, Option<Pid>)>>,
 }
 

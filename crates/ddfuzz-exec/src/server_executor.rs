@@ -61,8 +61,8 @@ pub(crate) struct ServerExecutor {
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
     died: bool,
-    /// Whether a run of several in new processes has changed the working directory, which the
-    /// others then saw: since then such runs are requested one by one.
+    /// Whether runs in new processes, several in one request, have changed the working directory,
+    /// so that later ones saw these changes: since then such runs are requested one by one.
     writes_files: bool,
     scratch: Scratch,
 }
@@ -159,9 +159,9 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs of the next request. Of inputs with a new process each
-    /// there are several only if a change of the working directory, `changed` at last, would be
-    /// noticed: else a run could see files of the one before.
+    /// Returns the largest number of inputs of the next request. Several inputs with a new process
+    /// each are requested only if a change of the working directory, whose last change was at
+    /// `changed`, would be noticed: else a run could see files of the run before.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;
@@ -174,7 +174,7 @@ impl ServerExecutor {
     }
 
     /// Returns the answer about the first of several runs in new processes, since the later ones
-    /// may have seen its files; from now on such runs are requested one by one.
+    /// may have seen files that it wrote; from now on such runs are requested one by one.
     fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
         self.writes_files = true;
         let Some(server) = &self.server else {

@@ -85,7 +85,7 @@ const NEIGHBOURS: usize = 4;
 const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points before the crash at which the last cause of the chain is searched for.
 const ENDS: usize = 24;
-/// Largest number of links; a longer chain is a loop that moves along a structure.
+/// Largest number of links of a chain; a longer chain is a loop that moves along a data structure.
 const MOST_LINKS: usize = 24;
 
 fn middle(interval: &Range<usize>) -> usize {

@@ -63,7 +63,7 @@ pub struct States {
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
     known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ.
+    /// The variables that differ between the two states.
     pub deltas: HashSet<Identity>,
 }
 

@@ -97,7 +97,7 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Least and greatest time of a test.
+/// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 pub(crate) struct Explaining<'a> {
@@ -106,7 +106,7 @@ pub(crate) struct Explaining<'a> {
     pub(crate) result: Explanation,
 }
 
-/// Ends an explanation early: with a refusal, or with an error.
+/// Why an explanation ends early: it is refused, or an error has occurred.
 pub(crate) enum Early {
     Refused(Refusal),
     Error(ExplainError),
@@ -269,7 +269,8 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Replays a run; it must end as before.
+    /// Repeats the passing or failing run, and refuses the explanation if it does not always end as
+    /// `first`.
     fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
         for replay in 1..REPLAYS {
             let again = engine.run_to_end(side)?;
@@ -287,7 +288,8 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Finds the passing run: the given input, or the best of those that pass.
+    /// Returns the trace and the input of the passing run: with the user's passing input, or with
+    /// the best input found that passes.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -527,8 +529,9 @@ impl<'a> Explaining<'a> {
         ))
     }
 
-    /// The statement that decides how the runs go on after a point at which they part, and where the
-    /// value came from by which it does.
+    /// Finds the statement that decides how the runs go on after `last`, the last point that they
+    /// share, and where the value came from by which it decides; each is `None` where it is not
+    /// known.
     fn parting(
         &self,
         runs: &mut Runs,
@@ -605,7 +608,8 @@ impl<'a> Explaining<'a> {
     }
 }
 
-/// What could not be found because the time is over is not known; other errors remain.
+/// Returns `Ok(None)` for an error of a search that failed because the time is over: its result is
+/// then unknown. Any other error is returned.
 fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
     match runs.engine.check_time() {
         Ok(()) => Err(error),

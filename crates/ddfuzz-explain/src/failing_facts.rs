@@ -26,8 +26,8 @@ pub fn add_heap_facts(
     Ok(())
 }
 
-/// Finds where the value came from by which the failing run has crashed; `None` where it has not, or
-/// where that is not known.
+/// Finds where the value came from by which the failing run has crashed (a bad pointer or a
+/// divisor); `None` where the run has not crashed, or where that is not known.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -45,7 +45,8 @@ pub fn crash_origin(
     Ok(found.map(|it| origin_record(engine, &it)))
 }
 
-/// Records where a value came from.
+/// Returns the record of where a value came from: function, file and line of the addresses in
+/// `origin`.
 pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     OriginRecord {
         written: frames(engine, &origin.written),
@@ -53,7 +54,7 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     }
 }
 
-/// Finds the heap block behind whose end a crashed run has written; `None` where there is none.
+/// Finds the heap block past whose end a crashed run has written; `None` where there is none.
 fn overflow(
     engine: &mut Engine,
     criterion: &Criterion,

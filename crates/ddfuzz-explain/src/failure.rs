@@ -9,9 +9,9 @@ use crate::explain::{Early, ExplainError, Explaining, refuse};
 use crate::places::{crash_record, cycle};
 use crate::report::CrashRecord;
 
-/// Number of frames from which on a crash in a recursion is a stack overflow.
+/// Number of stack frames from which on a crash counts as a stack overflow by endless recursion.
 const DEEP: usize = 200;
-/// Returns the name of a target's program.
+/// Returns the file name of a target's program.
 fn program_name(target: &Target) -> String {
     match &target.program {
         Program::Path(path) => path
@@ -23,7 +23,8 @@ fn program_name(target: &Target) -> String {
     }
 }
 
-/// Returns the failure as the program's sanitizer reports it, with the text of its report.
+/// Runs a target on an input, and returns the failure as the program's sanitizer or runtime reports
+/// it, with the text of its report.
 fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
@@ -114,14 +115,16 @@ impl Explaining<'_> {
         }
     }
 
-    /// Checks whether an exit status is a failure: the user says so, or it is that of a Rust panic.
+    /// Returns true if an exit status is a failure: the user says so, or it is that of a Rust
+    /// panic.
     fn is_failure(&self, status: i32) -> bool {
         let asked = self.request.failing_target.crash_exit;
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Makes panics of Rust end runs, if the failing run does not go on after its first one, and the
-    /// given passing run has none.
+    /// Makes Rust panics end the runs where they begin, if the failing run does not go on after its
+    /// first panic and the user's passing run has none. Returns true if panics end runs from now
+    /// on.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {
@@ -141,7 +144,7 @@ impl Explaining<'_> {
         Ok(engine.ends_at_panics)
     }
 
-    /// Refuses stack overflows, which have no cause–effect chain.
+    /// Refuses the explanation of stack overflows, which have no cause–effect chain.
     pub(crate) fn check_failure(&mut self, engine: &Engine, failing: &Ending) -> Result<(), Early> {
         let Some(crash) = &failing.crash else {
             return Ok(());

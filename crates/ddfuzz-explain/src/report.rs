@@ -21,10 +21,10 @@ pub struct Explanation {
     /// The statement after which the runs went different ways, so that only the failing one came to
     /// where it failed; null where both did, or where that is not known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from that decided there how the failing run went on; null where that is not
-    /// known.
+    /// Where the value came from by which the statement `parted` decided how the failing run went
+    /// on; null where that is not known.
     pub decided: Option<OriginRecord>,
-    /// The heap block behind whose end the failing run has written; null where none is known.
+    /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
@@ -32,7 +32,7 @@ pub struct Explanation {
     /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
     /// divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
-    /// The points in time of both runs.
+    /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
     /// The points at which states were compared, in the order of time.
     pub examined: Vec<ExaminedRecord>,
@@ -149,15 +149,16 @@ pub struct LinkRecord {
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed the
-    /// writer, or where no writer is known, the first one since the variable before; null where both
-    /// executed the writer, or where that is not known.
-    pub parted: Option<FrameRecord>,
-    /// Where the value came from that decided there how the failing run went on; null where that is not
+    /// The statement after which the runs went different ways, so that only one of them executed
+    /// the statement that wrote the value; where that statement is not known, the first such place
+    /// since the variable before. Null where both runs executed the write, or where that is not
     /// known.
+    pub parted: Option<FrameRecord>,
+    /// Where the value came from by which the statement `parted` decided how the failing run went
+    /// on; null where that is not known.
     pub decided: Option<OriginRecord>,
-    /// The statement of the failing run that wrote the value which it keeps, where only the passing run
-    /// writes another one; null elsewhere, or where nobody wrote it.
+    /// Where only the passing run writes another value: the statement of the failing run that wrote
+    /// the value which the variable keeps there. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
@@ -220,17 +221,17 @@ pub struct OverflowRecord {
     pub is_averted: bool,
 }
 
-/// Where a value came from.
+/// Where a value came from that decided how the failing run went on or crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OriginRecord {
-    /// The statement that wrote or computed it, and up to three of the calls that led to it, innermost
-    /// first.
+    /// The statement that wrote or computed the value, and up to three of the calls that led to it,
+    /// innermost first.
     pub written: Vec<FrameRecord>,
-    /// The statement that read it from memory; null where it was computed where it was used.
+    /// The statement that read the value from memory; null where it was computed where it was used.
     pub read: Option<FrameRecord>,
 }
 
-/// A point in time.
+/// A point in time at which a run is stopped: a statement, and how often it has been reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PointRecord {
     /// Function that contains the statement.

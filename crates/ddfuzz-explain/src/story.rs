@@ -4,9 +4,9 @@ use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::report::{Explanation, FrameRecord, LinkRecord, OriginRecord, WriterRecord};
 
-/// Largest number of lines of the text.
+/// Largest number of lines of the text of an explanation.
 const LINES: usize = 12;
-/// Largest number of links that the text shows.
+/// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -282,8 +282,9 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.or(kept).unwrap_or_default() + &parting
 }
 
-/// Says where the runs went different ways, and by whose value; empty where that is not known, or the
-/// line itself without such a value.
+/// Describes the statement `parted` after which the runs went different ways, and what wrote the
+/// value by which they did; empty where the statement is not known, or is at `line` itself and no
+/// such value is known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,
@@ -325,7 +326,8 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says where the value came from by which the run crashed, if the chain does not name that.
+/// Writes a sentence about where the value came from by which the run crashed; `None` where that is
+/// not known, or the chain names it already.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -346,7 +348,8 @@ fn value_origin(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says which block was freed too early, or is read before it is set.
+/// Writes a sentence about the call of `free` without which the run does not fail; `None` where
+/// none is known.
 fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
@@ -365,9 +368,9 @@ fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Returns the links that the text shows, in order: of a long chain the first one, that at which to
-/// look first, those that say where a value came from, and the last ones of those that are known most
-/// surely.
+/// Returns the indices of at most `most` links that the text shows, in order: of a long chain the
+/// first one, the one at which to look first, those that say where a value came from, and the last
+/// ones of those that are confirmed best.
 fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();
@@ -398,7 +401,7 @@ fn aligned(rows: &[(usize, [String; 4])]) -> Vec<String> {
     lines.collect()
 }
 
-/// Largest number of lines of the source that are named for a slice.
+/// Largest number of source lines of a critical slice that the text names.
 const SLICE_LINES: usize = 20;
 
 fn slice(it: &Explanation) -> Option<String> {

@@ -64,8 +64,9 @@ impl Runs {
         }
     }
 
-    /// The statement after which the runs went different ways, so that only one of them executed the
-    /// one that wrote a link's variable; `None` where both did, or where that is not known.
+    /// Returns the last point that both runs share before they went different ways, so that only
+    /// one of them executed the write to a variable of the chain (`link`); `None` where both
+    /// executed it, or where that is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -86,8 +87,9 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement that wrote the value which the failing run keeps at a link's point, where only
-    /// the passing run writes another one; `None` where there is none.
+    /// Finds the statement of the failing run that wrote the value which a variable of the chain
+    /// (`link`) keeps there, where only the passing run writes another one; `None` where there is
+    /// none.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -112,8 +114,9 @@ impl Runs {
         Ok(found.filter(|it| it.by == By::Program))
     }
 
-    /// The point after which the runs went different ways first, since the variable before a link's
-    /// was relevant.
+    /// Returns the first point after which the runs go on at different statements, between the
+    /// point at which the variable before in the chain was relevant and the point of `link`; `None`
+    /// if there is none.
     pub fn parted_since(&self, link: &Link) -> Option<Matched> {
         let since = &self.matched[link.before?..link.cause.point];
         let next = |it: &Matched| {
@@ -192,16 +195,17 @@ impl Runs {
         (points[..=end].iter()).rposition(|point| point.pc == start)
     }
 
-    /// The point after which the runs went different ways, so that only the failing one came to where
-    /// it failed.
+    /// Returns the last point that both runs share before they went different ways, so that only
+    /// the failing run came to the place of its failure; `None` where both came there, or where
+    /// that is not known.
     pub fn failure_parted(&self) -> Option<Matched> {
         let points = [&*self.passing.points, &*self.failing.points];
         let last = self.failing.points.len().checked_sub(1)?;
         parting(&self.matched, points, Side::Failing, last)
     }
 
-    /// Finds the condition that decided differently in both runs after a point that they share, and where
-    /// its value came from; `None` where that is not known.
+    /// Finds the condition that was decided differently in both runs after `last`, a point that
+    /// they share, and where its value came from; `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -220,7 +224,8 @@ impl Runs {
         }
     }
 
-    /// The statement that decides how the runs go on after the last point that they share.
+    /// Returns the address of the statement that decides how the runs go on after `last`, the last
+    /// point that they share; `None` where that is not known.
     pub fn deciding(&self, last: &Matched) -> Option<u64> {
         let next = self.passing.points[last.passing + 1];
         let other = self.failing.points[last.failing + 1];
@@ -313,11 +318,12 @@ impl Runs {
         }
     }
 
-    /// The statement of a variable's frame that the failing run executed just before a link's point,
-    /// if the point before was examined and had another cause: since that one only the statement, and
-    /// the functions that it called, were executed. A statement of another function is none: the
-    /// register may have got its value after the return from there. Nor is one before which the
-    /// variable had another value than in the passing run.
+    /// Returns, as the writer of a variable of the chain (`link`), the last statement of its frame
+    /// that the failing run executed before the link's point, if the point before was examined and
+    /// had another cause: since then only this statement, and functions that it called, were
+    /// executed. `None` for a statement of another function, since the register may have got its
+    /// value after the return from there, and where the variable differed from the passing run
+    /// before the statement already.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -75,7 +75,7 @@ impl Manner {
         }
     }
 
-    /// Checks whether the run is of the proof of minimality, or of the confirmation after it.
+    /// Returns true if the run is part of the proof of minimality, or of the confirmation after it.
     pub fn is_of_proof(self) -> bool {
         matches!(
             self,
@@ -192,27 +192,27 @@ pub(super) trait Answerer {
 /// Wall time that the runs of one request should not exceed; after a longer one, the next request
 /// has fewer. Runs of a request that takes more than 10 ms are observed, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of runs in the first request of several, and the most in any.
+/// Number of runs in the first request of several runs; the number below is the most in any.
 const FIRST: usize = 8;
 const MOST: usize = 128;
 
-/// Answers all questions of a minimization by one oracle, one after another. Runs of the proof and of
-/// the confirmation, which rarely change what is asked next, are requested several at a time if the
-/// oracle takes several.
+/// Answers all questions of a minimization (which text fails?) by one oracle, one after another.
+/// Runs of the proof and of the confirmation, which rarely change what is asked next, are requested
+/// several at a time if the oracle takes several.
 pub(super) struct SingleOracle<'a> {
     oracle: &'a mut dyn Oracle,
-    /// The predicted next questions, with their answers.
+    /// The predicted next questions, with the answers that were made ahead.
     ahead: VecDeque<(Question, Answer)>,
-    /// Largest number of runs in the next request.
+    /// Largest number of runs in the next request of several runs.
     several: usize,
-    /// Number of runs whose answers were not used.
+    /// Number of runs that were made ahead and whose answers were not used.
     wasted: u64,
-    /// Crashes of other bugs in these runs.
+    /// Crashes of other bugs (slips) in runs whose answers were not used.
     unclaimed_slips: Vec<Slip>,
 }
 
 impl<'a> SingleOracle<'a> {
-    /// Makes the answerer that asks `oracle`.
+    /// Makes the answerer that lets `oracle` answer the questions of a minimization.
     pub fn new(oracle: &'a mut dyn Oracle) -> SingleOracle<'a> {
         SingleOracle {
             oracle,
@@ -223,8 +223,8 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due and, with it, up to `left` tests that are predicted to be asked
-    /// next, and keeps the answers.
+    /// Runs the text that is due and, in the same request, the tests that are predicted to be asked
+    /// next, up to `left` in all, and keeps the answers.
     fn run_ahead(&mut self, progress: &Progress, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));
@@ -252,7 +252,8 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Takes the answer to `question` that was made ahead, if there is one.
+    /// Removes and returns the answer to `question` that was made ahead, if there is one; otherwise
+    /// drops all answers that were made ahead.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);
@@ -261,7 +262,7 @@ impl<'a> SingleOracle<'a> {
         None
     }
 
-    /// Drops the answers that were made ahead, but not the crashes among them.
+    /// Drops the answers that were made ahead, but keeps the crashes of other bugs among them.
     fn drop_ahead(&mut self) {
         self.wasted += self.ahead.len() as u64;
         let slips = self.ahead.drain(..).filter_map(|(_, answer)| answer.slip);

@@ -224,8 +224,8 @@ impl CoverageOracle {
         }))
     }
 
-    /// Runs a content `times` times in fresh processes; returns each run with its hit counters, which
-    /// are `None` if it did not report them.
+    /// Runs a file's content `times` times in fresh processes; returns each run with its hit
+    /// counters, which are `None` if the run did not report them.
     fn fresh_runs(&mut self, text: &[u8], times: usize) -> Result<Vec<CountedRun>, ExecError> {
         let mut all: Vec<CountedRun> = Vec::with_capacity(times);
         while all.len() < times {
@@ -235,8 +235,8 @@ impl CoverageOracle {
         Ok(all)
     }
 
-    /// Sets the condition for the candidates of the next file, and forgets the crashes of earlier
-    /// files.
+    /// Sets the condition that the candidates of the next file must meet, and forgets the crashes
+    /// of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
@@ -375,7 +375,8 @@ impl CoverageOracle {
         self.answer_of(&run, counters.as_deref(), candidate)
     }
 
-    /// Returns the outcome of a candidate's `run` in a fresh process, with its hit counters.
+    /// Returns the outcome of testing `candidate`: of its `run` in a fresh process, with the run's
+    /// hit counters.
     fn answer_of(
         &mut self,
         run: &Run,
@@ -403,10 +404,10 @@ impl Prefilter {
     }
 }
 
-/// A run, with its hit counters if it reported them.
+/// A run of the target, with its coverage hit counters if it reported them.
 type CountedRun = (Run, Option<Vec<u8>>);
 
-/// Joins the runs of a call with the coverage that they reported.
+/// Joins the runs of one call of an executor with the coverage that they reported.
 fn counted(runs: Vec<Run>, covered: &[RunCoverage]) -> Vec<CountedRun> {
     let counters = |number| covered.iter().find(|covered| covered.run == number);
     let numbered = runs.into_iter().enumerate();

@@ -213,8 +213,8 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes a file, unless it has this content already. It is not synced: the corpus is, with all
-/// else, when it is written, and a file that a power cut has damaged is written again.
+/// Writes a file, unless it has this content already. The file is not synced, since the whole
+/// corpus is synced once it is written; a file that a power cut has damaged is written again.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),

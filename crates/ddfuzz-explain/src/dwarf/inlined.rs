@@ -6,36 +6,36 @@ use ddfuzz_triage::messages::is_std_file;
 
 use super::{DebugInfo, Function};
 
-/// A function that is inlined in another one.
+/// A function that is inlined in another one, with the addresses of its code and its call.
 #[derive(Clone, Debug)]
 pub struct Inlined {
-    /// Addresses in the file.
+    /// Ranges of addresses of the inlined code, in the file.
     pub ranges: Vec<Range<u64>>,
-    /// Name in the source.
+    /// Name of the inlined function in the source.
     pub name: String,
     /// Index of the source file in [`Lines::files`](super::Lines::files) and line of the call; `None`
     /// where they are unknown.
     pub call: Option<(usize, u64)>,
 }
 
-/// What an address belongs to.
+/// The place in the source to which a code address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// Name of the function, which may be inlined.
+    /// Name of the function, which may be an inlined one.
     pub function: &'a str,
-    /// Source file.
+    /// Source file of the code.
     pub file: &'a str,
-    /// Line in the source file.
+    /// Source line of the code.
     pub line: u64,
 }
 
-/// Whether a source file belongs to the standard library of C++ or Rust.
+/// Returns true if a source file belongs to the standard library of C++ or Rust.
 pub fn is_library_file(file: &str) -> bool {
     is_std_file(file) || file.starts_with("/rust/deps/") || file.contains("/include/c++/")
 }
 
 impl Function {
-    /// The functions that are inlined at an address in the file, outer ones first.
+    /// Returns the functions that are inlined at an address in the file, outer ones first.
     fn inlined_at(&self, pc: u64) -> impl DoubleEndedIterator<Item = &Inlined> {
         let contains = move |it: &&Inlined| it.ranges.iter().any(|range| range.contains(&pc));
         self.inlined.iter().filter(contains)
@@ -55,8 +55,8 @@ impl DebugInfo {
         Some(inlined.map_or(&function.name, |it| &it.name))
     }
 
-    /// Returns what the code at `pc`, an address in the file, belongs to. Code of a standard library
-    /// that is inlined belongs to the statement that calls it, where that is the program's own.
+    /// Returns the place in the source of the code at `pc`, an address in the file. Inlined code of
+    /// a standard library belongs to the statement that calls it, where that is the program's own.
     pub fn place(&self, pc: u64) -> Option<Place<'_>> {
         let (file, line) = self.lines.place(pc)?;
         let function = self.name_at(pc).unwrap_or_default();

@@ -98,9 +98,9 @@ pub struct Function {
     pub frame_base: Located,
     /// Parameters and local variables, also of inlined functions; outer blocks first.
     pub variables: Vec<Declared>,
-    /// Functions that are inlined in this one, outer ones first.
+    /// Functions that are inlined in this one, with their addresses and calls; outer ones first.
     pub inlined: Vec<Inlined>,
-    /// Calls in the function that describe their parameters.
+    /// Calls in the function for which the debug information describes the parameters.
     pub calls: Vec<CallSite>,
     /// Encoding of the function's expressions.
     pub encoding: gimli::Encoding,
@@ -210,7 +210,8 @@ struct Reading<'a> {
     globals: Vec<(Declared, gimli::Encoding)>,
     declared: Vec<Declared>,
     lines: Lines,
-    /// Index in [`Lines::files`] of the first file of the unit that is read.
+    /// Index in [`Lines::files`] of the first source file of the compilation unit that is being
+    /// read.
     files: usize,
     producers: Vec<String>,
 }
@@ -318,7 +319,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// File and line of the call that an inlined function stands for.
+    /// Returns the index of the source file, and the line, of the call that an inlined function
+    /// stands for; `None` where they are unknown.
     fn call_of(&self, entry: &Entry) -> Option<(usize, u64)> {
         let file = match entry.attr_value(gimli::DW_AT_call_file)? {
             AttributeValue::FileIndex(file) => file,

@@ -11,44 +11,47 @@ use iced_x86::{
 
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// An executed instruction, with the registers before it.
+/// An instruction that a run has executed, with the registers before it.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed {
-    /// The instruction.
+    /// The decoded instruction.
     pub instruction: Instruction,
-    /// Registers by their DWARF numbers, before it.
+    /// Values of the registers before the instruction, by their DWARF numbers.
     pub registers: [u64; REGISTERS],
-    /// Whether it is a call of a function of a library, which was executed as a whole.
+    /// Whether the instruction calls a function of a library, which was executed as a whole.
     pub is_library_call: bool,
 }
 
-/// A value at a time: what a register or a word of memory holds before an instruction.
+/// A place whose value is followed back: what a register or a word of memory holds before an
+/// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// In the general register of this DWARF number.
+    /// The general register with this DWARF number.
     Register(usize),
-    /// In memory: address and number of bytes.
+    /// The memory at this address, with the number of bytes.
     Memory(u64, u64),
 }
 
-/// Where a value came from.
+/// Where a value came from, in a list of executed instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The instruction of this index read it from memory, where nothing that was recorded wrote it.
+    /// An instruction read the value from memory, where none of the executed ones had written it.
     Read {
-        /// Index of the instruction.
+        /// Index of the instruction that read the value.
         at: usize,
-        /// Address.
+        /// Address from which the instruction read the value.
         address: u64,
-        /// Number of bytes.
+        /// Number of bytes that the instruction read.
         size: u64,
     },
-    /// The instruction of this index computed it, or is the call of a library that returned it.
+    /// The instruction with this index computed the value, or is the call of a library that
+    /// returned it.
     Computed(usize),
 }
 
 impl Executed {
-    /// Decodes the instruction at the program counter; `None` where there is none.
+    /// Decodes the instruction at the program counter; `code` are the bytes there. `None` where
+    /// they are no instruction.
     pub fn new(code: &[u8], registers: [u64; REGISTERS]) -> Option<Executed> {
         let at = registers[REGISTERS - 1];
         let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
@@ -60,17 +63,17 @@ impl Executed {
         })
     }
 
-    /// Address of the instruction.
+    /// Returns the address of the instruction.
     pub fn pc(&self) -> u64 {
         self.registers[REGISTERS - 1]
     }
 
-    /// Whether it is a conditional jump.
+    /// Returns true if the instruction is a conditional jump.
     pub fn is_condition(&self) -> bool {
         self.instruction.flow_control() == FlowControl::ConditionalBranch
     }
 
-    /// Whether it is a division of whole numbers.
+    /// Returns true if the instruction is a division of integers.
     pub fn is_division(&self) -> bool {
         matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
     }
@@ -82,7 +85,8 @@ impl Executed {
         })
     }
 
-    /// The word of memory that the instruction reads or writes, as `is_such` says.
+    /// Returns address and size of the memory that the instruction accesses, for the first access
+    /// of which `is_such` is true (such as a read); `None` if there is none.
     fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
@@ -97,7 +101,8 @@ impl Executed {
         used.any(|it| is_write(it.access()) && number(it.register()) == Some(register))
     }
 
-    /// The values that the instruction compares, or by which it divides.
+    /// Returns the registers and memory whose values the instruction compares, or by which it
+    /// divides.
     pub fn operands(&self) -> Vec<Value> {
         let it = &self.instruction;
         let count = if self.is_division() { 1 } else { 2 };
@@ -113,7 +118,8 @@ impl Executed {
         found
     }
 
-    /// The registers by which the instruction addresses memory, the index first.
+    /// Returns the DWARF numbers of the registers by which the instruction addresses memory, the
+    /// index register first.
     pub fn address_registers(&self) -> Vec<usize> {
         let registers = [
             self.instruction.memory_index(),
@@ -122,7 +128,8 @@ impl Executed {
         registers.into_iter().filter_map(number).collect()
     }
 
-    /// What the instruction copies to the register or the memory that it writes, if it only copies.
+    /// Returns the register or memory from which the instruction copies the value that it writes;
+    /// `None` if it does more than copy, or add a constant.
     fn copied(&self) -> Option<Value> {
         let it = &self.instruction;
         let operand = match it.mnemonic() {
@@ -149,9 +156,9 @@ impl Executed {
     }
 }
 
-/// Finds where a value that the instruction `at` uses came from; `None` where what was executed does
-/// not say. Memory is followed back to the start of `statement`, which is that of the instruction
-/// that reads it.
+/// Finds where a value that the instruction `at` uses came from, by the executed instructions
+/// before it; `None` where these do not say. Values in memory are followed back to the start of the
+/// statement that reads them: `statement` returns its index for that of an instruction.
 pub fn source(
     executed: &[Executed],
     at: usize,
@@ -199,8 +206,8 @@ pub fn source(
     }
 }
 
-/// The last instruction in a range that writes some memory; `None` in place of it where a library may
-/// have written it.
+/// Returns the index of the last instruction in a range that writes to `memory`: `Some(None)` if
+/// none does, and `None` where a function of a library may have written it.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -221,8 +228,9 @@ fn written_in(
     Some(None)
 }
 
-/// The jumps after which two runs go different ways, by their indices in both: first those after which
-/// most was executed until both come to the same instruction of the same frame again.
+/// Returns the jumps after which two runs go different ways, as indices in both lists: those first
+/// after which most was executed before both runs come to the same instruction of the same frame
+/// again.
 pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
     let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
     let mut found = Vec::new();
@@ -252,7 +260,8 @@ pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usiz
         .collect()
 }
 
-/// Index of the last instruction before `at` that sets the flags which a conditional jump reads.
+/// Returns the index of the last instruction before `at` that sets the flags which the conditional
+/// jump `at` reads; `None` where it is not close.
 pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
     let read = executed[at].instruction.rflags_read();
     (0..at)
@@ -264,7 +273,7 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
 /// DWARF number of the register in which functions return their result.
 const RESULT: usize = 0;
 
-/// Whether a called function may change a register.
+/// Returns true if a called function may change the register with this DWARF number.
 fn is_clobbered(register: usize) -> bool {
     // rax, rdx, rcx, rsi, rdi, r8 to r11.
     [0, 1, 2, 4, 5, 8, 9, 10, 11].contains(&register)
@@ -284,7 +293,8 @@ fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 8)
 }
 
-/// DWARF number of a general register, or of a part of one.
+/// Returns the DWARF number of a general register, also for a part of one; `None` for other
+/// registers.
 fn number(register: Register) -> Option<usize> {
     use Register as R;
     const ALL: [Register; REGISTERS] = [

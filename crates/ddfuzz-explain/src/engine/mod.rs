@@ -179,13 +179,14 @@ pub struct Engine {
     pub(crate) input_files: Vec<(u64, u64)>,
     /// Address, in the file, of the program's first instruction.
     entry: Option<u64>,
-    /// Whether the program calls `getrandom` of the C library.
+    /// Whether the program calls the C library's function `getrandom`.
     calls_getrandom: bool,
-    /// Address of that function, once it is known.
+    /// Address of the C library's `getrandom` in the process, once it is known.
     getrandom: Option<u64>,
-    /// Address, in the file, of the function through which panics of Rust pass.
+    /// Address, in the file, of the function through which each Rust panic passes; `None` where
+    /// there is none.
     panic: Option<u64>,
-    /// Whether a panic of Rust ends a run, with the stack there.
+    /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,
 }
 
@@ -278,8 +279,8 @@ impl Engine {
         Some(self.info.place(code).map_or(name, |place| place.function))
     }
 
-    /// Whether an address in the process belongs to the program's own code, and not to a standard
-    /// library.
+    /// Returns true if an address in the process belongs to the program's own code, and not to a
+    /// standard library.
     pub(crate) fn is_user(&self, pc: u64) -> bool {
         (self.place(pc)).is_some_and(|(file, _)| !is_library_file(file))
     }
@@ -352,7 +353,8 @@ pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     starts
 }
 
-/// The statement starts in a range of a function, each with whether it is the program's own.
+/// Returns the addresses in a range of a function at which statements begin, each with whether the
+/// statement is the program's own and not that of a standard library.
 fn starts_in(info: &DebugInfo, range: &std::ops::Range<u64>) -> Vec<(u64, bool)> {
     let from = info
         .lines

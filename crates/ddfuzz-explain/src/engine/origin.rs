@@ -11,50 +11,55 @@ use super::writer::{By, Watched, Writer};
 use super::{Engine, EngineError, Point, Side};
 use crate::dwarf::frames::REGISTERS;
 
-/// Number of points before the failure from which on instructions are recorded.
+/// Number of points before the failure from which on a run's instructions are recorded one by one.
 const POINTS: usize = 100;
-/// Largest number of points of each run between which a condition is searched for.
+/// Largest number of points of each run among which the condition is searched for by which the runs
+/// went different ways.
 const BETWEEN: usize = 60;
-/// Largest number of conditions of which the origin is searched for.
+/// Largest number of conditions for which it is searched where their values came from.
 const TRIED: usize = 3;
-/// Largest number of instructions that are recorded.
+/// Largest number of instructions of a run that are recorded.
 const MOST_STEPS: usize = 20_000;
-/// Largest distance of a faulting address from a pointer that leads nowhere, in bytes.
+/// Largest distance, in bytes, of a faulting address from the pointer passed to a function of a
+/// library that is taken for its cause.
 const NEAR: u64 = 4096;
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
 
-/// Where a value came from.
+/// Where a value came from: the code that wrote or computed it, and the code that read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Address of the instruction that read it from memory; `None` where it was not in memory.
+    /// Address of the instruction that read the value from memory; `None` where it was not in
+    /// memory.
     pub read: Option<u64>,
-    /// Addresses in the program's code: of the instruction that wrote or computed it, then of the
-    /// calls that led there, innermost first.
+    /// Addresses in the program's code: of the instruction that wrote or computed the value, then
+    /// of the calls that led there, innermost first.
     pub written: Vec<u64>,
 }
 
-/// A condition that decided differently in both runs.
+/// A condition that was decided differently in both runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
-    /// Address of the jump.
+    /// Address of the jump that depends on the condition.
     pub at: u64,
-    /// Where the value came from that it depends on, in the failing run.
+    /// Where the value came from, in the failing run, on which the condition depends.
     pub by: Origin,
 }
 
-/// Instructions that a run has executed from a point on.
+/// The instructions that a run has executed one by one from a point on.
 struct Recorded {
     executed: Vec<Executed>,
-    /// For each point that was passed, its index among them.
+    /// The points that the run has passed, each with the index in `executed` of the first
+    /// instruction after it.
     points: Vec<(usize, Point)>,
-    /// The address that could not be accessed, where the run has crashed.
+    /// The address that could not be accessed, where the run has crashed by a memory access.
     fault: Option<u64>,
 }
 
-/// The values of which one may have made an instruction crash: divisors, the registers of an address,
-/// the arguments of a library's function that are close to the faulting address.
+/// Returns the values of which one may have made an instruction crash: its divisor, the registers
+/// by which it addresses memory, or the arguments of a library's function that are close to the
+/// faulting address `fault`.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -74,8 +79,8 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
 }
 
 impl Engine {
-    /// Finds where the value came from by which the failing run has crashed. `points` are those of
-    /// the failing run. `None` where that is not known.
+    /// Finds where the value came from by which the failing run has crashed; `None` where that is
+    /// not known. `points` are the points (statement executions) of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -95,10 +100,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds the condition after which the runs differ most between two of their points, and where its
-    /// value came from in the failing run. `before` are points of the failing run
-    /// up to the first one, `between` the points of the passing and the failing run from the first one
-    /// on, to which they came. `None` where that is not known.
+    /// Finds the condition after which the runs differ most between two points that they share, and
+    /// where its value came from in the failing run; `None` where that is not known. `before` are
+    /// the points of the failing run up to the first of the two, `between` those of the passing and
+    /// of the failing run from the first to the second.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -132,8 +137,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where the value came from by which a jump of the failing run, `at`, went elsewhere than in
-    /// the passing run, where it is the instruction `other`.
+    /// Finds where the value came from by which a jump went elsewhere in the failing run than in
+    /// the passing one; `at` and `other` are the indices of the jump in both runs' instructions.
+    /// `None` where that is not known.
     fn decision(
         &mut self,
         failing: &Recorded,
@@ -167,9 +173,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs to the first of some points, and executes the instructions up to the crash, or with
-    /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
-    /// whole.
+    /// Runs to the first of `points`, and then executes and records instructions one at a time: up
+    /// to the crash, or with `is_bounded` to the last of `points`. Functions of libraries are
+    /// executed as a whole.
     fn record(
         &mut self,
         side: Side,
@@ -212,7 +218,8 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Executes one instruction, or one call of a library; returns whether the run has crashed by it.
+    /// Executes one instruction, or one call of a library as a whole; returns true if the run has
+    /// crashed by it.
     fn step_once(&mut self, run: &mut Run, recorded: &mut Recorded) -> Result<bool, EngineError> {
         match run.process.step()? {
             Stop::Trap => {}
@@ -248,12 +255,13 @@ impl Engine {
         Ok(false)
     }
 
-    /// Whether an address belongs to a function with debug information.
+    /// Returns true if an address belongs to a function with debug information.
     fn is_own_code(&self, pc: u64) -> bool {
         self.info.function(pc.wrapping_sub(self.bias)).is_some()
     }
 
-    /// Finds where a value came from that a recorded instruction uses.
+    /// Finds where the value came from that the recorded instruction with the index `at` uses;
+    /// `None` where that is not known.
     fn origin(
         &mut self,
         recorded: &Recorded,
@@ -288,8 +296,9 @@ impl Engine {
         })
     }
 
-    /// The last statement of the failing run that has written some memory before a point, and the
-    /// calls that led there, innermost first.
+    /// Returns the address of the last statement of the failing run that has written to some memory
+    /// before the point `to`, and of the calls that led there, innermost first; empty where it is
+    /// not known, or the write was one of the input or the kernel.
     fn calls_of_writer(
         &mut self,
         to: Point,

@@ -9,17 +9,17 @@ use super::process::Process;
 use super::run::{Next, Pace};
 use super::{Engine, EngineError, symbol_in};
 
-/// A function like `getrandom` that gives the same byte each time: `mov rcx, rsi; mov al, 0x5a;
-/// rep stosb; mov rax, rsi; ret`.
+/// Machine code that replaces `getrandom` by a function that gives the same byte each time: `mov
+/// rcx, rsi; mov al, 0x5a; rep stosb; mov rax, rsi; ret`.
 const CONSTANT: [u8; 11] = [
     0x48, 0x89, 0xf1, 0xb0, 0x5a, 0xf3, 0xaa, 0x48, 0x89, 0xf0, 0xc3,
 ];
-/// The instruction `ud2`, which ends a program.
+/// Machine code of the instruction `ud2`, which ends a program by a signal.
 const TRAP: [u8; 2] = [0x0f, 0x0b];
-/// Type of the entry of the auxiliary vector with the address of 16 random bytes.
+/// Type of the entry of the auxiliary vector that has the address of 16 random bytes.
 const AT_RANDOM: u64 = 25;
 
-/// Whether a program calls `getrandom` of the C library.
+/// Returns true if a program, given as its ELF file, calls `getrandom` of the C library.
 pub(super) fn calls_getrandom(image: &[u8]) -> bool {
     let file = object::File::parse(image);
     let symbols = file.iter().flat_map(|file| file.dynamic_symbols());
@@ -38,14 +38,15 @@ pub(super) fn panic_function(image: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Address in the process at which panics of Rust end it; `None` where they do not.
+    /// Returns the address in the process at which Rust panics end it; `None` where they do not.
     pub(super) fn panic_end(&self) -> Option<u64> {
         let function = self.panic.filter(|_| self.ends_at_panics)?;
         Some(function.wrapping_add(self.bias))
     }
 
-    /// Prepares a process that stands after its `execve`. It stands at the program's first instruction
-    /// then, if the program calls `getrandom`.
+    /// Makes random numbers equal in all runs, and lets Rust panics end the run if that is set, in
+    /// a process that is stopped after its `execve`. If the program calls `getrandom`, the process
+    /// is then stopped at the program's first instruction.
     pub(super) fn prepare(&mut self, process: &mut Process) -> Result<(), EngineError> {
         let auxiliary = std::fs::read(format!("/proc/{}/auxv", process.pid))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());

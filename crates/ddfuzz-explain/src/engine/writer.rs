@@ -26,8 +26,8 @@ pub struct Writer {
     /// The run that makes the write. If only the passing run makes it, the failing run fails by the
     /// value from before.
     pub side: Side,
-    /// The write and the calls in the program's own code that led to it, innermost first, where the
-    /// write itself was seen.
+    /// Addresses of the write and of the calls in the program's own code that led to it, innermost
+    /// first; empty where the write itself was not seen.
     pub calls: Vec<u64>,
 }
 
@@ -43,16 +43,16 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// The last writes to what is watched.
+/// The last writes of a run to the watched memory.
 #[derive(Default)]
 pub(super) struct LastWrites {
-    /// The last one that changed the value.
+    /// The last write that changed the value of the watched memory.
     changed: Option<Writer>,
-    /// The last one.
+    /// The last write, whether or not it changed the value.
     pub any: Option<Writer>,
 }
 
-/// What made a write.
+/// What made a write to a variable: the program, a library function or the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// A statement of the program made the write.
@@ -126,7 +126,8 @@ impl Engine {
         Ok(last.changed.or(last.any))
     }
 
-    /// Finds the last writes as [`writer`](Engine::writer) does: that which changed the value, and any.
+    /// Finds the last writes to the memory `watched`, as [`writer`](Engine::writer) does: the last
+    /// one that changed the value, and the last one of all.
     pub(super) fn last_writes(
         &mut self,
         side: Side,

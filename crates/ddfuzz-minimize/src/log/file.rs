@@ -114,7 +114,7 @@ impl Medium for Appender {
 pub struct LogWriter {
     medium: Box<dyn Medium>,
     path: PathBuf,
-    /// Whether the writer syncs the log, and not its caller.
+    /// Whether the writer syncs the log itself; if false, its caller does.
     is_synced: bool,
 }
 
@@ -152,7 +152,7 @@ impl LogWriter {
         }
     }
 
-    /// Makes the writer leave syncs to its caller. For a log whose syncs would take longer than its
+    /// Makes the writer leave syncs to its caller, for a log whose syncs would take longer than its
     /// tests: lines that a power cut takes can be computed again.
     pub fn unsynced(self) -> LogWriter {
         LogWriter {
