@@ -52,7 +52,8 @@ impl fmt::Debug for Structure {
 
 /// A file format, such as PNG or ZIP.
 ///
-/// All methods are pure functions: a search that is resumed or replayed must see the same documents.
+/// All methods are pure functions: a search that is resumed or replayed must see the same
+/// documents.
 pub trait Format: Send + Sync {
     /// Returns the name of this file format on command lines and in logs.
     fn name(&self) -> &str;
@@ -66,8 +67,8 @@ pub trait Format: Send + Sync {
 /// can be changed. The numbers of the format (lengths, counts, offsets, checksums) that were
 /// correct in the file are correct in every text that is made of the document.
 pub trait Document: Send + Sync {
-    /// Returns the tree of the deletable parts in pre-order: for each part, the index after its last
-    /// descendant.
+    /// Returns the tree of the deletable parts in pre-order: for each part, the index after its
+    /// last descendant.
     fn parts(&self) -> Vec<usize>;
 
     /// Returns the contents of the payloads (data whose bytes can be changed) in the order of the

@@ -36,8 +36,8 @@ pub trait Search: Send {
     fn allow_extra_tests(&mut self, _: ExtraTests) {}
 
     /// Returns the outcome that the search predicts for the candidate that [`next`](Search::next)
-    /// returned; `None` without a prediction. A predicted test need not be run: its outcome is told as
-    /// any other, but it proves nothing.
+    /// returned; `None` without a prediction. A predicted test need not be run: its outcome is told
+    /// as any other, but it proves nothing.
     fn predicted(&self) -> Option<Outcome> {
         None
     }

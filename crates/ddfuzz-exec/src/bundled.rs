@@ -92,7 +92,8 @@ pub fn dictionary(name: &str) -> Option<&'static [u8]> {
     find(name).map(|(archive, _)| files(archive)[SUFFIXES.len()])
 }
 
-/// Returns the indices of a program's archive and of its variant; `None` if there is no such program.
+/// Returns the indices of a program's archive and of its variant; `None` if there is no such
+/// program.
 fn find(name: &str) -> Option<(usize, usize)> {
     ARCHIVES.iter().enumerate().find_map(|(index, archive)| {
         let suffix = name.strip_prefix(archive.name)?;

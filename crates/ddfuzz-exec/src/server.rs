@@ -120,8 +120,8 @@ impl Server {
     }
 
     /// Requests runs on several inputs, at `places` (offset and length in bytes) of the shared
-    /// file, in one process, or with [`flag::EACH`] in a process each. The answer is about one run: all earlier runs of the request returned
-    /// normally, and later inputs were not run.
+    /// file, in one process, or with [`flag::EACH`] in a process each. The answer is about one run:
+    /// all earlier runs of the request returned normally, and later inputs were not run.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],

@@ -21,7 +21,8 @@ const COUNTERS: usize = ENTRIES + ENTRY * MOST_INPUTS;
 
 /// Maximum number of inputs in one request to a fork server that runs many inputs in one process.
 pub(crate) const MOST_INPUTS: usize = 1024;
-/// Number of slots for the coverage counters of single runs. A request ends early when all are used.
+/// Number of slots for the coverage counters of single runs. A request ends early when all are
+/// used.
 const SLOTS: usize = 128;
 
 /// The layout of the memory shared with a fork server: one page, or a page and tables for many

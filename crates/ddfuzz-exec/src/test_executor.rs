@@ -18,8 +18,8 @@ use crate::{ExecError, Executor, Freshness, Run, Target, TimeLimit, Way, ways};
 /// Starts an interestingness test: a program that gets the input as its first argument, on stdin,
 /// and as the file `name` in its empty working directory (docs/src/interestingness.md). The
 /// arguments and directory of `target` are not used. The test runs as the current user. With
-/// [`Freshness::Fresh`] each run executes the program anew. Fails when the program is missing or has
-/// no execute permission. If the kernel cannot execute it, the first run fails with
+/// [`Freshness::Fresh`] each run executes the program anew. Fails when the program is missing or
+/// has no execute permission. If the kernel cannot execute it, the first run fails with
 /// [`ExecError::NotExecutable`].
 pub fn start_test(
     target: &Target,

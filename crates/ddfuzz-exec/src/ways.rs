@@ -406,10 +406,10 @@ pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, 
 }
 
 /// Starts a shell command that runs again and again in the directory `target.cwd`, with the input
-/// on stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may also
-/// write in that directory, which must stay the same directory. `output`: the file for its stdout
-/// and stderr, opened for appending. Fails when the shell is missing; in a sandbox also when its
-/// user cannot reach the directory.
+/// on stdin. It runs as the current user; in a sandbox it runs as sandboxed targets do, and may
+/// also write in that directory, which must stay the same directory. `output`: the file for its
+/// stdout and stderr, opened for appending. Fails when the shell is missing; in a sandbox also when
+/// its user cannot reach the directory.
 pub fn start_shell(target: &Target, output: File) -> Result<Box<dyn Executor>, ExecError> {
     let prepared = PreparedTarget::for_shell(target, output)?;
     let shell = ServerExecutor::start(target, prepared, Way::Command, Role::Serve, None)?;

@@ -29,8 +29,8 @@ pub struct Explanation {
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
-    /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
-    /// divisor; null where that is not known.
+    /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or
+    /// a divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,

@@ -173,8 +173,8 @@ pub trait Oracle {
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 
     /// Tests the first of `candidates` as [`ask_fresh`](Oracle::ask_fresh) does, and as many of the
-    /// next ones as one request takes, each in a fresh process of its own. Returns an answer for each
-    /// that was tested, in order.
+    /// next ones as one request takes, each in a fresh process of its own. Returns an answer for
+    /// each that was tested, in order.
     ///
     /// # Errors
     /// As [`ask`](Oracle::ask).

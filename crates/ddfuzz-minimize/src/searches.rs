@@ -63,9 +63,9 @@ pub fn structure_name(search: &str, input: &[u8]) -> Option<String> {
     structure.name().map(str::to_owned)
 }
 
-/// Returns the name of the search that trims an input in the fewest tests: `full` if the input is of
-/// a known format or language, because parts of it can be deleted only together with what its numbers
-/// and brackets state; else `subset`, because replacing bytes by `0` hardly keeps coverage.
+/// Returns the name of the search that trims an input in the fewest tests: `full` if the input is
+/// of a known format or language, because parts of it can be deleted only together with what its
+/// numbers and brackets state; else `subset`, because replacing bytes by `0` hardly keeps coverage.
 pub fn trim_search(input: &[u8]) -> &'static str {
     match structure_of(input) {
         Structure::Format(_) | Structure::Syntax(_) => Full::NAME,
@@ -76,9 +76,9 @@ pub fn trim_search(input: &[u8]) -> &'static str {
 /// Maximum number of inputs in the sample that shows which structure most inputs of a target have.
 const SHOWN: usize = 32;
 
-/// Returns the name of the grammar that more than half of the inputs fit, of a sample of them; `None`
-/// if there is none. Further inputs of the same target are then parsed by the grammar although they
-/// do not fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
+/// Returns the name of the grammar that more than half of the inputs fit, of a sample of them;
+/// `None` if there is none. Further inputs of the same target are then parsed by the grammar
+/// although they do not fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
 pub fn usual_language<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
     let is_language = |structure: &Structure| matches!(structure, Structure::Syntax(_));
     usual(inputs).filter(is_language).and_then(name)

@@ -23,9 +23,9 @@ const CANNOT_TELL: i32 = 125;
 /// - PASS: the test exited with another status, or by a signal.
 ///
 /// Each run has a working directory that contains only the candidate. The search runs a test that
-/// starts no other processes by forks, or many times in one process that puts back what each run has
-/// changed; proofs and confirmations execute it anew. The file of the test must not change while the
-/// oracle exists, because outcomes of two versions must not be mixed.
+/// starts no other processes by forks, or many times in one process that puts back what each run
+/// has changed; proofs and confirmations execute it anew. The file of the test must not change
+/// while the oracle exists, because outcomes of two versions must not be mixed.
 pub struct TestOracle {
     script: Script,
     /// The program of the interestingness test, and the limits of its runs.

@@ -163,8 +163,8 @@ static LANGUAGES: &[KnownLanguage] = &[
 ];
 
 impl KnownLanguage {
-    /// Returns the language of this name; `None` for an unknown name. A grammar that was loaded from
-    /// a shared library has precedence.
+    /// Returns the language of this name; `None` for an unknown name. A grammar that was loaded
+    /// from a shared library has precedence.
     pub fn named(name: &str) -> Option<&'static KnownLanguage> {
         let mut all = library::loaded().chain(LANGUAGES);
         all.find(|known| known.name == name)

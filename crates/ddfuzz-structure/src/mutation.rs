@@ -15,8 +15,8 @@ use crate::language::KnownLanguage;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::packed::Packed;
 
-/// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer to
-/// parse than to run.
+/// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer
+/// to parse than to run.
 const LARGEST: usize = 1 << 16;
 /// Number of powers of two, from 1 on (1, 2, 4), from which the number of changes of one mutant is
 /// drawn.
@@ -44,8 +44,8 @@ enum How {
 }
 
 impl MutationParser {
-    /// Returns the parser for the structure of this name; `None` if there is none: the name is unknown,
-    /// or that of [`Structure::Binary`].
+    /// Returns the parser for the structure of this name; `None` if there is none: the name is
+    /// unknown, or that of [`Structure::Binary`].
     pub fn named(name: &str) -> Option<MutationParser> {
         let how = if name == Structure::TEXT {
             How::Text(Arc::new(PlainText))
@@ -80,8 +80,8 @@ enum Parsed {
 }
 
 impl ParsedInput {
-    /// Makes a mutant of the input, with subtrees of `donor`, an input of the same structure; `None` if
-    /// there is nothing to mutate.
+    /// Makes a mutant of the input, with subtrees of `donor`, an input of the same structure;
+    /// `None` if there is nothing to mutate.
     pub fn mutate(&self, donor: &ParsedInput, source: &mut dyn MutationSource) -> Option<Vec<u8>> {
         match (&self.0, &donor.0) {
             (Parsed::Text(own), Parsed::Text(donor)) => own.mutate(donor, source),

@@ -29,7 +29,8 @@ pub struct Gathered {
 }
 
 /// Lists, reads and hashes the inputs at `roots`. The output directory `out` must exist and be
-/// locked by the caller; only a temporary file without a name is written there. `progress` is called ten times a second.
+/// locked by the caller; only a temporary file without a name is written there. `progress` is
+/// called ten times a second.
 ///
 /// # Errors
 /// When a root cannot be listed, or the target cannot be started. Unreadable files below the roots

@@ -118,8 +118,8 @@ fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> 
     changed.then_some(new)
 }
 
-/// Returns the edit that makes `new` of `old`: one replacement of all between the first and the last
-/// difference. `None` if both are equal or `new` is longer.
+/// Returns the edit that makes `new` of `old`: one replacement of all between the first and the
+/// last difference. `None` if both are equal or `new` is longer.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     if new.len() > old.len() || new == old {
         return None;

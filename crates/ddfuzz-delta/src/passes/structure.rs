@@ -39,8 +39,8 @@ pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
 /// A function that parses a text into a tree of pairs and leaves; `None` if it has no such tree.
 pub(super) type Parse = dyn Fn(&[u8]) -> Option<Tree> + Sync;
 
-/// Deletes siblings of the tree that `parse` makes of the text, shortens chains of nested pairs, and
-/// removes pairs but keeps what is inside.
+/// Deletes siblings of the tree that `parse` makes of the text, shortens chains of nested pairs,
+/// and removes pairs but keeps what is inside.
 pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
     let Some(mut tree) = parse(&work.text()) else {
         return;

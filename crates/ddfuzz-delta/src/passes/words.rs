@@ -304,7 +304,8 @@ impl Levels {
     }
 }
 
-/// Splits a text into words, numbers, strings within a line, and signs; each has the blanks after it.
+/// Splits a text into words, numbers, strings within a line, and signs; each has the blanks after
+/// it.
 pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut at = 0;

@@ -13,8 +13,8 @@ pub struct Inlined {
     pub ranges: Vec<Range<u64>>,
     /// Name of the inlined function in the source.
     pub name: String,
-    /// Index of the source file in [`Lines::files`](super::Lines::files) and line of the call; `None`
-    /// where they are unknown.
+    /// Index of the source file in [`Lines::files`](super::Lines::files) and line of the call;
+    /// `None` where they are unknown.
     pub call: Option<(usize, u64)>,
 }
 

@@ -161,8 +161,8 @@ impl LogWriter {
         }
     }
 
-    /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file, unless the
-    /// caller does.
+    /// Appends `line` to the log as JSON; after a `reduce` or `end` line, syncs the file, unless
+    /// the caller does.
     ///
     /// # Errors
     /// If the line cannot be written.

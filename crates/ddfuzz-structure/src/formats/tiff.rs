@@ -16,8 +16,8 @@ const ENTRY: usize = 12;
 /// Tags of the directory entries that list the offsets of strips, and of tiles, each with the tag
 /// of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
-/// Tags of the entries that state how many pixels there are: the width and height of the picture and
-/// of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
+/// Tags of the entries that state how many pixels there are: the width and height of the picture
+/// and of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
 const DIMENSIONS: [u64; 5] = [256, 257, 278, 322, 323];
 
 /// A range of bytes of a TIFF file that an offset refers to; the map of regions is keyed by its
