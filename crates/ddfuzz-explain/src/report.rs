@@ -52,7 +52,7 @@ pub struct Explanation {
 /// The reason why an explanation has no cause–effect chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Refusal {
-    /// Why there is no chain, as a sentence.
+    /// Why there is no cause–effect chain, as a sentence.
     pub reason: String,
     /// What the user can do to get a chain, as a sentence.
     pub hint: String,

@@ -47,14 +47,15 @@ struct Row {
 
 #[derive(Clone, Debug)]
 enum Rule {
-    /// The value is that of this register plus an offset.
+    /// The value (of a caller's register, or of the frame's address) is that of this register plus
+    /// an offset.
     Register(u16, i64),
-    /// The value is saved in memory, at this offset from the canonical frame address.
+    /// The caller's register is saved in memory, at this offset from the canonical frame address.
     Saved(i64),
-    /// The value is the canonical frame address plus this offset.
+    /// The value of the caller's register is the canonical frame address plus this offset.
     Value(i64),
-    /// A DWARF expression gives the value. With `true` it gives the address where the value is
-    /// saved; with `false` the value itself.
+    /// A DWARF expression gives the value of a caller's register or of the frame's address: with
+    /// `true` the address where it is saved, with `false` the value itself.
     Expression(Vec<u8>, bool),
     Same,
     Undefined,
