@@ -251,7 +251,8 @@ fn names() -> PossibleValuesParser {
 /// log's grammar, which is loaded when the option is parsed.
 #[derive(Args, Clone, Debug)]
 pub struct GrammarArgs {
-    /// Shared library with the grammar that the log names, if it was loaded from one
+    /// Shared library with the grammar that the log names, if that grammar was loaded from a
+    /// library
     #[arg(hide_short_help = true, long, value_name = "FILE.so", value_parser = Structures, hide_possible_values = true)]
     grammar: Option<String>,
 }
@@ -332,12 +333,12 @@ impl GeneratorArg {
 /// structure (as trees of a grammar or file format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MutateStructureArg {
-    /// Mutate by structure if most seeds are files of a known format or programs in a known
-    /// language
+    /// Mutate inputs by their structure if most seeds are files of a known format or programs in a
+    /// known language
     Auto,
-    /// Mutate by structure if most seeds have the same one, which may be that of any text
+    /// Mutate inputs by the structure that most seeds have, even if it is only that of any text
     On,
-    /// Never mutate by structure
+    /// Never mutate inputs by their structure
     Off,
 }
 

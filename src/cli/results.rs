@@ -49,9 +49,11 @@ pub const CONTINUE_OR_OVERWRITE: &str =
 
 /// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// The result goes into one or two result files, and the minimization log into another file.
+    /// The command's result goes into one or two result files, and its minimization log into
+    /// another file.
     File {
-        /// Paths of the result files; the first is the one that `-o` names.
+        /// Paths of the result files that `min`, `max` or `diff` writes; the first is the one that
+        /// `-o` names.
         results: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -211,7 +213,7 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call of ddfuzz has created the file, with the content of stdin.
+    /// Whether this call of ddfuzz has created the input file, with the content of stdin.
     is_new: bool,
 }
 

@@ -41,7 +41,8 @@ pub(super) enum Versions {
 /// input, or the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
-    /// Path of the input of the program that crashes; `None` if it gets none.
+    /// Path of the file with the input of the program that crashes; `None` if the program gets no
+    /// input.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
     /// The program that crashes, and its arguments; empty with `--run`, by which a command tests

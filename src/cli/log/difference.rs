@@ -53,11 +53,11 @@ struct Rebuilt {
 pub struct DifferenceLog<'a> {
     pub path: &'a Path,
     pub log: &'a Log,
-    /// Record of the search's goal and passing input, from the first line of the log.
+    /// Record, in the first line of the log, of the search's goal and passing input.
     pub record: &'a DifferenceRecord,
     /// The option `--passing`, by which the user may name the passing input.
     pub passing: &'a PassingArgs,
-    /// Content of the failing input of the search.
+    /// Content of the failing input with which the logged search began.
     pub failing: &'a [u8],
 }
 
