@@ -9,7 +9,7 @@ use crate::search::Probed;
 /// commit by applying some of the changes between the old and the new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The id of the git commit to whose files the changes are applied.
+    /// The id of the git commit to whose files the candidate's changes are applied.
     pub on: String,
     /// The changes that the candidate has on top of its commit, in the order in which they are
     /// applied. Each pair is the index of a set of changes in the [`Session`](crate::Session), and
@@ -26,7 +26,7 @@ pub struct Known {
     /// The places in source files that the messages of a failed build name: each is a path with a
     /// line, counted from 1, or 0 for a file that is missing.
     pub at: Vec<(Vec<u8>, u64)>,
-    /// Reference to the line of the search's log that records the outcome of the test.
+    /// Reference to the line of the search's log that records the outcome of the version's test.
     pub proof: ProofRef,
 }
 

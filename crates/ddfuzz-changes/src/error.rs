@@ -10,7 +10,7 @@ use ddfuzz_model::files::FileError;
 /// An error of the search for failure-inducing changes: why it has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// The program `git` is not installed.
+    /// The program `git`, which the search needs, is not installed.
     #[error("git is not installed, and versions are read by it")]
     NoGit,
     /// The folder from which versions are to be read belongs to no git repository.
@@ -21,12 +21,12 @@ pub enum ChangesError {
         /// The error message that git printed.
         message: String,
     },
-    /// The git repository has no such revision.
+    /// The git repository has no revision of the name that the user gave for a version.
     #[error("there is no revision {revision:?} in {}", folder.display())]
     UnknownRevision {
         /// The unknown revision, as the user gave it.
         revision: String,
-        /// The folder of the repository in which the revision was looked for.
+        /// The folder of the repository that was searched for the unknown revision.
         folder: PathBuf,
         /// Whether the repository is a shallow clone, whose history is cut off, so that the
         /// revision may be missing for that reason.
@@ -38,7 +38,7 @@ pub enum ChangesError {
         /// The id of the missing git object.
         id: String,
     },
-    /// A git command ended with an error.
+    /// A git command that the search has run ended with an error.
     #[error("git {what}: {message}")]
     Git {
         /// The arguments of the git command that failed.

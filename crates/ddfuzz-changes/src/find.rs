@@ -15,8 +15,8 @@ use crate::search::{Minimal, Probed, Prober, bisect, config, isolate, minimize};
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Number of tests of the old and of the new version before the search, and of the version with the
-/// found changes after it; all of them must have the same outcome.
+/// Number of times that the old and the new version are tested before the search, and the version
+/// with the found changes after it; all tests of a version must have the same outcome.
 const TIMES: usize = 3;
 
 /// What the search for failure-inducing changes shall find.
@@ -43,14 +43,15 @@ pub struct Found {
     pub passing: Arc<Tree>,
     /// The files of the version with the found changes, which fails.
     pub failing: Arc<Tree>,
-    /// The last version of the git history that passes, and the same version with the changes that
-    /// were found in the commit after it. `None` if the history was not searched, for
-    /// [`Goal::Difference`], and if the changes cannot be merged.
+    /// Two versions of the program as (passing, failing): the last version of the git history that
+    /// passes, and the same version with the changes that were found in the commit after it. `None`
+    /// if the history was not searched, for [`Goal::Difference`], and if the changes cannot be
+    /// merged.
     pub in_history: Option<(Arc<Tree>, Arc<Tree>)>,
     /// The commits from which the found changes come; empty if the history was not searched.
     pub commits: Vec<Commit>,
-    /// Number of commits, other than the one known to fail, that could not be tested, so that the
-    /// found changes may come from one of them; 0 if the budget was used up.
+    /// Number of commits that could not be tested, so that the found changes may come from one of
+    /// them instead of the commit known to fail; 0 if the budget was used up.
     pub unbuildable_commits: usize,
     /// Whether the failure needs changes of several commits together (*interference* in delta
     /// debugging); false if the budget was used up.
@@ -95,9 +96,9 @@ pub fn find(
     }
 }
 
-/// Tests the version `tree` three times before the search: the old one (`what` is `Axiom`) or the
-/// new one (`Baseline`); only once if the first outcome is not `expected`. Fails unless all
-/// outcomes are `expected`.
+/// Tests the version `tree` up to three times before the search, and fails unless each outcome is
+/// `expected`. `what` says which version it is: the old one (`Axiom`) or the new one (`Baseline`).
+/// If the first outcome is not `expected`, there is no further test.
 fn check(
     session: &mut Session<'_>,
     what: What,
@@ -199,9 +200,9 @@ impl Prober for SetProber<'_, '_> {
     }
 }
 
-/// The result of searching one set of changes. `kept` has the found changes, `minimal` the result
-/// of the minimization for [`Goal::Cause`], and `passing`, for [`Goal::Difference`], the changes
-/// with which the version still passes.
+/// The result of searching one set of changes: the found changes (`kept`), the result of the
+/// minimization for [`Goal::Cause`] (`minimal`), and, for [`Goal::Difference`], the changes with
+/// which the version still passes (`passing`).
 struct SetResult {
     kept: Config,
     minimal: Option<Minimal>,
@@ -281,8 +282,8 @@ fn all_at_once(
 struct History<'l> {
     first: String,
     line: &'l [Commit],
-    /// Number of changes (hunks and binary files, plus 1) from each version of the history to the
-    /// next.
+    /// For each version of the history but the last, the number of changes (hunks and binary files,
+    /// plus 1) from it to the next.
     weights: Vec<u64>,
 }
 
@@ -299,8 +300,8 @@ impl<'l> History<'l> {
         })
     }
 
-    /// Returns the commit id of the version with the number `index`: 0 is the version before the
-    /// commits `line`, 1 the first of them, and so on.
+    /// Returns the commit id of the history's version with the number `index`: 0 is the version
+    /// before the commits `line`, 1 the first of these commits, and so on.
     fn version(&self, index: usize) -> &str {
         match index {
             0 => &self.first,

@@ -26,10 +26,11 @@ pub struct ChangesResult {
     pub tests: TestCounts,
     /// How many builds the search ran, and how many tests needed none.
     pub builds: BuildCounts,
-    /// Number of commits, other than the one known to fail, that could not be tested, so that the
-    /// found changes may come from one of them.
+    /// Number of commits that could not be tested, so that the found changes may come from one of
+    /// them instead of the commit known to fail.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes; for each of them, the claim says what happens without it.
+    /// Number of found changes, each of whose removals the claim is about: it says what happens
+    /// without that change.
     pub removals: u64,
     /// Number of found changes that cannot be left out because the rest does not build without
     /// them; 0 if a difference was searched for.

@@ -58,10 +58,10 @@ pub struct Workers {
     /// files) of the version.
     ahead: HashMap<[u8; 32], Report>,
     limits: (Duration, Duration),
-    /// Whether the limits on builds and on tests were set by the user, so that they are not
-    /// learned.
+    /// Whether the user has set the limits as (of builds, of tests); such a limit is not learned.
     keep: (bool, bool),
-    /// Longest wall time so far of a build, and of a test, that the search asked for.
+    /// Longest wall time so far as (of a build, of a test), among the versions that the search
+    /// asked for, not those that were only tested ahead.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
     /// Number of builds that were run, including failed ones and those of versions that were tested

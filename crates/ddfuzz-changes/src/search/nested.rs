@@ -20,7 +20,7 @@ const MOST_HALVED: usize = 40;
 /// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    /// The changes in the minimal failing set.
+    /// The changes in the minimal failing set that the minimization has found.
     pub kept: Config,
     /// Number of changes in the minimal set that cannot be left out because the rest does not build
     /// without them.
@@ -78,8 +78,8 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Searches for a single change that causes the failure, if there are few changes: tests one
-    /// half of them, continues with the other half if it passes, and so on. Returns true if a
-    /// single change was found that fails by itself; the smallest failing set is updated.
+    /// half of them, continues in this half if it fails, and in the other if it passes. Returns
+    /// true if a single change was found that fails by itself; the smallest failing set is updated.
     fn halve(&mut self) -> Result<bool, P::Error> {
         if self.best.len() > MOST_HALVED {
             return Ok(false);
@@ -116,9 +116,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests a half of the changes `rest`. As long as it does not build, changes that the
-    /// compiler's messages point to are added to it. Returns the set that could be built, with its
-    /// outcome; `None` if no set smaller than the smallest failing one could.
+    /// Tests `half`, a half of the changes `rest`. As long as it does not build, adds changes to
+    /// which the compiler's messages point. Returns the set that could be built, with its outcome;
+    /// `None` if no set could that is smaller than the smallest failing one.
     fn probe_half(
         &mut self,
         half: Config,
@@ -240,8 +240,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Deletes as many of `groups` as possible from the smallest failing set of changes, which they
-    /// divide into disjoint parts. `rule` names this step of the search in the log.
+    /// Deletes as many of `groups` as possible from the smallest failing set; `groups` are disjoint
+    /// sets of changes that together make up this set. `rule` names this step of the search in the
+    /// log.
     fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
         let mut machine = Subset::of_units(groups.len());
         // Changes of deleted groups that a candidate needed to build.
@@ -272,9 +273,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the sets of changes that the search `machine` tests next if no test fails, as many
-    /// as the prober can test ahead. `whole` converts a choice of groups to the set of their
-    /// changes.
+    /// Returns the sets of changes that the search `machine` tests next if each of them passes, as
+    /// many as the prober can test ahead. `whole` converts a choice of groups, by their indices, to
+    /// the set of their changes.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {

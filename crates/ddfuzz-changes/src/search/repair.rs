@@ -27,9 +27,9 @@ const LEAST_BUNDLE: usize = 8;
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Add the changes that changes of the set require and that the set lacks.
+    /// Repair by adding the changes that changes of the set require and that the set lacks.
     Complete,
-    /// Remove the changes that require others which the set lacks.
+    /// Repair by removing the changes that require others which the set lacks.
     Thin,
 }
 
@@ -59,7 +59,7 @@ impl Repair {
 pub struct Chain {
     /// Whether the repairs of this chain add changes (`Complete`) or remove changes (`Thin`).
     pub repair: Repair,
-    /// Number of builds so far of the candidate and of its repaired versions.
+    /// Number of builds so far of the candidate that is repaired and of its repaired versions.
     builds: usize,
     /// The changes, present or missing, at all places that the messages of this chain's failed
     /// builds have named.
