@@ -267,8 +267,9 @@ impl MinimizationArgs {
         }
     }
 
-    /// Returns how many further reproducers, each with another minor crash key, are minimized for a
-    /// crash group in addition to its first: the value of `--variants`, else `otherwise`.
+    /// Returns how many further crashes of a crash group are minimized after its first one, each
+    /// with a minor key (a hash of the path into the bug) that no other minimized crash of the
+    /// group has: the value of `--variants`, else `otherwise`.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
@@ -343,8 +344,8 @@ pub enum MutateStructureArg {
 }
 
 impl MutateStructureArg {
-    /// Returns the name of the structure (grammar or file format) by which inputs are mutated, the
-    /// usual one of the seeds; `None` if they are mutated by havoc only.
+    /// Returns the name of the structure (grammar or file format) that most seeds have, by which
+    /// inputs are mutated; `None` if they are not mutated by structure but by havoc only.
     pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
         let usual = match self {
             MutateStructureArg::Off => None,

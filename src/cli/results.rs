@@ -331,9 +331,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Returns those of the files `kept`, inputs of slips (other crashes found while minimizing), that
-/// belong to no slip in `listed`, the slips in the log. Workers that test candidates before the
-/// search asks for them find such slips.
+/// Returns those of the files `kept`, which hold inputs of slips (other crashes found while
+/// minimizing), whose slip is not in `listed`, the slips in the log. There are such files because
+/// workers also test candidates that the search has not asked for, and the log lacks these tests.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -344,9 +344,9 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns a copy of the slip (another crash, found while minimizing) that has the path of its
-/// stored input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
-/// It has no path if there is neither.
+/// Returns a copy of the slip (another crash, found while minimizing) with the path of the file
+/// that stores its input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside
+/// `result`; without a path if there is no such file.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");

@@ -82,9 +82,10 @@ impl Entry {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage. The
-    /// first candidate is the unchanged entry; without FAIL the trimming ends there. Returns the
-    /// number of outcomes so far, or at the end the maximum number of steps that was announced.
+    /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage as
+    /// the queue entry. The first candidate is the unchanged entry; without FAIL the trimming ends
+    /// there. Returns the number of outcomes so far, or at the end the maximum number of steps that
+    /// was announced to AFL++.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.outcomes += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {

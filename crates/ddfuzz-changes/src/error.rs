@@ -88,15 +88,15 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// The version with the found changes failed in the search; but built again, on top of nothing
-    /// but the first build of the old version, it does not build, or does not fail in all of three
-    /// tests.
+    /// The version with the found changes failed in the search; but built again without the results
+    /// of later builds than the first one, that of the old version, it does not build, or does not
+    /// fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// In words, the outcome of the first test of the result that does not fail after it was
-        /// built again.
+        /// Why the found changes could not be confirmed, in words: the outcome of the first test,
+        /// after they were built again, that was not FAIL.
         outcome: String,
     },
     /// The user stopped the search before it was finished.

@@ -56,8 +56,8 @@ pub struct Found {
     /// Whether the failure needs changes of several commits together (*interference* in delta
     /// debugging); false if the budget was used up.
     pub interference: bool,
-    /// Number of found changes that cannot be left out because the rest does not build without
-    /// them; 0 for [`Goal::Difference`].
+    /// Number of found changes that cannot be left out because the version with all others does not
+    /// build; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
     /// The last line of the search's log: what is claimed of the result (such as 1-minimal), and
     /// the tests that prove it.
@@ -505,8 +505,8 @@ fn on_top_of_old(
 }
 
 /// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns the number of remaining changes
-/// without which the rest does not build.
+/// changes without which the old version still fails. Returns for how many of the remaining changes
+/// the version without the change does not build.
 fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -535,7 +535,7 @@ fn leave_out_needless(
 
 /// Ends the log with the found minimal set of changes `kept`, after the version with them was built
 /// anew and tested three times; returns the result. It is claimed to be 1-minimal if for each
-/// change a test shows that the rest does not fail, else best so far.
+/// change a test shows that the set without the change does not fail, else best so far.
 fn conclude(
     session: &mut Session<'_>,
     kept: Vec<(usize, Config)>,
@@ -639,9 +639,9 @@ fn conclude_difference(
     })
 }
 
-/// Confirms that the version `tree`, with the found changes, fails: builds it on top of nothing but
-/// the first build of the old version, and tests it three times. Returns an error unless it fails
-/// each time, because incremental builds in the search may have missed changes.
+/// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
+/// the first build, that of the old version, left it, and tests it three times. Returns an error
+/// unless it fails each time, because incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {
         let outcome = session.check(What::Confirm, tree, time == 0)?;

@@ -32,8 +32,8 @@ pub struct ChangesResult {
     /// Number of found changes, each of whose removals the claim is about: it says what happens
     /// without that change.
     pub removals: u64,
-    /// Number of found changes that cannot be left out because the rest does not build without
-    /// them; 0 if a difference was searched for.
+    /// Number of found changes that cannot be left out because the version with all others does not
+    /// build; 0 if a difference was searched for.
     pub removals_that_do_not_build: u64,
     /// Whether the failure needs changes of several commits together; false if the budget was used
     /// up.

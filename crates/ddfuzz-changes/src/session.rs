@@ -319,12 +319,12 @@ impl<'a> Session<'a> {
         self.write_unrun(line, None)
     }
 
-    /// Runs a check, which is a test outside of the search (of the old or new version before it, or
-    /// of the result after it), and returns its outcome: UNRESOLVED if the version does not build,
-    /// never `None`. With `anew`, the version is built on top of nothing but the first build.
+    /// Runs a check, a test outside of the search (of the old or new version before it, or of the
+    /// result after it), and returns its outcome: UNRESOLVED if the version does not build, never
+    /// `None`. With `anew`, results of builds after the first are not used.
     ///
     /// # Errors
-    /// As [`probe`](Session::probe).
+    ///  As [`probe`](Session::probe).
     pub fn check(
         &mut self,
         what: What,

@@ -109,8 +109,8 @@ impl Workbench {
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
     /// report. A version whose build is in the directory already is only tested. With `anew`, it is
-    /// always built, on top of nothing but what the build of the first version left; or in an empty
-    /// directory, if there is no copy of that.
+    /// always built: in the directory as the first build left it, without results of later builds;
+    /// or in an empty directory, if there is no copy of the first build.
     ///
     /// # Errors
     ///

@@ -190,15 +190,15 @@ impl Worktree {
         Ok(())
     }
 
-    /// Changes the files in the directory to those of the version `tree`, and leaves what earlier
+    /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
     /// builds made.
     ///
-    /// If a file changes that says how the program is built, the directory is emptied first. A file
+    /// If a file changes that says how the program is built, the worktree is emptied first. A file
     /// that includes a changed one gets a new modification time, because not each build tool knows
     /// of inclusions.
     ///
     /// # Errors
-    /// If a content cannot be read, or a file cannot be written.
+    ///  If a content cannot be read, or a file cannot be written.
     pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
         let changed = self.state.as_ref().map(|state| differing(state, tree));

@@ -425,8 +425,8 @@ pub fn copy_to_project(
 pub struct WrittenArtifacts {
     /// Number of failing inputs that were written as files; files that existed before do not count.
     pub count: u64,
-    /// Path of the first representative's reproducer, whether or not it existed before; `None`
-    /// without groups.
+    /// Path of the shorter reproducer, else the original input, of the first group's first
+    /// representative crash, whether or not the file existed before; `None` without groups.
     pub first: Option<PathBuf>,
 }
 

@@ -67,8 +67,8 @@ pub struct Chain {
     /// The changes that repairs by place have added or removed so far, as
     /// [`by_place`](Chain::by_place) returned them.
     moved: Config,
-    /// Sets of changes that probably need each other: they mention the same identifier, which a
-    /// failed build named though no definition of it was missing.
+    /// Sets of changes that probably need each other: all changes of a set mention the same
+    /// identifier, which a failed build named though no definition of it was missing.
     ties: Vec<Config>,
     /// The identifiers because of which repairs were extended to all changes that mention them.
     common: Vec<Name>,
@@ -98,10 +98,11 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Returns the changes of `pool` by which a candidate is repaired because of the places in the
-    /// compiler's messages, in two sets. The first has the changes at these places. The second has
-    /// all changes that mention an identifier which many changes at the places named so far have in
-    /// common (a type that is rewritten everywhere); it is empty if there is no such identifier.
+    /// Returns the changes of `pool`, those that a repair may move, by which a candidate is
+    /// repaired because of the places in the compiler's messages, in two sets. The first has the
+    /// changes at these places. The second has all changes that mention an identifier which many
+    /// changes at the places named so far have in common (a type that is rewritten everywhere); it
+    /// is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -162,8 +163,8 @@ impl Chain {
     }
 }
 
-/// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Those
-/// that overlap it are joined with it to one set.
+/// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Sets that
+/// overlap `bundle` are joined with it to one set.
 pub fn joined(bundles: &[Config], mut bundle: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for known in bundles {

@@ -129,8 +129,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began to `elapsed`, unless that is earlier
-    /// than the time before.
+    /// Sets the time that has passed since the campaign began to `elapsed`, unless a later time was
+    /// set before.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
