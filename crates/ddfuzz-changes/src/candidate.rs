@@ -21,7 +21,8 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The outcome of the version's test, and the identifiers that the compiler's messages name if
-    /// its build failed. [`Probed::around`] is empty.
+    /// its build failed. Its field [`Probed::around`] is always empty: the field `at` has the
+    /// places.
     pub probed: Probed,
     /// The places in source files that the messages of a failed build name: each is a path with a
     /// line, counted from 1, or 0 for a file that is missing.

@@ -554,8 +554,8 @@ fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     &lines[range.start.min(end)..end]
 }
 
-/// Joins those changes to one that can only be applied together: when one alone would put a file
-/// where the other has a directory, or both would put a file at the same path.
+/// Joins changes that can only be applied together to one: when one alone would put a file where
+/// another has a directory, or both would put a file at the same path.
 fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     let mut freed: HashMap<&[u8], usize> = HashMap::new();
     let mut taken: Vec<(&[u8], usize)> = Vec::new();

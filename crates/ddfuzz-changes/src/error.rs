@@ -18,7 +18,7 @@ pub enum ChangesError {
     NoRepository {
         /// The folder that belongs to no git repository.
         folder: PathBuf,
-        /// The error message that git printed.
+        /// The error message that git printed about the folder that belongs to no repository.
         message: String,
     },
     /// The git repository has no revision of the name that the user gave for a version.
@@ -108,7 +108,7 @@ pub enum ChangesError {
     /// The regular expression that the user gave for the output of a failing test is invalid.
     #[error("the pattern of --expect is invalid: {message}")]
     Pattern {
-        /// What is wrong with the regular expression.
+        /// What is wrong with the regular expression that the user gave, in words.
         message: String,
     },
     /// The disk on which versions are built is full.

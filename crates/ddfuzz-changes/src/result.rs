@@ -93,11 +93,11 @@ pub struct ChangeRecord {
     /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
     /// `mode`, `binary`, `type`.
     pub kind: &'static str,
-    /// The lines in the old version: first line, counted from 1, and number of lines, as `git diff
-    /// -U0` writes them; 0 and 0 if the old version has no such file.
+    /// The lines of the old version that the change replaces: first line, counted from 1, and
+    /// number of lines, as `git diff -U0` writes them; 0 and 0 if the old version has no such file.
     pub old: [u64; 2],
-    /// The lines in the new version: first line, counted from 1, and number of lines, as `git diff
-    /// -U0` writes them; 0 and 0 if the new version has no such file.
+    /// The lines of the new version that the change puts in: first line, counted from 1, and number
+    /// of lines, as `git diff -U0` writes them; 0 and 0 if the new version has no such file.
     pub new: [u64; 2],
     /// Name of the function around the changed lines, as git prints it; empty if git prints none,
     /// and for changes that are no hunk.

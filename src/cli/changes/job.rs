@@ -222,7 +222,7 @@ fn open(
 }
 
 /// Makes a search for changes show its progress on a terminal: the current step, the number of
-/// tests, and the number of changes that are left in the best set.
+/// tests, and the number of changes in the smallest set that has failed so far.
 fn show_progress(session: &mut Session<'_>, output: &Output) {
     let bar = ui::bar(output);
     session.show_by(move |status| {

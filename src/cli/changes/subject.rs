@@ -37,8 +37,8 @@ pub(super) enum Versions {
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search for changes works on: the two versions, and the program that crashes with its
-/// input, or the crash to search for.
+/// What a search for changes works on: the two versions, the program that crashes and its input,
+/// and, with `--group`, the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
     /// Path of the file with the input of the program that crashes; `None` if the program gets no

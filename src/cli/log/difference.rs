@@ -62,8 +62,8 @@ pub struct DifferenceLog<'a> {
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// Returns a log together with its inputs if it is of `ddfuzz max` or `ddfuzz diff`; `None` for
-    /// a log of `ddfuzz min`.
+    /// Returns the given log with its passing and failing input if it is a log of `ddfuzz max` or
+    /// `ddfuzz diff`; `None` for a log of `ddfuzz min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,

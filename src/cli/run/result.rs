@@ -267,8 +267,9 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// Formats the reason why the campaign ended: `--until` or Ctrl-C; empty if its time or runs were
-/// used up. Also mentions if the program was rebuilt meanwhile.
+/// Formats the reason why the campaign ended: a condition of `--until`, or Ctrl-C; empty if its
+/// time or runs were used up. If the program was rebuilt during the campaign, the text says that,
+/// too.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),
