@@ -19,9 +19,10 @@ const MIN_RUNS: u64 = 200;
 pub struct Behaviour {
     pub on_nothing: Option<String>,
     pub on_text: Option<String>,
-    /// Number of bytes of the short text that the target read; `None` if that cannot be found out.
+    /// Number of bytes that the target read of the short text in its trial run; `None` if that
+    /// cannot be found out.
     pub read: Option<u64>,
-    /// Whether the trial run on the empty input reached a time limit.
+    /// Whether the target's trial run on the empty input reached a time limit.
     pub waits: bool,
     /// Whether the target crashed on both trial inputs.
     pub crashes: bool,
@@ -31,13 +32,14 @@ pub struct Behaviour {
 /// to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
-    /// What was observed of the target, for example "the target does not read stdin".
+    /// What the warning says was observed of the target, for example "the target does not read
+    /// stdin".
     pub seen: String,
     pub fix: String,
 }
 
-/// Makes two trial runs of the target, on an empty input and on a short text, and returns how it
-/// behaved. If a run cannot be made, the fields about it are `None` or false.
+/// Makes two trial runs of the target, on an empty input and on a short text, and returns how the
+/// target behaved. If a run cannot be made, the fields about it are `None` or false.
 pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     let nothing = executor.run(b"").ok();
     let text = executor.run(TRIAL_TEXT).ok();
@@ -89,8 +91,8 @@ impl Behaviour {
     }
 }
 
-/// Returns a warning if a libFuzzer binary is run as a program that reads a file instead of through
-/// its entry function, which loses its coverage and most of its speed; `None` if not.
+/// Returns a warning if a libFuzzer binary is run as a program that reads a file (`way`) instead of
+/// through its entry function, which loses its coverage and most of its speed; else `None`.
 pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     let is_called = target.takes_file() && way != Way::Harness;
     let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;

@@ -251,7 +251,8 @@ fn names() -> PossibleValuesParser {
 /// log's grammar, which is loaded when the option is parsed.
 #[derive(Args, Clone, Debug)]
 pub struct GrammarArgs {
-    /// Shared library with the grammar that the log names, if it was loaded from one
+    /// Shared library with the grammar that the log names, if that grammar was loaded from a
+    /// library
     #[arg(hide_short_help = true, long, value_name = "FILE.so", value_parser = Structures, hide_possible_values = true)]
     grammar: Option<String>,
 }
@@ -266,8 +267,9 @@ impl MinimizationArgs {
         }
     }
 
-    /// Returns how many further reproducers, each with another minor crash key, are minimized for a
-    /// crash group in addition to its first: the value of `--variants`, else `otherwise`.
+    /// Returns how many further crashes of a crash group are minimized after its first one, each
+    /// with a minor key (a hash of the path into the bug) that no other minimized crash of the
+    /// group has: the value of `--variants`, else `otherwise`.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
@@ -332,18 +334,18 @@ impl GeneratorArg {
 /// structure (as trees of a grammar or file format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MutateStructureArg {
-    /// Mutate by structure if most seeds are files of a known format or programs in a known
-    /// language
+    /// Mutate inputs by their structure if most seeds are files of a known format or programs in a
+    /// known language
     Auto,
-    /// Mutate by structure if most seeds have the same one, which may be that of any text
+    /// Mutate inputs by the structure that most seeds have, even if it is only that of any text
     On,
-    /// Never mutate by structure
+    /// Never mutate inputs by their structure
     Off,
 }
 
 impl MutateStructureArg {
-    /// Returns the name of the structure (grammar or file format) by which inputs are mutated, the
-    /// usual one of the seeds; `None` if they are mutated by havoc only.
+    /// Returns the name of the structure (grammar or file format) that most seeds have, by which
+    /// inputs are mutated; `None` if they are not mutated by structure but by havoc only.
     pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
         let usual = match self {
             MutateStructureArg::Off => None,

@@ -179,8 +179,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns a pair about the recorded failures of the groups: whether some record a target of their
-/// own, and whether some do not.
+/// Checks where the targets of the recorded failures are recorded. Returns two bools: whether some
+/// failures in `groups` record a target of their own, and whether some do not.
 fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
@@ -242,16 +242,17 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// Returns the target and the way of execution that the record of a failure names itself, as in a
-/// study of many programs; `None` if it names none.
+/// Returns the target and the way of execution that the record of a failure itself has, as in a
+/// study of many programs; `None` if that record has none.
 fn own_target(entry: &Entry) -> Option<(Target, Way)> {
     let record = &entry.crash.of.as_ref()?.target;
     Some((record.target(entry.crash.limits)?, record.way))
 }
 
 /// Returns the target and the way of execution with which a recorded failure is run again: those
-/// named on the command line, else those in its own record, else `one`. `None` if there are none of
-/// these, as for a failure that another process has added meanwhile.
+/// named on the command line, else those in the failure's own record, else `one`, those that all
+/// failures without such a record share. `None` if there are none of these, as for a failure that
+/// another process has added meanwhile.
 fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
     let own = || {
         let (mut target, way) = own_target(entry)?;

@@ -19,22 +19,23 @@ use crate::store::StoreError;
 /// Exit codes of all `ddfuzz` commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Success: the command has done its work, and (for commands that look for crashes) found no
-    /// crash.
+    /// Exit code for success: the command has done its work, and (for commands that look for
+    /// crashes) found no crash.
     Done = 0,
-    /// Crashes were found (`run`, `triage`, `watch`), or a check failed (`log replay`, `log
-    /// verify`, `check`, the last check of `clean`).
+    /// Exit code if crashes were found (`run`, `triage`, `watch`), or a check failed (`log replay`,
+    /// `log verify`, `check`, the last check of `clean`).
     Found = 1,
-    /// Wrong usage: an option, an input file or an output directory cannot be used.
+    /// Exit code for wrong usage: an option, an input file or an output directory cannot be used.
     Usage = 2,
-    /// The baseline failed: the target does not start, or the given input does not crash it, or not
-    /// every time.
+    /// Exit code if the baseline failed: the target does not start, or the given input does not
+    /// crash it, or not every time.
     Baseline = 3,
-    /// Crashes were found, but only of groups that the user listed as known (`--known`,
-    /// `--against`).
+    /// Exit code if crashes were found, but only of groups that the user listed as known
+    /// (`--known`, `--against`).
     Known = 4,
     Internal = 70,
-    /// Interrupted by the user; what was done so far is saved in the output directory or the log.
+    /// Exit code if the user interrupted the command; what was done so far is saved in the output
+    /// directory or the log.
     Interrupted = 130,
 }
 

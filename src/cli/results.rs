@@ -49,9 +49,11 @@ pub const CONTINUE_OR_OVERWRITE: &str =
 
 /// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// The result goes into one or two result files, and the minimization log into another file.
+    /// The command's result goes into one or two result files, and its minimization log into
+    /// another file.
     File {
-        /// Paths of the result files; the first is the one that `-o` names.
+        /// Paths of the result files that `min`, `max` or `diff` writes; the first is the one that
+        /// `-o` names.
         results: Vec<PathBuf>,
         log: PathBuf,
     },
@@ -211,7 +213,7 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call of ddfuzz has created the file, with the content of stdin.
+    /// Whether this call of ddfuzz has created the input file, with the content of stdin.
     is_new: bool,
 }
 
@@ -329,9 +331,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
 }
 
-/// Returns those of the files `kept`, inputs of slips (other crashes found while minimizing), that
-/// belong to no slip in `listed`, the slips in the log. Workers that test candidates before the
-/// search asks for them find such slips.
+/// Returns those of the files `kept`, which hold inputs of slips (other crashes found while
+/// minimizing), whose slip is not in `listed`, the slips in the log. There are such files because
+/// workers also test candidates that the search has not asked for, and the log lacks these tests.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -342,9 +344,9 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns a copy of the slip (another crash, found while minimizing) that has the path of its
-/// stored input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside `result`.
-/// It has no path if there is neither.
+/// Returns a copy of the slip (another crash, found while minimizing) with the path of the file
+/// that stores its input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside
+/// `result`; without a path if there is no such file.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");

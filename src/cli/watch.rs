@@ -162,17 +162,19 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
 pub struct WatchJob<'a> {
     pub settings: &'a Watching,
     pub out: &'a Path,
-    /// Whether the campaign in the output directory is continued; if false, a new one begins.
+    /// Whether the watch continues the campaign in the output directory; if false, a new campaign
+    /// begins.
     pub resume: bool,
     pub seed: Option<u64>,
     /// Name of the fuzzer that is watched, as shown on the full screen.
     pub engine: String,
     /// Word by which messages call an execution of the watched fuzzer: `run` or `input`.
     pub unit: &'static str,
-    /// Whether progress is printed as lines instead of on the full screen.
+    /// Whether the progress of the watch is printed as lines instead of on the full screen.
     pub plain: bool,
     pub reports: &'a ReportArgs,
-    /// Option `--html`: whether, and at which path, an HTML page of the results is kept current.
+    /// Option `--html` of the watch: whether, and at which path, an HTML page of the results is
+    /// kept current.
     pub html: &'a HtmlArgs,
     /// Flag that turns true when the user stops the watch, or the total time is over.
     pub stop: &'a Arc<AtomicBool>,

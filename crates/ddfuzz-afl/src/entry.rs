@@ -5,14 +5,15 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// The question that AFL++ has to answer next by running the target.
+/// What AFL++ finds out for the trimming by its next run of the target.
 enum Asked {
-    /// Whether the unchanged queue entry has the same coverage when it is run again. If the outcome
-    /// is not FAIL (the same coverage), the trimming ends.
+    /// The next run tells whether the unchanged queue entry has the same coverage again. If it has
+    /// not (the outcome is not FAIL), the trimming ends.
     Whole,
-    /// Whether the candidate that the search proposed has the same coverage as the queue entry.
+    /// The next run tells whether the candidate that the search proposed has the same coverage as
+    /// the queue entry.
     Candidate,
-    /// No question is left, because the trimming has ended.
+    /// No run is needed, because the trimming has ended.
     Nothing,
 }
 
@@ -38,15 +39,15 @@ pub(crate) struct Entry {
     buffer: Vec<u8>,
     /// Length in bytes of the candidate in `buffer`, without the padding.
     len: usize,
-    /// Largest number of executions that the trimming may take.
+    /// Maximum number of executions of the target that the trimming of this queue entry may take.
     steps: u32,
-    /// Number of outcomes that AFL++ has reported so far.
+    /// Number of outcomes that AFL++ has reported so far for candidates of this queue entry.
     outcomes: u32,
 }
 
 impl Entry {
-    /// Starts the trimming of a queue entry with at most `steps` executions; `None` if `steps` is
-    /// 0, or the entry has fewer than two bytes.
+    /// Starts the trimming of the queue entry `original` with at most `steps` executions of the
+    /// target; `None` if `steps` is 0, or the entry has fewer than two bytes.
     pub fn begin(original: &[u8], searches: TrimSearch, steps: u32) -> Option<Entry> {
         // An entry of one byte could only become empty, and AFL++ never runs empty entries.
         if original.len() < 2 || steps == 0 {
@@ -68,7 +69,8 @@ impl Entry {
         })
     }
 
-    /// Returns the largest number of executions that trimming this queue entry may take.
+    /// Returns the maximum number of executions of the target that trimming this queue entry may
+    /// take.
     pub fn steps(&self) -> u32 {
         self.steps
     }
@@ -80,9 +82,10 @@ impl Entry {
         (&mut self.buffer, self.len)
     }
 
-    /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage. The
-    /// first candidate is the unchanged entry; without FAIL the trimming ends there. Returns the
-    /// number of outcomes so far, or at the end the maximum number of steps that was announced.
+    /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage as
+    /// the queue entry. The first candidate is the unchanged entry; without FAIL the trimming ends
+    /// there. Returns the number of outcomes so far, or at the end the maximum number of steps that
+    /// was announced to AFL++.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.outcomes += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
@@ -126,8 +129,9 @@ impl Entry {
         }
     }
 
-    /// Takes candidates from the search, answers those whose outcome is known, and writes the first
-    /// one that must be run into the buffer. Returns `false` if all searches have ended.
+    /// Takes candidates from the search, answers those whose outcome is known without a run, and
+    /// writes the first one that must be run into the buffer. Returns `false` if all searches of
+    /// this trimming have ended.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -181,8 +185,8 @@ impl Entry {
     }
 }
 
-/// Returns the id of a text in the cache of outcomes, made of two 64-bit hashes. A text that was
-/// made to collide would only prevent one deletion from being tried.
+/// Returns the id of a text in the cache of outcomes, made of two 64-bit hashes. Two texts that are
+/// made to have the same id would only prevent one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

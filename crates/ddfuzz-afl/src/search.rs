@@ -92,7 +92,8 @@ pub(crate) struct Blocks {
     /// Sizes in bytes of the blocks that are still to be deleted, largest first; the first one is
     /// the current size.
     sizes: Vec<usize>,
-    /// Offset of the current block in the best text so far, in bytes.
+    /// Offset in bytes of the block to be deleted next, in the shortest text so far that kept the
+    /// coverage.
     at: usize,
 }
 

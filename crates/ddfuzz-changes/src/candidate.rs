@@ -9,7 +9,7 @@ use crate::search::Probed;
 /// commit by applying some of the changes between the old and the new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The id of the git commit to whose files the changes are applied.
+    /// The id of the git commit to whose files the candidate's changes are applied.
     pub on: String,
     /// The changes that the candidate has on top of its commit, in the order in which they are
     /// applied. Each pair is the index of a set of changes in the [`Session`](crate::Session), and
@@ -21,12 +21,13 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Known {
     /// The outcome of the version's test, and the identifiers that the compiler's messages name if
-    /// its build failed. [`Probed::around`] is empty.
+    /// its build failed. Its field [`Probed::around`] is always empty: the field `at` has the
+    /// places.
     pub probed: Probed,
     /// The places in source files that the messages of a failed build name: each is a path with a
     /// line, counted from 1, or 0 for a file that is missing.
     pub at: Vec<(Vec<u8>, u64)>,
-    /// Reference to the line of the search's log that records the outcome of the test.
+    /// Reference to the line of the search's log that records the outcome of the version's test.
     pub proof: ProofRef,
 }
 

@@ -13,7 +13,7 @@ use crate::search::{Facts, UnitFacts};
 use crate::text::{Words, is_unread};
 use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
 
-/// Maximum number of differing files for which it is looked up from which commit a change comes.
+/// Maximum number of differing files for which git is asked which commit made each change.
 const MOST_BLAMED: usize = 300;
 
 /// A file as it is in one version of the program: its path, mode and content.
@@ -80,8 +80,8 @@ pub struct FileChange {
     pub old: Option<Version>,
     /// The file in the new version; `None` if the file was deleted.
     pub new: Option<Version>,
-    /// The hunks by which the content changes; empty if it does not, or has no lines (a binary
-    /// file).
+    /// The hunks by which the content of the file changes; empty if it does not change, or has no
+    /// lines (a binary file).
     pub hunks: Vec<Hunk>,
 }
 
@@ -113,8 +113,8 @@ impl FileChange {
         Some([outline(old)?, outline(new)?])
     }
 
-    /// Checks whether the file's difference may consist of hunks: it is a regular file in both
-    /// versions.
+    /// Checks whether the difference of the file may consist of hunks, which is so if the file is a
+    /// regular one in both versions.
     pub fn has_lines(&self) -> bool {
         let is_regular = |version: &Version| version.entry.mode & 0o170000 == 0o100000;
         matches!((&self.old, &self.new), (Some(old), Some(new)) if is_regular(old) && is_regular(new))
@@ -164,13 +164,13 @@ impl FileChange {
 /// What one change does to its file: create, delete, rename it, replace some of its lines ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The change creates the file.
+    /// This change creates the file.
     Create,
-    /// The change deletes the file from the program's sources.
+    /// This change deletes the file from the program's sources.
     Delete,
-    /// The change renames the file.
+    /// This change renames the file, from its path in the old version to that in the new one.
     Rename,
-    /// The change sets another mode (permissions) of the file.
+    /// This change sets the mode (permissions) that the file has in the new version.
     Mode,
     /// The change replaces the whole content, which has no lines: of a binary file, a symbolic link
     /// (its target), or a submodule (its commit).
@@ -412,7 +412,7 @@ impl ChangeSet {
     }
 }
 
-/// What becomes of a file in a tree when changes of the file are applied.
+/// What becomes of a file in a tree when some of the changes of this file are applied.
 enum Applied {
     /// The changes cannot be applied, because they conflict with the file in the tree.
     Clash,
@@ -470,8 +470,8 @@ impl FileChange {
         Ok(Applied::Put(path.clone(), Entry { mode, content }))
     }
 
-    /// Applies those of the changes `chosen` that change the file's content to the content `there`,
-    /// by a merge if that is not the content of the old version; `None` if they conflict.
+    /// Returns the content `there` with those of the changes `chosen` applied that change the
+    /// content: by a merge if `there` is not that of the old version; `None` if they conflict.
     fn merged(
         &self,
         chosen: &[Kind],
@@ -548,14 +548,14 @@ impl FileChange {
     }
 }
 
-/// Returns the part of `lines` that is in `range`; a range that goes beyond the end is cut there.
+/// Returns the lines whose indices are in `range`, which is cut at the end of `lines`.
 fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
 }
 
-/// Joins those changes to one that can only be applied together: when one alone would put a file
-/// where the other has a directory, or both would put a file at the same path.
+/// Joins changes that can only be applied together to one: when one alone would put a file where
+/// another has a directory, or both would put a file at the same path.
 fn join_clashing(files: &[FileChange], units: &mut Vec<Vec<Part>>) {
     let mut freed: HashMap<&[u8], usize> = HashMap::new();
     let mut taken: Vec<(&[u8], usize)> = Vec::new();

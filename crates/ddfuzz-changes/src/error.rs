@@ -10,7 +10,7 @@ use ddfuzz_model::files::FileError;
 /// An error of the search for failure-inducing changes: why it has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// The program `git` is not installed.
+    /// The program `git`, which the search needs, is not installed.
     #[error("git is not installed, and versions are read by it")]
     NoGit,
     /// The folder from which versions are to be read belongs to no git repository.
@@ -18,15 +18,15 @@ pub enum ChangesError {
     NoRepository {
         /// The folder that belongs to no git repository.
         folder: PathBuf,
-        /// The error message that git printed.
+        /// The error message that git printed about the folder that belongs to no repository.
         message: String,
     },
-    /// The git repository has no such revision.
+    /// The git repository has no revision of the name that the user gave for a version.
     #[error("there is no revision {revision:?} in {}", folder.display())]
     UnknownRevision {
         /// The unknown revision, as the user gave it.
         revision: String,
-        /// The folder of the repository in which the revision was looked for.
+        /// The folder of the repository that was searched for the unknown revision.
         folder: PathBuf,
         /// Whether the repository is a shallow clone, whose history is cut off, so that the
         /// revision may be missing for that reason.
@@ -38,7 +38,7 @@ pub enum ChangesError {
         /// The id of the missing git object.
         id: String,
     },
-    /// A git command ended with an error.
+    /// A git command that the search has run ended with an error.
     #[error("git {what}: {message}")]
     Git {
         /// The arguments of the git command that failed.
@@ -88,15 +88,15 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// The version with the found changes failed in the search; but built again, on top of nothing
-    /// but the first build of the old version, it does not build, or does not fail in all of three
-    /// tests.
+    /// The version with the found changes failed in the search; but built again without the results
+    /// of later builds than the first one, that of the old version, it does not build, or does not
+    /// fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]
     StaleBuild {
-        /// In words, the outcome of the first test of the result that does not fail after it was
-        /// built again.
+        /// Why the found changes could not be confirmed, in words: the outcome of the first test,
+        /// after they were built again, that was not FAIL.
         outcome: String,
     },
     /// The user stopped the search before it was finished.
@@ -108,7 +108,7 @@ pub enum ChangesError {
     /// The regular expression that the user gave for the output of a failing test is invalid.
     #[error("the pattern of --expect is invalid: {message}")]
     Pattern {
-        /// What is wrong with the regular expression.
+        /// What is wrong with the regular expression that the user gave, in words.
         message: String,
     },
     /// The disk on which versions are built is full.

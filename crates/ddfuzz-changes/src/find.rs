@@ -15,8 +15,8 @@ use crate::search::{Minimal, Probed, Prober, bisect, config, isolate, minimize};
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Number of tests of the old and of the new version before the search, and of the version with the
-/// found changes after it; all of them must have the same outcome.
+/// Number of times that the old and the new version are tested before the search, and the version
+/// with the found changes after it; all tests of a version must have the same outcome.
 const TIMES: usize = 3;
 
 /// What the search for failure-inducing changes shall find.
@@ -43,20 +43,21 @@ pub struct Found {
     pub passing: Arc<Tree>,
     /// The files of the version with the found changes, which fails.
     pub failing: Arc<Tree>,
-    /// The last version of the git history that passes, and the same version with the changes that
-    /// were found in the commit after it. `None` if the history was not searched, for
-    /// [`Goal::Difference`], and if the changes cannot be merged.
+    /// Two versions of the program as (passing, failing): the last version of the git history that
+    /// passes, and the same version with the changes that were found in the commit after it. `None`
+    /// if the history was not searched, for [`Goal::Difference`], and if the changes cannot be
+    /// merged.
     pub in_history: Option<(Arc<Tree>, Arc<Tree>)>,
     /// The commits from which the found changes come; empty if the history was not searched.
     pub commits: Vec<Commit>,
-    /// Number of commits, other than the one known to fail, that could not be tested, so that the
-    /// found changes may come from one of them; 0 if the budget was used up.
+    /// Number of commits that could not be tested, so that the found changes may come from one of
+    /// them instead of the commit known to fail; 0 if the budget was used up.
     pub unbuildable_commits: usize,
     /// Whether the failure needs changes of several commits together (*interference* in delta
     /// debugging); false if the budget was used up.
     pub interference: bool,
-    /// Number of found changes that cannot be left out because the rest does not build without
-    /// them; 0 for [`Goal::Difference`].
+    /// Number of found changes that cannot be left out because the version with all others does not
+    /// build; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
     /// The last line of the search's log: what is claimed of the result (such as 1-minimal), and
     /// the tests that prove it.
@@ -95,9 +96,9 @@ pub fn find(
     }
 }
 
-/// Tests the version `tree` three times before the search: the old one (`what` is `Axiom`) or the
-/// new one (`Baseline`); only once if the first outcome is not `expected`. Fails unless all
-/// outcomes are `expected`.
+/// Tests the version `tree` up to three times before the search, and fails unless each outcome is
+/// `expected`. `what` says which version it is: the old one (`Axiom`) or the new one (`Baseline`).
+/// If the first outcome is not `expected`, there is no further test.
 fn check(
     session: &mut Session<'_>,
     what: What,
@@ -199,9 +200,9 @@ impl Prober for SetProber<'_, '_> {
     }
 }
 
-/// The result of searching one set of changes. `kept` has the found changes, `minimal` the result
-/// of the minimization for [`Goal::Cause`], and `passing`, for [`Goal::Difference`], the changes
-/// with which the version still passes.
+/// The result of searching one set of changes: the found changes (`kept`), the result of the
+/// minimization for [`Goal::Cause`] (`minimal`), and, for [`Goal::Difference`], the changes with
+/// which the version still passes (`passing`).
 struct SetResult {
     kept: Config,
     minimal: Option<Minimal>,
@@ -281,8 +282,8 @@ fn all_at_once(
 struct History<'l> {
     first: String,
     line: &'l [Commit],
-    /// Number of changes (hunks and binary files, plus 1) from each version of the history to the
-    /// next.
+    /// For each version of the history but the last, the number of changes (hunks and binary files,
+    /// plus 1) from it to the next.
     weights: Vec<u64>,
 }
 
@@ -299,8 +300,8 @@ impl<'l> History<'l> {
         })
     }
 
-    /// Returns the commit id of the version with the number `index`: 0 is the version before the
-    /// commits `line`, 1 the first of them, and so on.
+    /// Returns the commit id of the history's version with the number `index`: 0 is the version
+    /// before the commits `line`, 1 the first of these commits, and so on.
     fn version(&self, index: usize) -> &str {
         match index {
             0 => &self.first,
@@ -504,8 +505,8 @@ fn on_top_of_old(
 }
 
 /// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns the number of remaining changes
-/// without which the rest does not build.
+/// changes without which the old version still fails. Returns for how many of the remaining changes
+/// the version without the change does not build.
 fn leave_out_needless(
     session: &mut Session<'_>,
     kept: &mut [(usize, Config)],
@@ -534,7 +535,7 @@ fn leave_out_needless(
 
 /// Ends the log with the found minimal set of changes `kept`, after the version with them was built
 /// anew and tested three times; returns the result. It is claimed to be 1-minimal if for each
-/// change a test shows that the rest does not fail, else best so far.
+/// change a test shows that the set without the change does not fail, else best so far.
 fn conclude(
     session: &mut Session<'_>,
     kept: Vec<(usize, Config)>,
@@ -638,9 +639,9 @@ fn conclude_difference(
     })
 }
 
-/// Confirms that the version `tree`, with the found changes, fails: builds it on top of nothing but
-/// the first build of the old version, and tests it three times. Returns an error unless it fails
-/// each time, because incremental builds in the search may have missed changes.
+/// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
+/// the first build, that of the old version, left it, and tests it three times. Returns an error
+/// unless it fails each time, because incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {
         let outcome = session.check(What::Confirm, tree, time == 0)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ddfuzz_structure::{Function, functions};
 
-/// The functions in a source text, with the lines that each covers.
+/// The functions in a source text, each with its name and its range of lines.
 pub struct Outline {
     /// The name of each function in the source text, and the range of its lines, counted from 0.
     functions: Vec<(String, Range<usize>)>,

@@ -38,7 +38,7 @@ pub struct Recipe {
     /// Whether the user has set `test_time`, so that it stays. If false, a limit is learned from
     /// the tests of the old and the new version.
     pub keep_test_time: bool,
-    /// Limit on the memory of a build or test, in bytes.
+    /// Limit on the memory of each process of a build or test, in bytes.
     pub memory: u64,
 }
 

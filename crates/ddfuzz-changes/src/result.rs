@@ -26,13 +26,14 @@ pub struct ChangesResult {
     pub tests: TestCounts,
     /// How many builds the search ran, and how many tests needed none.
     pub builds: BuildCounts,
-    /// Number of commits, other than the one known to fail, that could not be tested, so that the
-    /// found changes may come from one of them.
+    /// Number of commits that could not be tested, so that the found changes may come from one of
+    /// them instead of the commit known to fail.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes; for each of them, the claim says what happens without it.
+    /// Number of found changes, each of whose removals the claim is about: it says what happens
+    /// without that change.
     pub removals: u64,
-    /// Number of found changes that cannot be left out because the rest does not build without
-    /// them; 0 if a difference was searched for.
+    /// Number of found changes that cannot be left out because the version with all others does not
+    /// build; 0 if a difference was searched for.
     pub removals_that_do_not_build: u64,
     /// Whether the failure needs changes of several commits together; false if the budget was used
     /// up.
@@ -92,11 +93,11 @@ pub struct ChangeRecord {
     /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
     /// `mode`, `binary`, `type`.
     pub kind: &'static str,
-    /// The lines in the old version: first line, counted from 1, and number of lines, as `git diff
-    /// -U0` writes them; 0 and 0 if the old version has no such file.
+    /// The lines of the old version that the change replaces: first line, counted from 1, and
+    /// number of lines, as `git diff -U0` writes them; 0 and 0 if the old version has no such file.
     pub old: [u64; 2],
-    /// The lines in the new version: first line, counted from 1, and number of lines, as `git diff
-    /// -U0` writes them; 0 and 0 if the new version has no such file.
+    /// The lines of the new version that the change puts in: first line, counted from 1, and number
+    /// of lines, as `git diff -U0` writes them; 0 and 0 if the new version has no such file.
     pub new: [u64; 2],
     /// Name of the function around the changed lines, as git prints it; empty if git prints none,
     /// and for changes that are no hunk.

@@ -27,7 +27,7 @@ use crate::tree::Tree;
 use crate::workbench::Report;
 use crate::workers::Workers;
 
-/// All changes between two versions; `first` is the number of the first of them in the log.
+/// All changes between two versions; `first` is the number that the log gives to the first of them.
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
@@ -62,7 +62,7 @@ pub struct Session<'a> {
     budget: Budget,
     /// Time that all tests of the search took so far, including those in the log of an earlier run.
     took: Duration,
-    /// Whether the budget is used up, so that a test was refused and all later ones are.
+    /// Whether the budget of the search is used up, so that all further tests are refused.
     spent: bool,
     /// Relations learned since the last line of the log: pairs of changes, by their numbers in the
     /// log, of which the first requires the second.
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
         self.budget = budget;
     }
 
-    /// Checks whether a test was refused because the budget is used up; all later ones are, too.
+    /// Checks whether the budget of the search is used up, so that all further tests are refused.
     pub fn is_spent(&self) -> bool {
         self.spent
     }
@@ -319,12 +319,12 @@ impl<'a> Session<'a> {
         self.write_unrun(line, None)
     }
 
-    /// Runs a check, which is a test outside of the search (of the old or new version before it, or
-    /// of the result after it), and returns its outcome: UNRESOLVED if the version does not build,
-    /// never `None`. With `anew`, the version is built on top of nothing but the first build.
+    /// Runs a check, a test outside of the search (of the old or new version before it, or of the
+    /// result after it), and returns its outcome: UNRESOLVED if the version does not build, never
+    /// `None`. With `anew`, results of builds after the first are not used.
     ///
     /// # Errors
-    /// As [`probe`](Session::probe).
+    ///  As [`probe`](Session::probe).
     pub fn check(
         &mut self,
         what: What,
@@ -628,8 +628,8 @@ impl<'a> Session<'a> {
         known
     }
 
-    /// If a test has failed with fewer changes than any before, writes a line about it to the log,
-    /// or checks that the log of an earlier run has that line.
+    /// If a test has failed with fewer changes than any earlier failing one, writes a line about
+    /// that to the log, or checks that the log of an earlier run has such a line.
     fn reduce(&mut self, test: &TestLine) -> Result<(), ChangesError> {
         let is_smaller = test.size > 0 && self.best.is_none_or(|best| test.size < best);
         if !test.has_failed() || !is_smaller {

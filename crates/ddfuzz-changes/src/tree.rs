@@ -53,7 +53,7 @@ impl std::hash::Hash for Content {
 /// An entry of a tree: the mode and the content of one file, symbolic link or submodule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Type and permissions of the file, as git writes them, such as 0o100644.
+    /// Type and permissions of the file, as one number in git's format, such as 0o100644.
     pub mode: u32,
     /// The content of the file; of a symbolic link its target, of a submodule the id of its commit.
     pub content: Content,

@@ -21,9 +21,9 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::worktree::Worktree;
 
-/// Maximum number of bytes, from the end, that are read of the output of a build or test.
+/// Maximum number of bytes, counted from its end, that are read of the output of a build or test.
 const MOST_OUTPUT: u64 = 4 << 20;
-/// Maximum number of lines, from the end, of the output of a build or test that messages show.
+/// Maximum number of lines at the end of a build's or a test's output that messages show.
 const SHOWN_LINES: usize = 12;
 /// Limit on the size of a file that a build or test writes, in bytes; so large that only faulty
 /// programs reach it.
@@ -98,7 +98,8 @@ impl Workbench {
         }
     }
 
-    /// Sets the limits for all later builds (`build`, wall time) and tests (`test`, CPU time).
+    /// Sets the limits for all later builds (`build`, wall time) and tests (`test`, CPU time) of
+    /// this workbench.
     pub fn limit(&mut self, build: Duration, test: Duration) {
         if (self.recipe.build_time, self.recipe.test_time) != (build, test) {
             (self.recipe.build_time, self.recipe.test_time) = (build, test);
@@ -108,8 +109,8 @@ impl Workbench {
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
     /// report. A version whose build is in the directory already is only tested. With `anew`, it is
-    /// always built, on top of nothing but what the build of the first version left; or in an empty
-    /// directory, if there is no copy of that.
+    /// always built: in the directory as the first build left it, without results of later builds;
+    /// or in an empty directory, if there is no copy of the first build.
     ///
     /// # Errors
     ///
@@ -158,8 +159,8 @@ impl Workbench {
         })
     }
 
-    /// Runs the build command in the directory. Returns a report if the build fails; `None` if it
-    /// succeeds, or there is no build command.
+    /// Runs the build command on the version in the workbench's directory. Returns a report if the
+    /// build fails; `None` if it succeeds, or there is no build command.
     fn build(&mut self) -> Result<Option<Report>, ChangesError> {
         let Some(line) = self.recipe.build.clone() else {
             return Ok(None);

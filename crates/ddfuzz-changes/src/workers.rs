@@ -58,10 +58,10 @@ pub struct Workers {
     /// files) of the version.
     ahead: HashMap<[u8; 32], Report>,
     limits: (Duration, Duration),
-    /// Whether the limits on builds and on tests were set by the user, so that they are not
-    /// learned.
+    /// Whether the user has set the limits as (of builds, of tests); such a limit is not learned.
     keep: (bool, bool),
-    /// Longest wall time so far of a build, and of a test, that the search asked for.
+    /// Longest wall time so far as (of a build, of a test), among the versions that the search
+    /// asked for, not those that were only tested ahead.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
     /// Number of builds that were run, including failed ones and those of versions that were tested
@@ -133,8 +133,8 @@ impl Workers {
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested
     /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. With
-    /// `anew`, the version is built and tested again, on top of nothing but the first build (see
-    /// [`Workbench::run`]).
+    /// `anew`, the version is built and tested again, without the results of builds after the first
+    /// (see [`Workbench::run`]).
     ///
     /// # Errors
     ///
@@ -186,9 +186,9 @@ impl Workers {
         }
     }
 
-    /// Gives a version to an idle worker: to that whose last version differs from it in the fewest
-    /// files; with `anew`, only to the first worker, whose directory has the first build. Does
-    /// nothing if no such worker is idle.
+    /// Gives the version `tree` to an idle worker: to the one whose last version differs from
+    /// `tree` in the fewest files; with `anew`, only to the first worker, whose directory has the
+    /// first build. Does nothing if no such worker is idle.
     fn give(&mut self, tree: &Arc<Tree>, anew: bool) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,

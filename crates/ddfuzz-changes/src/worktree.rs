@@ -57,15 +57,15 @@ const BUILD_FILES: [&str; 16] = [
 pub struct Worktree {
     root: PathBuf,
     sandbox: Sandbox,
-    /// The version whose files are in the directory; `None` if the next version has to be written
+    /// The version whose files are in the worktree; `None` if the next version has to be written
     /// into an emptied directory.
     state: Option<Tree>,
-    /// Time at which the last build or test in the directory ended.
+    /// Time at which the last build or test in the worktree ended.
     built: Instant,
-    /// Copies of the directory as it was after builds of other versions. The first copy is of the
+    /// Copies of the worktree as it was after builds of other versions. The first copy is of the
     /// version that was built first.
     copies: Vec<Copy>,
-    /// Whether the directory was small enough so far to be copied after a build.
+    /// Whether the worktree was small enough so far to be copied after a build.
     is_small: bool,
     /// Cache of `#include` lines: for the content of each file, the names of the files that it
     /// includes.
@@ -88,26 +88,26 @@ impl Worktree {
         }
     }
 
-    /// Returns the path of the directory in which versions are built.
+    /// Returns the path of the worktree, the directory in which versions are built.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Notes that a build or test has ended now, so that the next update waits until the times of
-    /// changed files will be later.
+    /// Notes that a build or test in the worktree has ended now, so that the next update waits
+    /// until the times of changed files will be later.
     pub fn note_build(&mut self) {
         self.built = Instant::now();
     }
 
-    /// Marks the directory as unusable, so that the next update begins with an empty one; for
+    /// Marks the worktree as unusable, so that the next update begins with an empty directory; for
     /// example because a build was killed and may have left half-written files.
     pub fn discard(&mut self) {
         self.state = None;
     }
 
-    /// Copies the directory, with the version in it and its build, to restore it later; not if the
-    /// directory is large or there is a copy of this version. If there are too many copies, the
-    /// oldest one but the first is replaced.
+    /// Copies the worktree, with the files of its version and the results of the build, to restore
+    /// it later; does nothing if it is large or there is a copy of this version. If there are too
+    /// many copies, the oldest one but the first is replaced.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -142,7 +142,7 @@ impl Worktree {
         Ok(())
     }
 
-    /// Replaces the contents of the directory by the copy of the version that was built first, with
+    /// Replaces the contents of the worktree by the copy of the version that was built first, with
     /// its build. If there is no copy, the next update begins with an empty directory.
     ///
     /// # Errors
@@ -155,9 +155,9 @@ impl Worktree {
         }
     }
 
-    /// Replaces the contents of the directory by that copy, with its build, whose version differs
-    /// from `tree` in the fewest files; does nothing if the version in the directory differs in no
-    /// more files.
+    /// Replaces the contents of the worktree by that of its copies whose version differs from
+    /// `tree` in the fewest files; does nothing if the version in the worktree differs in no more
+    /// files.
     ///
     /// # Errors
     /// If files cannot be copied.
@@ -190,15 +190,15 @@ impl Worktree {
         Ok(())
     }
 
-    /// Changes the files in the directory to those of the version `tree`, and leaves what earlier
+    /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
     /// builds made.
     ///
-    /// If a file changes that says how the program is built, the directory is emptied first. A file
+    /// If a file changes that says how the program is built, the worktree is emptied first. A file
     /// that includes a changed one gets a new modification time, because not each build tool knows
     /// of inclusions.
     ///
     /// # Errors
-    /// If a content cannot be read, or a file cannot be written.
+    ///  If a content cannot be read, or a file cannot be written.
     pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
         let changed = self.state.as_ref().map(|state| differing(state, tree));
@@ -380,9 +380,9 @@ impl Worktree {
 
 /// A copy of the directory in which versions are built, as it was after the build of one version.
 struct Copy {
-    /// Number of the copy, in the name of its directory (`copy-NUMBER`).
+    /// Number of this copy, which is part of the name of its directory (`copy-NUMBER`).
     number: usize,
-    /// The files of the program's version of which the copy has the build.
+    /// The files of the version of the program whose build is in the copy.
     state: Tree,
 }
 

@@ -104,8 +104,8 @@ impl<'a> TaskPool<'a> {
 /// results.
 pub struct Worker<'a, T, R, F> {
     goes_on: &'a (dyn Fn() -> bool + Sync),
-    /// True once all workers have to end, because a worker or the receiver of the reports has
-    /// failed.
+    /// True once all workers of the pool have to end, because a worker or the receiver of the
+    /// reports has failed.
     over: &'a AtomicBool,
     tasks: &'a Mutex<dyn Iterator<Item = T> + Send + 'a>,
     reports: SyncSender<Result<R, F>>,
@@ -118,13 +118,14 @@ impl<T, R, F> Worker<'_, T, R, F> {
         self.goes_on().then(|| lock(self.tasks).next()).flatten()
     }
 
-    /// Returns true if the worker may go on, and false if it has to end; to be called within long
-    /// tasks. May wait while the workers are paused.
+    /// Returns true if this worker may go on, and false if it has to end; to be called within long
+    /// tasks. May wait while the workers of the pool are paused.
     pub fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Relaxed) && (self.goes_on)()
     }
 
-    /// Sends a report to the calling thread; waits while too many reports are not received yet.
+    /// Sends a report of this worker to the pool's calling thread; waits while too many reports are
+    /// not received yet.
     pub fn report(&self, report: R) {
         self.send(Ok(report));
     }

@@ -71,7 +71,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Builds the command-line parser of `cargo ddfuzz`. Its commands have the options of those of
+/// Builds the command-line parser of `cargo ddfuzz`. Its commands have the same options as those of
 /// `ddfuzz`, but `--target` is a target triple to build for, and the program to run is the fuzz
 /// target that is built.
 pub fn command() -> Command {

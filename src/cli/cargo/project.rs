@@ -20,11 +20,11 @@ use crate::store::{Kind, Reader};
 /// A cargo-fuzz project that was found on disk.
 #[derive(Debug)]
 pub struct Project {
-    /// Absolute path of the directory with the project's `Cargo.toml`.
+    /// Absolute path of the directory with the `Cargo.toml` of the cargo-fuzz project.
     pub fuzz_dir: PathBuf,
-    /// Names of the fuzz targets, sorted.
+    /// Names of the fuzz targets of the cargo-fuzz project, sorted.
     pub targets: Vec<String>,
-    /// Path of the directory to which cargo writes the project's build results.
+    /// Path of the directory to which cargo writes the build results of the cargo-fuzz project.
     pub target_directory: PathBuf,
 }
 
@@ -198,9 +198,10 @@ struct Listed {
 #[derive(Serialize)]
 struct FuzzTarget {
     name: String,
-    /// Number of files in the corpus of the fuzz target.
+    /// Number of files in the fuzz target's corpus in the cargo-fuzz project.
     corpus: u64,
-    /// Number of failing inputs in the project's folder `artifacts/TARGET`.
+    /// Number of failing inputs of the fuzz target in the folder `artifacts/TARGET` of the
+    /// cargo-fuzz project.
     artifacts: u64,
     /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
     /// target.
@@ -422,10 +423,10 @@ pub fn copy_to_project(
 /// The result of writing failing inputs to the project's folder `artifacts/TARGET`.
 #[derive(Debug, Default)]
 pub struct WrittenArtifacts {
-    /// Number of files that were written; files that existed before do not count.
+    /// Number of failing inputs that were written as files; files that existed before do not count.
     pub count: u64,
-    /// Path of the first representative's reproducer, whether or not it existed before; `None`
-    /// without groups.
+    /// Path of the shorter reproducer, else the original input, of the first group's first
+    /// representative crash, whether or not the file existed before; `None` without groups.
     pub first: Option<PathBuf>,
 }
 

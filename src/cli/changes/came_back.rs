@@ -21,13 +21,13 @@ const CHECKS: &str = "checks.jsonl";
 /// A line of `checks.jsonl`: whether `ddfuzz check` found a crash group fixed in a certain commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Checked {
-    /// First 12 hex digits of the major key, which identifies the crash group.
+    /// First 12 hex digits of the major key, which identifies the checked crash group.
     major: String,
     /// Whether the check found the crash group fixed; false if it still failed in the same way.
     fixed: bool,
     /// Absolute path of the git repository that contains the checked program.
     repository: OsText,
-    /// Id of the commit that was checked out in the repository during the check.
+    /// Id of the commit that was checked out in the program's git repository during the check.
     commit: String,
 }
 
@@ -99,11 +99,11 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
 /// What the suggested command `ddfuzz changes` is built from, for a crash group that was fixed and
 /// fails again: paths and the target.
 struct Place<'a> {
-    /// Output directory that contains the crash group.
+    /// Output directory that contains the crash group that fails again.
     out: &'a Path,
     /// Top folder of the git repository that contains the program.
     top: &'a Path,
-    /// Absolute path of the target's program.
+    /// Absolute path of the program that is the target of the crash group.
     program: &'a Path,
     target: &'a Target,
 }

@@ -45,8 +45,8 @@ impl From<ChangesError> for Failure {
     }
 }
 
-/// Returns the output of the build or the test that ended otherwise than required; `None` for
-/// errors without such output.
+/// Returns what the build or the test printed whose wrong outcome is the error `error`; `None` for
+/// an error without such output.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }

@@ -183,11 +183,11 @@ fn search_in(
 /// The two versions of a search for changes, opened in a private repository.
 struct Opened {
     repository: Arc<Repository>,
-    /// Commit id of the old version, in the private repository.
+    /// Id of the commit that the old version has in the private repository.
     old: String,
     new: String,
     /// The commits from the old version (excluded) to the new one, oldest first; `None` if the
-    /// search does not go by commits before it goes by single changes.
+    /// search does not begin by searching these commits, but searches all single changes at once.
     line: Option<Vec<Commit>>,
 }
 
@@ -222,7 +222,7 @@ fn open(
 }
 
 /// Makes a search for changes show its progress on a terminal: the current step, the number of
-/// tests, and the number of changes that are left in the best set.
+/// tests, and the number of changes in the smallest set that has failed so far.
 fn show_progress(session: &mut Session<'_>, output: &Output) {
     let bar = ui::bar(output);
     session.show_by(move |status| {

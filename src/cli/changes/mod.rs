@@ -105,7 +105,7 @@ pub struct ChangesArgs {
     /// network
     #[arg(hide_short_help = true, long)]
     sandbox: bool,
-    /// Continue a search that was interrupted, which happens without this option, too
+    /// Accepted and not needed: an interrupted search is always continued
     #[arg(hide_short_help = true, long, conflicts_with = "force")]
     resume: bool,
     /// Replace the result and the log of another search

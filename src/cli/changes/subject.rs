@@ -37,11 +37,12 @@ pub(super) enum Versions {
     Directories { old: PathBuf, new: PathBuf },
 }
 
-/// What a search for changes works on: the two versions, and the program that crashes with its
-/// input, or the crash to search for.
+/// What a search for changes works on: the two versions, the program that crashes and its input,
+/// and, with `--group`, the crash to search for.
 pub(super) struct Subject {
     pub versions: Versions,
-    /// Path of the input of the program that crashes; `None` if it gets none.
+    /// Path of the file with the input of the program that crashes; `None` if the program gets no
+    /// input.
     pub input: Option<PathBuf>,
     pub input_bytes: Vec<u8>,
     /// The program that crashes, and its arguments; empty with `--run`, by which a command tests

@@ -31,7 +31,7 @@ pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// Those of the target's arguments that are flags of libFuzzer.
+    /// Flags of libFuzzer among the target's command-line arguments, which each merge also gets.
     flags: Vec<OsString>,
     seconds: u64,
 }

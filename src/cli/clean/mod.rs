@@ -134,7 +134,8 @@ pub enum SkipArg {
 /// Values of `--trim`: what a corpus file must keep when it is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TrimArg {
-    /// Keep the coverage that the file is kept for: that of which it is the smallest kept file
+    /// Keep the coverage for which the file was chosen: what it reaches and no smaller kept file
+    /// does
     Worth,
     /// Keep exactly the coverage that the file has
     Signature,

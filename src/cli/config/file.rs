@@ -17,13 +17,14 @@ pub struct Setting {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
-    /// A number, as the text that a user would type for it on the command line.
+    /// A number in the settings file, as the text that a user would type for it on the command
+    /// line.
     Number(String),
     Flag(bool),
     List(Vec<Value>),
-    /// A table, with its settings in the order of the file.
+    /// A table of the settings file, with its settings in the order of the file.
     Table(Vec<Setting>),
-    /// A date or time of day, which no option accepts.
+    /// A date or time of day in the settings file, which no option accepts.
     DateTime,
 }
 

@@ -69,7 +69,7 @@ pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Res
 
 /// The command line as the user has typed it, with the words that switch flags off kept apart.
 struct Typed {
-    /// Words of the command line, without those that switch a flag off.
+    /// Words that the user typed on the command line, without those that switch a flag off.
     words: Vec<OsString>,
     /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,

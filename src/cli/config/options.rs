@@ -262,9 +262,10 @@ pub const PROGRAM: &str = "program";
 /// Words for the command line, converted from settings in `ddfuzz.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingWords {
-    /// Options, each as one word (`--name=value`, or `--name` for a flag that is on).
+    /// Options converted from settings, each as one word (`--name=value`, or `--name` for a flag
+    /// that is on).
     pub options: Vec<OsString>,
-    /// The target program and its arguments, to be put after `--`.
+    /// The target program and its arguments from the settings file, to be put after `--`.
     pub program: Vec<OsString>,
 }
 

@@ -70,7 +70,7 @@ impl Input {
 struct SearchTask {
     goal: Goal,
     units: Units,
-    /// The passing input that the user gave; `None` stands for the empty input.
+    /// The passing input that the user gave for the search; `None` stands for the empty input.
     passing: Option<Input>,
     failing: Input,
 }

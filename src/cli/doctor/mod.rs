@@ -75,7 +75,7 @@ pub struct Report {
     /// Results of all ways of execution that were tried, in the order of [`Way::REAL`]; empty
     /// without a target.
     pub ways: Vec<WayReport>,
-    /// Way of execution that `ddfuzz run` would choose; `None` if none works.
+    /// Way of execution that `ddfuzz run` would choose for the target; `None` if none works.
     pub chosen: Option<Way>,
     /// Why `ddfuzz run` would choose the way of execution in `chosen`; `None` if none works.
     pub why: Option<String>,
@@ -83,7 +83,8 @@ pub struct Report {
     pub target: Option<TargetFacts>,
     /// Behaviour of the target in two trial runs; `None` if it cannot be run.
     pub behaviour: Option<Behaviour>,
-    /// Results of the checks of the machine, followed by those of the target.
+    /// Results of the checks of `ddfuzz doctor`: those of the machine, followed by those of the
+    /// target.
     pub checks: Vec<Check>,
 }
 

@@ -14,7 +14,7 @@ const LONGEST: u64 = 4096;
 /// it has refused.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
-    /// What a refused run would have done, in a few words such as `write to a file`.
+    /// What each of the refused runs would have done, in a few words such as `write to a file`.
     pub reason: String,
     /// Number of runs that were refused for this reason.
     pub runs: u64,
@@ -24,12 +24,12 @@ pub struct Refusal {
 /// its one process, but left to new processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
-    /// Number of runs in the series, refused ones included.
+    /// Number of runs of the series in which refused runs were counted, these included.
     pub runs: u64,
     /// Whether the process that makes many runs was given up, because an input ran in it
     /// differently than in a new process.
     pub differs: bool,
-    /// The reasons for refused runs, most frequent first.
+    /// The reasons for which runs of the series were refused, most frequent first.
     pub reasons: Vec<Refusal>,
 }
 

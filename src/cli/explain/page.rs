@@ -139,9 +139,9 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// Returns further places in the source that an explanation names, each with a note on what happens
-/// there: a value is returned, the two runs take different paths, or a heap block is allocated,
-/// overflowed or freed.
+/// Returns the places in the source that an explanation names in addition to the statements of its
+/// cause–effect chain, each with a note on what happens there: a value is returned, the two runs
+/// take different paths, or a heap block is allocated, overflowed or freed.
 fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     for (index, link) in it.chain.iter().enumerate() {

@@ -21,21 +21,22 @@ use crate::store::{Reader, hash_of};
 /// Values of `--as`: the format in which a reproducer is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// A #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
+    /// Export a #[test] in Rust that calls a function (--call), a cargo-fuzz harness, or a program
     RustTest,
-    /// A C program that exits with 0 if the bug is fixed, with 1 if it still fails, and with 2 if
-    /// that cannot be told
+    /// Export a C program that exits with 0 if the bug is fixed, with 1 if it still fails, and with
+    /// 2 if that cannot be told
     CTest,
-    /// The input as an array in C
+    /// Export the input as an array in C
     CArray,
-    /// The input as a hex dump: offsets, hex and text
+    /// Export the input as a hex dump: offsets, hex and text
     Hexdump,
-    /// The input in base64
+    /// Export the input in base64
     Base64,
-    /// An interestingness test: a script that reads the input from its argument, a file or stdin
+    /// Export an interestingness test: a script that reads the input from its argument, a file or
+    /// stdin
     Script,
-    /// An interestingness test for creduce and cvise: a script that reads the input from a file in
-    /// the current directory
+    /// Export an interestingness test for creduce and cvise: a script that reads the input from a
+    /// file in the current directory
     Creduce,
 }
 
@@ -63,14 +64,15 @@ impl Form {
 pub(super) struct ExportRequest<'a> {
     pub(super) reader: &'a Reader,
     pub(super) chosen: &'a ChosenGroup,
-    /// Value of `--call`: the expression that a Rust test evaluates; `None` if it is not given.
+    /// Value of `--call`: the expression that the exported Rust test evaluates; `None` if not
+    /// given.
     pub(super) call: Option<&'a str>,
     /// Directory of the cargo-fuzz project (`--fuzz-dir`); `None` if it is not given.
     pub(super) fuzz_dir: Option<&'a Path>,
     /// Directory of the Cargo package that a Rust test is written into; paths in the test are
     /// relative to it. `None` if the test is written into no package.
     pub(super) package: Option<&'a Path>,
-    /// Where a Rust test gets the input: inline, or from a second file.
+    /// Where the exported Rust test gets its input: inline in its text, or from a second file.
     pub(super) input: Input<'a>,
     /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
@@ -230,8 +232,8 @@ pub(super) struct Harness {
     pub(super) name: OsString,
 }
 
-/// What a directory's `Cargo.toml` says: whether it is that of a cargo-fuzz project, and whether
-/// that has a certain binary.
+/// What was found in a directory's `Cargo.toml`: whether it is that of a cargo-fuzz project, and
+/// whether that project has the binary that is looked for.
 enum Manifest {
     WithBinary,
     Without,

@@ -23,7 +23,7 @@ pub(super) struct WrittenTests {
     into: PathBuf,
     written: Vec<PathBuf>,
     unchanged: Vec<PathBuf>,
-    /// Files that the user had edited, and that were therefore not overwritten.
+    /// Test files that the user had edited, and that were therefore not overwritten.
     edited: Vec<PathBuf>,
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.

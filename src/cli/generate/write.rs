@@ -22,28 +22,30 @@ const BLOCK: usize = 64 << 10;
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
 /// characters, epilog.
 pub struct Parts {
-    /// Line with the seed, for `--show-seed`; empty without that option.
+    /// Line with the seed that `ddfuzz gen --show-seed` prints first; empty without that option.
     pub first: Vec<u8>,
     /// Source from which the random characters, or those of the replayed file, are read.
     pub body: Box<dyn Read>,
-    /// Path of the replayed file, for error messages; `None` for generated characters.
+    /// Path of the replayed file, which error messages name; `None` if the characters are
+    /// generated.
     pub body_from: Option<PathBuf>,
     pub epilog: Vec<u8>,
 }
 
 /// Where and how fast `ddfuzz gen` writes its output: to a file, to stdout, or to both.
 pub struct Sinks<'a> {
-    /// Path of the output file to create, which must not exist; `None` writes to stdout only.
+    /// Path of the file to which the characters are written, which must not exist; `None` writes to
+    /// stdout only.
     pub file: Option<&'a Path>,
-    /// Whether the output is written to stdout.
+    /// Whether the generated characters are written to stdout, perhaps in addition to a file.
     pub stdout: bool,
-    /// Time to wait after each character of the output; zero writes whole blocks.
+    /// Time to wait after each character that is written; zero writes whole blocks.
     pub delay: Duration,
 }
 
 /// Reason why an input was not written to its end: an error of its output file, or another failure.
 enum Broken {
-    /// The output file could not be written.
+    /// The output file could not be written, because of this error.
     File(io::Error),
     Other(Failure),
 }

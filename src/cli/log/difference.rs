@@ -53,17 +53,17 @@ struct Rebuilt {
 pub struct DifferenceLog<'a> {
     pub path: &'a Path,
     pub log: &'a Log,
-    /// Record of the search's goal and passing input, from the first line of the log.
+    /// Record, in the first line of the log, of the search's goal and passing input.
     pub record: &'a DifferenceRecord,
     /// The option `--passing`, by which the user may name the passing input.
     pub passing: &'a PassingArgs,
-    /// Content of the failing input of the search.
+    /// Content of the failing input with which the logged search began.
     pub failing: &'a [u8],
 }
 
 impl<'a> DifferenceLog<'a> {
-    /// Returns a log together with its inputs if it is of `ddfuzz max` or `ddfuzz diff`; `None` for
-    /// a log of `ddfuzz min`.
+    /// Returns the given log with its passing and failing input if it is a log of `ddfuzz max` or
+    /// `ddfuzz diff`; `None` for a log of `ddfuzz min`.
     pub fn of(
         path: &'a Path,
         log: &'a Log,

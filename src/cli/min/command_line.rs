@@ -40,13 +40,13 @@ pub(super) struct CallMinimization<'a> {
     pub(super) screen: &'a MinScreen<'a>,
     pub(super) crash: &'a Crash,
     pub(super) way: Way,
-    /// The original input with its path; `None` if the user gave no input.
+    /// The original input of the minimization as (path, content); `None` if the user gave no input.
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The target with its command line and environment as minimized so far.
+    /// The target with its command line and environment as far as they are minimized.
     pub(super) target: Target,
-    /// The input of the program, as minimized so far.
+    /// The program's input, as far as it is minimized.
     pub(super) input: Vec<u8>,
     pub(super) done: Vec<Phase>,
 }

@@ -26,7 +26,8 @@ pub(in crate::cli) struct MinimizedGroups {
     /// Number of inputs that this call of ddfuzz has minimized; inputs that did not crash again do
     /// not count.
     pub(in crate::cli) minimized: u64,
-    /// Whether the user stopped the command before all crash groups were minimized.
+    /// Whether the user stopped `ddfuzz` before all crash groups of the output directory were
+    /// minimized.
     pub(in crate::cli) interrupted: bool,
     #[serde(skip)]
     views: Vec<GroupView>,

@@ -281,9 +281,9 @@ pub struct RevisitArgs {
 /// One part of the list of utilities (`--shard K/N`): every N-th utility, starting at the K-th.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shard {
-    /// Number of this part of the list, from 1 (`K`).
+    /// Number (`K`, from 1) of this part among all parts of the list of utilities.
     pub(super) part: u32,
-    /// Number of parts that the list is divided into (`N`).
+    /// Number (`N`) of parts into which the list of utilities is divided.
     pub(super) of: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::store::{Reader, StoreError};
 /// utilities, and the groups of failures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Studied {
-    /// The rows of the result table, one for each utility.
+    /// The rows of the result table of the studies, one for each utility.
     pub rows: Vec<Row>,
     pub groups: Vec<StudyGroup>,
 }

@@ -120,13 +120,13 @@ impl GroupsBefore {
 pub struct CampaignReport<'a> {
     /// Word by which messages call an execution of the target: `run` or `input`.
     pub unit: &'static str,
-    /// Settings of minimizations, which include the target and its way of execution.
+    /// Settings of the campaign's minimizations, which include the target and its way of execution.
     pub minimizing: &'a Minimizing,
     /// Crash groups that the user listed as known (`--known`, `--against`), which do not count as
     /// found.
     pub known: &'a KnownGroups,
     pub reports: &'a ReportArgs,
-    /// Path of the output directory, as the user gave it.
+    /// Path of the campaign's output directory, as the user gave it.
     pub out: &'a Path,
     pub before: GroupsBefore,
     /// Warnings about the target that were printed before the campaign began.
@@ -267,8 +267,9 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// Formats the reason why the campaign ended: `--until` or Ctrl-C; empty if its time or runs were
-/// used up. Also mentions if the program was rebuilt meanwhile.
+/// Formats the reason why the campaign ended: a condition of `--until`, or Ctrl-C; empty if its
+/// time or runs were used up. If the program was rebuilt during the campaign, the text says that,
+/// too.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),

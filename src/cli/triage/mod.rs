@@ -71,7 +71,7 @@ pub struct TriageArgs {
     /// Maximum time for one minimization [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = values::time, requires = "minimize")]
     budget_time: Option<Duration>,
-    /// Show which groups are not in this other output directory; exit with 4 if all are
+    /// Show which groups are not in this other output directory; exit with 4 if it has all of them
     #[arg(long, value_name = "OUT")]
     against: Option<PathBuf>,
     /// File of known groups, one a line: 12 or more hex digits of a major key, or stable:HEX. They
@@ -321,7 +321,7 @@ fn exit(result: &TriageResult) -> Exit {
 /// compared.
 pub struct Against {
     had: BaselineGroups,
-    /// One or more representative crashes of each group of the other output directory.
+    /// Crashes that represent the groups of the other output directory, one or more for each group.
     crashes: Vec<Crash>,
 }
 

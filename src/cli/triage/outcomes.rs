@@ -29,11 +29,11 @@ const TRACED: usize = 1000;
 
 /// A crash variant: all crashes of a triage with the same major and minor key.
 pub struct Variant {
-    /// Record of one crash of this variant, as the triage journal has it.
+    /// Record of one crash of this variant, as a line of the triage journal has it.
     pub line: CrashLine,
-    /// How the run of the first input with a crash of this variant ended.
+    /// How the run ended of the first input whose crash was found to be of this variant.
     ended: Ended,
-    /// Hash of the input with the crash that `line` records.
+    /// Hash of the content of the input whose crash `line` records.
     pub examined: ContentHash,
     /// Stack trace of the crash that `line` records; `None` if it is not kept in memory.
     pub trace: Option<Trace>,
@@ -43,9 +43,9 @@ pub struct Variant {
 #[derive(Clone)]
 pub enum FileState {
     Pending,
-    /// The file could not be read; the text says why.
+    /// The input file could not be read; the text says why.
     Unreadable(String),
-    /// The file was read, and its content has the given hash.
+    /// The input file was read; the value is the hash of its content.
     Content(ContentHash),
 }
 

@@ -19,7 +19,7 @@ use crate::triage::{Key, Triager};
 
 /// What a worker thread of a triage has found out about one input file.
 pub enum WorkerResult {
-    /// The file could not be read; the text is the reason.
+    /// The input file could not be read; the text says why.
     Unreadable(String),
     /// Another file with the same content was run before, or is being run by another worker; the
     /// value is the hash of the content.
@@ -28,9 +28,9 @@ pub enum WorkerResult {
     /// only once.
     KnownVariant {
         input: ContentHash,
-        /// Length of the input in bytes.
+        /// Length in bytes of the input that showed a known crash.
         size: u64,
-        /// Major and minor key of the crash.
+        /// Major and minor key of the crash that the input showed.
         variant: (Key, Key),
     },
     /// The input was examined: run several times, and its crash, if it has one, symbolized.
@@ -38,7 +38,7 @@ pub enum WorkerResult {
         input: ContentHash,
         /// Content of the input file if the input crashed; else empty.
         bytes: Vec<u8>,
-        /// Length of the input in bytes.
+        /// Length in bytes of the input that was examined.
         size: u64,
         examined: Examined,
     },
@@ -63,14 +63,14 @@ pub struct Workers<'a> {
     pub target: &'a Target,
     pub way: Way,
     pub files: &'a [Input],
-    /// Maximum length of an input, in bytes; larger files are not run.
+    /// Maximum length in bytes of an input that the worker threads run; larger files are not run.
     pub max_len: u64,
     /// Whether all inputs that do not crash are checked for memory leaks; false checks only files
     /// whose names announce a leak.
     pub leaks: bool,
     /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of the inputs that a worker has run or is running.
+    /// Hashes of the inputs that a worker thread has run or is running.
     pub taken: Mutex<HashSet<ContentHash>>,
     /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
     /// keys is run only once, without symbolization.

@@ -201,7 +201,7 @@ pub struct Statuses {
     last_ms: u64,
     /// Phase of the campaign (fuzzing, locating hangs, minimizing) in the latest progress report.
     phase: &'static str,
-    /// Kinds and major keys of the groups for which a line was formatted.
+    /// Kinds and major keys of the groups for which a `key=value` line was formatted.
     named: HashSet<(Kind, Key)>,
 }
 

@@ -13,7 +13,7 @@ pub type Name = usize;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnitFacts {
     /// Names of the groups to which the change belongs, from coarse to fine: directory, file,
-    /// commit (if known), function. Changes with the same names down to a level form one group of
+    /// commit (if known), function. Changes whose names are equal down to a level form one group of
     /// that level, which the search keeps or removes as a whole.
     pub groups: Vec<String>,
     /// Identifiers that occur in the lines that the change adds.
@@ -46,7 +46,8 @@ pub struct Facts {
     words: Vec<HashSet<Name>>,
     /// Pairs of changes of which the first probably requires the second, judging by their texts.
     requires: Vec<(usize, usize)>,
-    /// The changes of files that a build probably does not read, such as documents.
+    /// The changes of files that a build probably does not read, such as documents; a search tries
+    /// early to leave them out.
     unread: Config,
 }
 
@@ -177,8 +178,9 @@ impl Facts {
         config(&sorted(names.iter().flat_map(|name| &self.mentions[*name])))
     }
 
-    /// Returns the identifier that most of the changes `units` mention, and how many of them do.
-    /// Only identifiers for which `is_asked` returns true are considered; `None` if there is none.
+    /// Returns, as (number of the identifier, count), the identifier that most of the changes
+    /// `units` mention, and how many of them do. Only identifiers for which `is_asked` returns true
+    /// are considered; `None` if there is none.
     pub fn most_common(
         &self,
         units: &Config,

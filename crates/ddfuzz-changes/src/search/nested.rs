@@ -9,8 +9,8 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// Maximum number of changes that cannot be removed one by one, because the rest does not build,
-/// for which the search also tests the removal of each pair of them.
+/// Maximum number of changes which cannot be removed one by one, because the version without one of
+/// them does not build, for which the search also tests the removal of each pair of them.
 const MOST_TIED: usize = 6;
 /// Maximum number of changes for which the search first tries whether a single one causes the
 /// failure, by halving the set.
@@ -20,10 +20,10 @@ const MOST_HALVED: usize = 40;
 /// left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    /// The changes in the minimal failing set.
+    /// The changes in the minimal failing set that the minimization has found.
     pub kept: Config,
-    /// Number of changes in the minimal set that cannot be left out because the rest does not build
-    /// without them.
+    /// Number of changes in the minimal set that cannot be left out because the version with all
+    /// others does not build.
     pub unbuildable: usize,
     /// Relations that failed builds have shown: pairs of changes of which the first requires the
     /// second.
@@ -78,8 +78,8 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Searches for a single change that causes the failure, if there are few changes: tests one
-    /// half of them, continues with the other half if it passes, and so on. Returns true if a
-    /// single change was found that fails by itself; the smallest failing set is updated.
+    /// half of them, continues in this half if it fails, and in the other if it passes. Returns
+    /// true if a single change was found that fails by itself; the smallest failing set is updated.
     fn halve(&mut self) -> Result<bool, P::Error> {
         if self.best.len() > MOST_HALVED {
             return Ok(false);
@@ -116,9 +116,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests a half of the changes `rest`. As long as it does not build, changes that the
-    /// compiler's messages point to are added to it. Returns the set that could be built, with its
-    /// outcome; `None` if no set smaller than the smallest failing one could.
+    /// Tests `half`, a half of the changes `rest`. As long as it does not build, adds changes to
+    /// which the compiler's messages point. Returns the set that could be built, with its outcome;
+    /// `None` if no set could that is smaller than the smallest failing one.
     fn probe_half(
         &mut self,
         half: Config,
@@ -139,7 +139,8 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the smallest failing set without the changes of files that a build probably does not
-    /// read (documents and the like), and leaves these changes out if the rest still fails.
+    /// read (documents and the like), and leaves these changes out if the set without them still
+    /// fails.
     fn leave_out_unread(&mut self) -> Result<(), P::Error> {
         let rest = self.best.minus(self.facts.unread());
         if rest != self.best && !rest.is_empty() && self.prober.probe(&rest, "unread", &[])?.fails()
@@ -182,8 +183,8 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
-    /// used up, and leaves out the changes without which the rest still fails. Returns the changes
-    /// without which the rest does not build, and whether any change was left out.
+    /// used up, and leaves out the changes without which the set still fails. Returns a pair: the
+    /// changes without which the set does not build, and whether any change was left out.
     fn prove(&mut self) -> Result<(Vec<usize>, bool), P::Error> {
         let before = self.best.len();
         let mut unbuildable = Vec::new();
@@ -203,10 +204,9 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the removal of several changes at once from the smallest failing set, because changes
-    /// may need each other and nothing else: of all `unbuildable` ones (those that cannot be
-    /// removed alone because the rest does not build), of pairs of them, and of each bundle of
-    /// changes that repairs have moved together. Returns a smaller set that fails; `None` if none
-    /// was found.
+    /// may need each other and nothing else: of all `unbuildable` ones (those without one of which
+    /// the set does not build), of pairs of them, and of each bundle of changes that repairs have
+    /// moved together. Returns a smaller set that fails; `None` if none was found.
     fn without_ties(&mut self, unbuildable: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
         if unbuildable.len() > 1 {
@@ -240,8 +240,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(None)
     }
 
-    /// Deletes as many of `groups` as possible from the smallest failing set of changes, which they
-    /// divide into disjoint parts. `rule` names this step of the search in the log.
+    /// Deletes as many of `groups` as possible from the smallest failing set; `groups` are disjoint
+    /// sets of changes that together make up this set. `rule` names this step of the search in the
+    /// log.
     fn round(&mut self, groups: &[Config], rule: &'static str) -> Result<(), P::Error> {
         let mut machine = Subset::of_units(groups.len());
         // Changes of deleted groups that a candidate needed to build.
@@ -272,9 +273,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Returns the sets of changes that the search `machine` tests next if no test fails, as many
-    /// as the prober can test ahead. `whole` converts a choice of groups to the set of their
-    /// changes.
+    /// Returns the sets of changes that the search `machine` tests next if each of them passes, as
+    /// many as the prober can test ahead. `whole` converts a choice of groups, by their indices, to
+    /// the set of their changes.
     fn ahead(&self, machine: &Subset, whole: impl Fn(&Config) -> Config) -> Vec<Config> {
         let mut found = Vec::new();
         if self.prober.look_ahead() == 0 {
@@ -398,9 +399,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         }
     }
 
-    /// Returns a set of changes that did not build with changes added or removed, as `chain` says:
-    /// those that mention the identifiers in the compiler's messages, or else those at the places
-    /// in the messages. `None` if that does not change the set.
+    /// Repairs `set`, a set of changes that did not build: returns it with changes added or
+    /// removed, as `chain` says, namely those that mention the identifiers in the compiler's
+    /// messages, or else those at the places in the messages. `None` if the repair does not change
+    /// the set.
     fn repaired(&mut self, set: &Config, probed: &Probed, chain: &mut Chain) -> Option<Config> {
         let names: Vec<Name> = (probed.named.iter())
             .filter_map(|word| self.facts.name(word))
@@ -431,7 +433,7 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Returns those of the changes `removed` that define one of the identifiers `names`; if none
-    /// does, those that mention one.
+    /// does, those that mention one of them.
     fn missing(&self, removed: &Config, names: &[Name]) -> Config {
         let defining = self.facts.defining(names).intersection(removed);
         if !defining.is_empty() {

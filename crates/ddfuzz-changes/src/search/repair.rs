@@ -27,9 +27,9 @@ const LEAST_BUNDLE: usize = 8;
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Add the changes that changes of the set require and that the set lacks.
+    /// Repair by adding the changes that changes of the set require and that the set lacks.
     Complete,
-    /// Remove the changes that require others which the set lacks.
+    /// Repair by removing the changes that require others which the set lacks.
     Thin,
 }
 
@@ -59,7 +59,7 @@ impl Repair {
 pub struct Chain {
     /// Whether the repairs of this chain add changes (`Complete`) or remove changes (`Thin`).
     pub repair: Repair,
-    /// Number of builds so far of the candidate and of its repaired versions.
+    /// Number of builds so far of the candidate that is repaired and of its repaired versions.
     builds: usize,
     /// The changes, present or missing, at all places that the messages of this chain's failed
     /// builds have named.
@@ -67,8 +67,8 @@ pub struct Chain {
     /// The changes that repairs by place have added or removed so far, as
     /// [`by_place`](Chain::by_place) returned them.
     moved: Config,
-    /// Sets of changes that probably need each other: they mention the same identifier, which a
-    /// failed build named though no definition of it was missing.
+    /// Sets of changes that probably need each other: all changes of a set mention the same
+    /// identifier, which a failed build named though no definition of it was missing.
     ties: Vec<Config>,
     /// The identifiers because of which repairs were extended to all changes that mention them.
     common: Vec<Name>,
@@ -98,10 +98,11 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Returns the changes of `pool` by which a candidate is repaired because of the places in the
-    /// compiler's messages, in two sets. The first has the changes at these places. The second has
-    /// all changes that mention an identifier which many changes at the places named so far have in
-    /// common (a type that is rewritten everywhere); it is empty if there is no such identifier.
+    /// Returns the changes of `pool`, those that a repair may move, by which a candidate is
+    /// repaired because of the places in the compiler's messages, in two sets. The first has the
+    /// changes at these places. The second has all changes that mention an identifier which many
+    /// changes at the places named so far have in common (a type that is rewritten everywhere); it
+    /// is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),
@@ -162,8 +163,8 @@ impl Chain {
     }
 }
 
-/// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Those
-/// that overlap it are joined with it to one set.
+/// Adds the set of changes `bundle` to the disjoint sets `bundles`, and returns them all. Sets that
+/// overlap `bundle` are joined with it to one set.
 pub fn joined(bundles: &[Config], mut bundle: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for known in bundles {

@@ -11,7 +11,7 @@ use crate::files::{FileError, folder};
 /// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
 
-/// Position and length of a record in its file.
+/// Where a record is in a file of records: its offset and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Offset of the record in the file, in bytes.
@@ -39,7 +39,7 @@ impl Position {
 pub struct Appender {
     path: PathBuf,
     file: File,
-    /// Number of bytes in the file's complete records.
+    /// Total length in bytes of the file's complete records, after which the next one is written.
     len: u64,
     /// Whether an incomplete record, left by a failed write, may follow the complete ones.
     torn: bool,

@@ -9,15 +9,16 @@ use crate::files::FileError;
 /// Reason why a lock on a file was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process holds the lock.
+    /// Another process, or another [`Lock`] of this process, holds the lock.
     #[error("{} is locked by {}", path.display(), match holder {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
     })]
     AlreadyLocked {
-        /// Path of the lock file.
+        /// Path of the lock file that is locked already.
         path: PathBuf,
-        /// Process id of the holder; `None` if the holder has not written it yet.
+        /// Process id of the process that holds the lock; `None` if that process has not written it
+        /// into the file yet.
         holder: Option<u32>,
     },
     /// The lock file cannot be opened or locked.

@@ -8,16 +8,16 @@ use std::path::Path;
 /// Reason why a file was not opened or read. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// No file has this name.
+    /// No file has the name that was to be read.
     #[error("it does not exist")]
     Missing,
-    /// The file is not a regular one; the text says what it is.
+    /// The file is not a regular one; the text says what it is, such as `a fifo`.
     #[error("it is {0}, not a file")]
     NotAFile(&'static str),
-    /// The file is larger than the caller's limit.
+    /// The file is larger than the limit that the caller has set.
     #[error("it is larger than {limit} bytes")]
     TooLarge {
-        /// Maximum size of a file that is read, in bytes.
+        /// Maximum size in bytes that the caller has set for the file.
         limit: u64,
     },
     /// The system refused to read the file; the text is its error.

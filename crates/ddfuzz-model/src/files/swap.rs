@@ -47,7 +47,8 @@ impl StagedFolder {
         })
     }
 
-    /// Returns the path of the temporary folder, where it is until it replaces the other folder.
+    /// Returns the path of the temporary folder, which is valid until this folder replaces the
+    /// other one.
     pub fn path(&self) -> &Path {
         &self.at
     }

@@ -23,7 +23,7 @@ const LONGEST: u64 = 1 << 30;
 /// copy are written back to the user's corpus.
 pub struct Corpus {
     own: PathBuf,
-    /// Further corpus directories, which libFuzzer reads but does not write to.
+    /// Further corpus directories of the campaign, which libFuzzer reads but does not write to.
     more: Vec<PathBuf>,
     copy: Option<CorpusCopy>,
 }
@@ -35,7 +35,7 @@ struct CorpusCopy {
     /// Names of files in the copy that need not be written back to the user's corpus: they were
     /// copied from it, or written back before.
     known: HashSet<OsString>,
-    /// Names of crashing inputs that were removed from the temporary corpus.
+    /// Names of crashing inputs that were removed from the temporary copy of the corpus.
     deadly: HashSet<String>,
 }
 

@@ -148,11 +148,12 @@ pub struct Flags {
     /// Flags that each libFuzzer process gets; flags that limit the whole campaign are not among
     /// them.
     pub each: Vec<OsString>,
-    /// Corpus directories; libFuzzer writes new inputs to the first.
+    /// Corpus directories on the command line of libFuzzer, which writes new inputs to the first.
     pub corpora: Vec<PathBuf>,
-    /// Value of `-max_total_time`: how long libFuzzer fuzzes; `None` if not given or 0.
+    /// Value of libFuzzer's flag `-max_total_time`: how long it fuzzes; `None` if not given or 0.
     pub time: Option<Duration>,
-    /// Value of `-runs`: number of inputs that libFuzzer runs; `None` if not given or negative.
+    /// Value of libFuzzer's flag `-runs`: number of inputs that it runs; `None` if not given or
+    /// negative.
     pub runs: Option<u64>,
     /// Value of `-artifact_prefix`: what the paths of the failing inputs that libFuzzer writes
     /// begin with; `None` if it is not given.

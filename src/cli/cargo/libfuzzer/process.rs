@@ -39,7 +39,8 @@ pub struct Process {
     terminal: TerminalUse,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// Number of files with failing inputs that [`Process::written`] has returned.
+    /// Number of files with failing inputs of this libFuzzer process that [`Process::written`] has
+    /// returned so far.
     returned: usize,
 }
 
@@ -47,7 +48,8 @@ pub struct Process {
 pub struct End {
     /// Exit status or signal with which the libFuzzer process ended.
     pub status: ExitStatus,
-    /// What the process printed, as parsed: runs, coverage, and files with failing inputs.
+    /// What the libFuzzer process printed, as parsed: runs, coverage, and files with failing
+    /// inputs.
     pub said: FuzzerOutput,
 }
 
@@ -197,16 +199,17 @@ const KEPT_LINES: usize = 20;
 /// inputs.
 #[derive(Clone, Debug, Default)]
 pub struct FuzzerOutput {
-    /// Number of inputs that libFuzzer has run, as last printed.
+    /// Number of inputs that the libFuzzer process has run, as it last printed.
     pub runs: u64,
-    /// Whether libFuzzer has run its whole corpus and now generates inputs.
+    /// Whether the libFuzzer process has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
     /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features);
     /// `None` before the first such line.
     pub coverage: Option<(u64, u64)>,
     /// Whether libFuzzer's merge (`-merge=1`) crashed on a file and was restarted without it.
     pub is_restarted: bool,
-    /// Paths of failing inputs that libFuzzer wrote.
+    /// Paths of the failing inputs that the libFuzzer process has said it wrote, in the order of
+    /// its output.
     pub written: Vec<PathBuf>,
     last: VecDeque<String>,
 }
@@ -263,7 +266,7 @@ const WRITE_BACK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How the libFuzzer processes of a campaign are started: program, flags, environment, number.
 pub struct LibFuzzerPlan {
-    /// Path of the fuzz target.
+    /// Path of the fuzz target, the program that contains libFuzzer.
     pub program: PathBuf,
     /// libFuzzer's flags for the whole campaign and for each process, and further corpus
     /// directories, which are only read.
@@ -273,7 +276,7 @@ pub struct LibFuzzerPlan {
     /// Prefix of the paths to which libFuzzer writes failing inputs: a directory, or a directory
     /// and the beginning of names.
     pub artifact_prefix: OsString,
-    /// Number of libFuzzer processes that run at a time.
+    /// Number of libFuzzer processes that the campaign runs at the same time.
     pub jobs: usize,
     /// Whether the libFuzzer processes share the terminal of ddfuzz, and whether their output is
     /// printed.
@@ -292,9 +295,11 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Number of inputs that those libFuzzer processes have run, in total, that have already ended.
+    /// Total number of inputs that were run by those libFuzzer processes of the campaign which have
+    /// ended.
     made: u64,
-    /// Number of consecutive crashes on inputs that could not be removed from the corpus.
+    /// Number of consecutive crashes of libFuzzer on inputs that could not be removed from the
+    /// corpus.
     futile: u32,
     /// Exit status of the first libFuzzer process that ended without success, because it found a
     /// failing input or for another reason; `None` if none did.

@@ -222,13 +222,14 @@ pub struct Detail {
     /// Lines of text with message, stacks and source of the crash; `None` before the crash's file
     /// was read.
     pub(super) trace: Option<Vec<TraceLine>>,
-    /// First bytes of the group's current reproducer, up to 64 KiB.
+    /// First bytes of the current reproducer of the group whose page is shown, up to 64 KiB.
     pub(super) bytes: Vec<u8>,
-    /// Size of the group's current reproducer in bytes.
+    /// Size in bytes of the current reproducer of the group whose page is shown.
     pub(super) size: u64,
-    /// Minimization log of the group's crash, as far as it was read.
+    /// Minimization log of the crash whose page is shown, as far as it was read.
     pub(super) log: Log,
-    /// Error of the last attempt to read the group's files; `None` if it succeeded.
+    /// Error of the last attempt to read the files of the group whose page is shown; `None` if it
+    /// succeeded.
     pub(super) trouble: Option<String>,
 }
 
@@ -326,12 +327,12 @@ const AT_ONCE: usize = 1 << 20;
 /// people.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// Number of bytes of the log file that were read so far; always whole lines.
+    /// Number of bytes of the minimization log's file that were read so far; always whole lines.
     read: u64,
     /// Sizes of the input over the tests of the minimization; `None` before the log's first line
     /// was read.
     pub(super) shrinking: Option<MinimizationHistory>,
-    /// Up to 500 last lines of the log as text for people, the oldest first.
+    /// Up to 500 last lines of the minimization log as text for people, the oldest first.
     pub(super) lines: VecDeque<String>,
 }
 

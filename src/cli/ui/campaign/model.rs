@@ -18,15 +18,15 @@ const MAX_EVENTS: usize = 200;
 /// The facts about a campaign that the full screen shows at its top; they do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// Name or command line of the target program.
+    /// Name or command line of the target program of the campaign.
     pub target: String,
-    /// Way in which the target is executed, such as by a fork server.
+    /// Way in which the campaign executes its target, such as by a fork server.
     pub way: String,
-    /// Name of the input generator, or of another fuzzer that ddfuzz watches.
+    /// Name of the campaign's input generator, or of another fuzzer that ddfuzz watches.
     pub engine: String,
     /// Random seed of the input generator; `None` if another fuzzer generates the inputs.
     pub seed: Option<u64>,
-    /// Path of the output directory.
+    /// Path of the campaign's output directory.
     pub out: String,
 }
 
@@ -46,18 +46,18 @@ pub struct Event {
 /// A tab on the page of a crash group, which selects what of the group is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
-    /// Message, stacks and source lines of the crash.
+    /// Tab with the message, stacks and source lines of the crash.
     Stack,
-    /// Hex dump of the reproducer.
+    /// Tab with a hex dump of the reproducer.
     Input,
-    /// Curve of the input's size over the tests of its minimization.
+    /// Tab with a curve of the input's size over the tests of its minimization.
     Curve,
-    /// Last lines of the minimization log as text.
+    /// Tab with the last lines of the minimization log as text.
     Log,
 }
 
 impl Tab {
-    /// All tabs on the page of a group, from left to right.
+    /// All tabs on the page of a crash group, from left to right.
     pub const ALL: [Tab; 4] = [Tab::Stack, Tab::Input, Tab::Curve, Tab::Log];
 
     /// Returns the label of the tab on the screen.
@@ -74,13 +74,14 @@ impl Tab {
 /// A page that the full screen can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Overview of the campaign: counts, charts, table of groups, last events.
+    /// Page with an overview of the campaign: counts, charts, table of groups, last events.
     Overview,
     /// Page of the crash group that is selected in the overview.
     Group {
         /// Tab that is shown on the page of the crash group.
         tab: Tab,
-        /// Number of lines by which the tab's content is scrolled.
+        /// Number of lines by which the tab's text is scrolled: down from its first line, or in the
+        /// minimization log up from its last.
         scroll: usize,
     },
 }
@@ -128,8 +129,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began to `elapsed`, unless that is earlier
-    /// than the time before.
+    /// Sets the time that has passed since the campaign began to `elapsed`, unless a later time was
+    /// set before.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
@@ -303,29 +304,30 @@ const PAGE_LINES: usize = 10;
 /// The meaning of a pressed key on the full screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// Moves the selection or the text one line up.
+    /// Key that moves the selection or the text one line up.
     Up,
-    /// Moves the selection or the text one line down.
+    /// Key that moves the selection or the text one line down.
     Down,
-    /// Moves the selection or the text ten lines up.
+    /// Key that moves the selection or the text ten lines up.
     PageUp,
-    /// Moves the selection or the text ten lines down.
+    /// Key that moves the selection or the text ten lines down.
     PageDown,
-    /// Moves the selection or the text to the first line.
+    /// Key that moves the selection or the text to the first line.
     First,
-    /// Moves the selection or the text to the last line.
+    /// Key that moves the selection or the text to the last line.
     Last,
-    /// Opens the page of the group selected in the overview.
+    /// Key that opens the page of the group selected in the overview.
     Enter,
-    /// Returns from the page of a group to the overview.
+    /// Key that returns from the page of a group to the overview.
     Back,
-    /// Shows the next tab of a group's page.
+    /// Key that shows the next tab of a group's page.
     Next,
-    /// Shows the previous tab of a group's page.
+    /// Key that shows the previous tab of a group's page.
     Previous,
-    /// Returns from the page of a group to the overview; on the overview, ends the campaign.
+    /// Key that returns from the page of a group to the overview; on the overview, ends the
+    /// campaign.
     Quit,
-    /// Suspends ddfuzz, as Ctrl-Z does in a shell.
+    /// Key that suspends ddfuzz, as Ctrl-Z does in a shell.
     Suspend,
 }
 
@@ -363,11 +365,11 @@ impl Key {
 /// What the caller of [`ScreenModel::press`] has to do after a key was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: the key changed only the model.
+    /// The caller has nothing to do: the key changed only the state of the screen.
     None,
-    /// Stop the campaign; its state is saved.
+    /// The caller has to stop the campaign, whose state is saved.
     Stop,
-    /// Suspend the process, as Ctrl-Z does in a shell.
+    /// The caller has to suspend the process, as Ctrl-Z does in a shell.
     Suspend,
 }
 
@@ -381,29 +383,29 @@ pub struct Group {
     pub entry: Option<EntryId>,
     /// Class of the crash, such as a signal or a sanitizer's report.
     pub class: String,
-    /// Estimated severity of the crash, with the reason for it.
+    /// Estimated severity of the group's crash, with the reason for it.
     pub severity: String,
-    /// Place of the crash in the user's code; `-` if unknown.
+    /// Place of the group's crash in the user's code; `-` if unknown.
     pub place: String,
-    /// First line of the crash message; `None` without a message.
+    /// First line of the message of the group's crash; `None` without a message.
     pub message: Option<String>,
     /// Number of runs that ended with a crash of this group.
     pub seen: u64,
-    /// Size of the original input of the crash, in bytes.
+    /// Size in bytes of the original input that showed the group's crash.
     pub size_before: u64,
-    /// Size of the smallest known input that shows the crash, in bytes.
+    /// Size in bytes of the smallest known input that shows the group's crash.
     pub size: u64,
     /// Whether the smallest known input has become smaller since the full screen first showed the
     /// group.
     pub shrinks: bool,
     /// Number of tests executed by the group's minimization; `None` before it has finished.
     pub tests: Option<u64>,
-    /// What the finished minimization claims, in a word such as `1-minimal`; `None` before it has
-    /// finished.
+    /// What the group's finished minimization claims, in a word such as `1-minimal`; `None` before
+    /// it has finished.
     pub claim: Option<String>,
-    /// What the minimization of the crash claims, or its state, as a sentence.
+    /// What the minimization of the group's crash claims, or its state, as a sentence.
     pub sentence: String,
-    /// Path of the smallest known input that shows the crash.
+    /// Path of the file with the smallest known input that shows the group's crash.
     pub file: String,
 }
 
@@ -485,11 +487,11 @@ const NOW_POINTS: usize = 64;
 pub struct Sample {
     /// Time of the sample since the campaign began, in milliseconds.
     pub time_ms: u64,
-    /// Number of runs that the campaign had made at that time.
+    /// Number of runs that the campaign had made at the time of the sample.
     pub runs: u64,
-    /// Number of covered edges at that time; `None` if the target reports no coverage.
+    /// Number of covered edges at the time of the sample; `None` if the target reports no coverage.
     pub edges: Option<u64>,
-    /// Number of inputs in the corpus at that time.
+    /// Number of inputs in the campaign's corpus at the time of the sample.
     pub corpus: u64,
 }
 
