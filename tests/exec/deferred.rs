@@ -114,6 +114,20 @@ fn frozen(program: &Compiled, word: &str, freshness: Freshness) -> (String, BTre
 }
 
 #[test]
+fn users_are_told_where_a_frozen_start_would_be_longer() {
+    let program = compile("defer", &["-pthread"]);
+    for (word, is_later) in [
+        ("time", true),
+        ("random", true),
+        ("pid", true),
+        ("reads", false),
+    ] {
+        let why = begin(&program, &[word], Way::Snapshot).why;
+        assert_eq!(why.contains("later with --freeze-start"), is_later, "{why}");
+    }
+}
+
+#[test]
 fn a_frozen_start_is_shared_by_runs_of_one_process_and_by_no_new_ones() {
     let program = compile("defer", &["-pthread"]);
     for word in ["time", "coarse-time", "counter", "random"] {

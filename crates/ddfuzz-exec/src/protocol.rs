@@ -93,6 +93,25 @@ impl ForkPoint {
     }
 }
 
+impl ForkPoint {
+    /// Checks whether runs that share the random numbers, the times and the process id which the
+    /// program reads at its start (`--freeze-start`) would begin at a later point than this one.
+    pub(crate) fn is_later_if_frozen(self) -> bool {
+        match self {
+            ForkPoint::Clock => true,
+            ForkPoint::Call(number) => matches!(
+                i64::from(number),
+                libc::SYS_getrandom
+                    | libc::SYS_clock_gettime
+                    | libc::SYS_gettimeofday
+                    | libc::SYS_getpid
+                    | libc::SYS_gettid
+            ),
+            ForkPoint::Main | ForkPoint::Fault | ForkPoint::Timer => false,
+        }
+    }
+}
+
 impl std::fmt::Display for ForkPoint {
     /// Writes the fork point in words for users: "at main", "before its first read".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -93,7 +93,12 @@ impl SnapshotExecutor {
             None => {
                 let runner = start_server(Inject::Restore)?;
                 let from = runner.fork_point();
-                let how = format!("with many runs in one process, each from the point {from}");
+                let later = match from.is_later_if_frozen() {
+                    true => " (later with --freeze-start)",
+                    false => "",
+                };
+                let how =
+                    format!("with many runs in one process, each from the point {from}{later}");
                 (runner, how)
             }
         };
