@@ -22,10 +22,11 @@ const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpeda
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Further C sources of the runtime library, which is preloaded into targets.
-const INJECTED: [&str; 18] = [
+const INJECTED: [&str; 19] = [
     "inject.c",
     "blocks.c",
     "defer.c",
+    "defer_calls.c",
     "defer_files.c",
     "entry.c",
     "load_address.c",
