@@ -47,7 +47,8 @@ pub struct ListingReport {
     pub unread: Excluded,
 }
 
-/// A directory that was found while inputs are listed, and is not read yet.
+/// A directory that was found while the inputs of a corpus are listed, and that is still to be
+/// read.
 struct PendingDirectory {
     path: PathBuf,
     depth: usize,
@@ -305,7 +306,8 @@ pub enum Layout {
     Plain,
 }
 
-/// Which of the names that identify a layout a directory contains.
+/// Records which of the names that identify a layout (such as `fuzzer_stats` or `queue`) a
+/// directory contains.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     campaign: bool,

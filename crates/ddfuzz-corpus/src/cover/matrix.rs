@@ -6,7 +6,8 @@ use std::io;
 use super::{Columns, CostModel, Sets, Slowness};
 use crate::{Amount, Feature, Features};
 
-/// Reads the features of inputs, and converts them to row numbers of the set cover instance.
+/// Reads which features inputs reach, and converts the features to row numbers of the set cover
+/// instance.
 pub(super) struct Reader<'a, S> {
     pub sets: &'a mut S,
     pub universe: &'a Universe,
@@ -211,8 +212,9 @@ pub(super) fn load(
     })
 }
 
-/// Numbers the features to cover as rows. A bit vector with ranks: a bit per feature, and the
-/// number of bits before each word, so that a look-up reads two words.
+/// Numbers the features that must be covered, as the rows of a set cover matrix. It is a bit vector
+/// with ranks: one bit for each possible feature, and the number of set bits before each word, so
+/// that a look-up reads two words.
 pub(super) struct Universe {
     bits: Vec<u64>,
     before: Vec<u32>,
@@ -309,8 +311,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns the transposed lists: for each number below `numbers`, the indices of the lists that
-    /// contain it, ascending.
+    /// Returns the transposed lists: for each number below `numbers`, a list of the indices of
+    /// those lists that contain the number, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {

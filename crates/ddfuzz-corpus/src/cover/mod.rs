@@ -50,7 +50,8 @@ impl Effort {
         }
     }
 
-    /// Returns lower limits, for a cover that is only preliminary and needs no proof of optimality.
+    /// Returns limits of less work than these, for a preliminary set cover that need not be proved
+    /// optimal: a tenth of the steps, and no branch-and-bound search.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,
@@ -80,12 +81,13 @@ pub struct Cover {
     /// The cost of keeping one more file, in bytes, added to the size of each input: a higher price
     /// gives fewer files, a lower one fewer bytes.
     pub price: u64,
-    /// Whether slow inputs cost more than fast ones of the same size; false if the cover would then
-    /// be larger than those of other tools.
+    /// Whether slow inputs cost more than fast ones of the same size; false only if each cover
+    /// found by that rule had more files or bytes than the sets that other tools keep.
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// Lower bound of the total cost of any cover, at the same price of a file.
+    /// Lower bound of the total cost of any cover, when one more file costs `price` as in this
+    /// cover.
     pub lower_bound: u64,
     /// Whether the cover is proved to have the least cost.
     pub optimal: bool,

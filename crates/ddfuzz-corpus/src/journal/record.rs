@@ -31,7 +31,7 @@ pub struct RecordHead {
     pub content: ContentId,
     /// Number of the run of this content: 0 is the first run, higher ones are reruns.
     pub round: u32,
-    /// Whether the run may have failed; see [`Observation::suspicious`].
+    /// Whether the recorded run may have failed; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
@@ -67,7 +67,8 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
     });
 }
 
-/// Appends a journal record to `bytes`: length, checksum, and the body that `fill` writes.
+/// Appends one journal record to `bytes`: the length and the checksum of its body, and the body,
+/// which `fill` appends.
 pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; HEAD]);

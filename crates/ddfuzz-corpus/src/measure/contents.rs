@@ -142,8 +142,8 @@ pub(super) fn read_entry(
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
-    /// Bytes of the contents found first, cached so that their files need not be read again for the
-    /// runs.
+    /// Bytes of the contents that were found first, as far as they fit into the cache, so that
+    /// their files need not be read again for the runs.
     pub(super) held: ContentCache,
     pub(super) spool: PathSpool,
     pub(super) tally: FileCounts,
@@ -291,7 +291,8 @@ impl ContentCache {
     }
 }
 
-/// Value that stands for a missing position, in the journal or in the temporary file of paths.
+/// Value of a position that is missing: of a content's record in the journal, or of a path in the
+/// temporary file of paths.
 const NO_POSITION: u64 = u64::MAX;
 
 /// A content with the position of its record in the journal and of its path in the `PathSpool`;
@@ -427,7 +428,8 @@ const LENGTH: usize = 4;
 #[derive(Debug)]
 pub(super) struct PathSpool {
     file: File,
-    /// Length of the file, in bytes; later bytes are still in `tail`.
+    /// Length in bytes of the temporary file of paths; paths stored after that are still in memory,
+    /// in `tail`.
     written: u64,
     tail: Vec<u8>,
 }
@@ -457,7 +459,7 @@ impl PathSpool {
         Ok(at)
     }
 
-    /// Returns the path that was stored at a position.
+    /// Returns the path that [`PathSpool::keep`] has stored at the position `at`.
     pub(super) fn path(&self, at: u64) -> io::Result<PathBuf> {
         let mut length = [0; LENGTH];
         self.read(at, &mut length)?;

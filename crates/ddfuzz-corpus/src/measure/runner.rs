@@ -15,7 +15,7 @@ use ddfuzz_exec::{
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
 
-/// Maximum number of inputs that the target runs for one request.
+/// Maximum number of inputs that one request asks the target to run.
 pub(super) const MANY: usize = 128;
 /// Wall time that a request of several inputs to the target should not exceed; if one takes longer,
 /// the next has fewer inputs.

@@ -31,10 +31,11 @@ const TESTS: u64 = 1000;
 /// Settings for trimming files: the target, the search algorithm and the budget.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
-    /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
+    /// The target whose features a trimmed file must still reach. Its time limits are fixed, so
+    /// that no result depends on the load of the machine.
     pub target: Target,
-    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
-    /// function.
+    /// Way in which the target is executed for trimming: a new process per run, a fork server, or
+    /// calls of the target's entry function.
     pub way: Way,
     /// Name of the search algorithm of delta debugging.
     pub search: String,
@@ -84,19 +85,21 @@ pub struct Trimmed {
     pub size_after: u64,
     /// blake3 hash of the file's content after trimming.
     pub blake3: ContentHash,
-    /// Number of tests by kind; all 0 if the file was skipped before the first test.
+    /// Numbers of tests (of candidates) that trimming the file took, by how each was answered, such
+    /// as by a run or from the cache; all 0 if the file was skipped before the first test.
     pub tests: Counts,
     /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
     /// the file was skipped.
     pub claim: Claim,
     /// How many of the removals that the guarantee `claim` is about were tested.
     pub proved: Proved,
-    /// Features that the result reached in every one of several runs in fresh processes.
+    /// Features that the file after trimming reached in each of several runs in fresh processes.
     pub features: Features,
     /// Why the file was skipped; `None` if it was trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<SkipReason>,
-    /// Whether the result is that of an earlier call, and nothing was run.
+    /// Whether the result was taken from an earlier call, which stored it, so that the target was
+    /// not run.
     #[serde(skip)]
     pub reused: bool,
 }
@@ -136,8 +139,8 @@ pub enum TrimError {
          program compiled by AFL++ or a bundled target"
     )]
     NoCoverage {
-        /// Method of execution: a new process per run, a fork server, or calls of the target's
-        /// entry function.
+        /// Way in which the target was executed when it reported no coverage, such as a fork
+        /// server.
         way: Way,
     },
     /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].

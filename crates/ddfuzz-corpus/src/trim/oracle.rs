@@ -235,8 +235,9 @@ impl CoverageOracle {
         self.slips.forget();
     }
 
-    /// Runs the original `input` by the quick executor, to find the required features by which it
-    /// can reject candidates. If a run does not end as it should, the quick executor decides
+    /// Runs the original `input` by the quick executor (whose runs share a process), to learn which
+    /// required features it sees there: candidates that lack one of them are then rejected without
+    /// a run in a fresh process. If a run does not end as it should, the quick executor decides
     /// nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
@@ -260,7 +261,7 @@ impl CoverageOracle {
     }
 
     /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached; `None` if a run does not meet the condition.
+    /// reached; `None` if a run does not meet the condition for candidates of the present file.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let mut steady: Option<Features> = None;
         for _ in 0..times {
@@ -279,7 +280,7 @@ impl CoverageOracle {
     }
 
     /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached, without regard to the condition.
+    /// reached, whether or not the runs meet the condition for candidates.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for _ in 0..times {

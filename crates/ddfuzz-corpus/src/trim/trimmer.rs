@@ -106,9 +106,9 @@ impl Trimmer {
         }
     }
 
-    /// Minimizes a file, with a log in its folder from which a later call continues. A log that is
-    /// damaged, is of another input, target, search or condition, or has more tests than the budget
-    /// allows is removed and begun anew.
+    /// Trims a file by delta debugging, and logs each test in the file's folder, so that a later
+    /// call can continue. A log that is damaged, is of another input, target, search or condition,
+    /// or has more tests than the budget allows is removed and begun anew.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -234,7 +234,8 @@ const NAME: &str = "trimmed.json";
 /// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result of trimming depends on; see [`asked`].
+    /// Hash of all that the result of trimming depends on, as computed by [`asked`]: file, required
+    /// features, target, search and budget.
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
@@ -309,7 +310,8 @@ pub struct TrimWatch<'a> {
     /// Called with each crash of a candidate, one call at a time, and once per (major, minor) key
     /// of a file. The order depends on the workers; the set of crashes does not.
     pub on_slip: OnSlipOf<'a>,
-    /// When it turns true, all workers stop; their logs keep their state.
+    /// Flag of the user's stop: when it turns true, all workers stop, and another call continues
+    /// from their logs.
     pub stop: &'a AtomicBool,
 }
 
