@@ -11,7 +11,8 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Least time between two requests to the crash sink for the keys of which inputs are stored.
+/// Least time between two requests in which a [`SuspectClassifier`] asks the crash sink for the
+/// keys of the stored inputs.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// Classifies the runs of one worker by triage: passed, crash, hang, memory blow-up, flaky crash,
@@ -121,8 +122,8 @@ impl RunClassifier {
     }
 }
 
-/// Checks whether `ended` is an exit with a status that does not count as a crash; then only what
-/// the program printed could make the run a crash.
+/// Checks whether a run ended by an exit (`ended`) that does not count as a crash, since its status
+/// is not `crash_exit`; then only what the program printed could make the run a crash.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
@@ -218,8 +219,8 @@ pub(crate) struct SuspectClassifier {
     /// Size limits in bytes by kind, major key and minor key: an input with these keys is stored
     /// only if it is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
-    /// When the crash sink was last asked for the keys of which inputs are stored; `None` before
-    /// the first request.
+    /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
+    /// first request.
     asked: Option<Instant>,
 }
 

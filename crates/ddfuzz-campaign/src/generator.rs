@@ -136,7 +136,8 @@ pub enum Lines {
     /// The input consists of lines of 0 to `below - 1` characters, uniformly distributed (option
     /// `-l below` of the `fuzz` program). The length of such an input is a number of lines.
     Strings {
-        /// Number of characters that each line has fewer of; 1 gives empty lines. Never 0.
+        /// Upper limit, never 0, that the number of characters in each line stays below; with 1 all
+        /// lines are empty.
         below: u32,
     },
 }
@@ -258,7 +259,7 @@ pub struct Stream {
     rest: Rest,
 }
 
-/// The part of a generated input that a [`Stream`] still has to produce.
+/// What is left of a generated input: the part that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
     /// `left` bytes are still to be produced; no newlines are added to them.

@@ -91,8 +91,8 @@ impl Mutation {
     }
 }
 
-/// The mutators of a LibAFL tuple of any type, as a trait object: counts them, and applies one of
-/// them given by its index.
+/// A trait object for a LibAFL tuple of mutators, whatever its type: returns how many mutators it
+/// has, and applies the one with a given index.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);

@@ -57,7 +57,7 @@ pub(crate) struct CampaignSession<'a> {
     /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
     /// grew; the conditions of `--until` are compared with both.
     pub(crate) new_groups: NewGroups,
-    /// When a line of `stats.jsonl` or, in a study, the checkpoint was last written.
+    /// When a line was last written to `stats.jsonl` or, in a study, the checkpoint was last saved.
     pub(crate) saved: Instant,
     /// Groups that did not show the same crash when they were checked with the present build of the
     /// program, each by kind and major key (12 hex digits). A group that a run finds again is
@@ -255,8 +255,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
-    /// if none is met. `of_runs`: true considers only conditions on the number of new groups, false
-    /// only those on the time without a new group.
+    /// if none is met. If `of_runs` is true, considers only conditions on the number of new groups;
+    /// if false, only those on the time without a new group.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();

@@ -67,7 +67,7 @@ pub(super) struct HangExaminer {
     /// The suspected hang that the examining thread works on, and since when; `None` if the thread
     /// is idle.
     busy: Option<(SuspectedHang, Instant)>,
-    /// Wall time that examinations of suspected hangs have taken.
+    /// Wall time that all examinations of suspected hangs together have taken so far.
     spent: Duration,
     /// Number of suspected hangs at new sites in the program so far.
     first: u32,
@@ -141,8 +141,8 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with one of these signatures from those that wait to be counted in a group,
-    /// and returns their number.
+    /// Removes the numbers of runs with one of these signatures from those that wait to be counted
+    /// in a group, and returns the sum of the removed numbers.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -303,8 +303,8 @@ fn examine(
 }
 
 impl GuidedEngine<'_> {
-    /// Stores the result of a finished examination of a suspected hang; if there is none, lets the
-    /// next examination begin if there is time for it.
+    /// Stores the result of an examination of a suspected hang that has finished; if none has,
+    /// begins the next examination if there is time for it.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
         let fuzzed = self.fuzzed().saturating_mul(workers);

@@ -31,7 +31,7 @@ const SHARE_DIVISOR: u32 = 16;
 const CREDIT: Duration = Duration::from_millis(200);
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// Of this number of runs that were stopped at one known hang, one is submitted to the main process
+/// One in so many runs that were stopped at a known hang is submitted to the main process
 /// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
 /// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
@@ -43,8 +43,8 @@ const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants that must have been run for a corpus input, before the share of time that its
 /// hanging mutants take is compared with that of other inputs.
 const MIN_MUTANTS: u32 = 256;
-/// Greatest number of turns at being mutated that a corpus input gets in addition at once, in place
-/// of inputs that are not mutated because their mutants hang.
+/// Greatest number of additional turns at being mutated that a corpus entry gets at once, in place
+/// of entries that are not mutated because their mutants hang.
 const MAX_TURNS: usize = 15;
 /// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
 /// sites are treated like those without a signature.
@@ -137,8 +137,8 @@ pub(super) struct KnownHangs {
 }
 
 impl KnownHangs {
-    /// Creates a worker's state without known hangs. `before`: how many earlier processes of this
-    /// worker have crashed; it makes the numbers of submissions different from theirs.
+    /// Creates the state of a worker that knows no hangs yet. `before`: how many earlier processes
+    /// of this worker have crashed, so that this process numbers its submissions differently.
     pub(super) fn new(before: u32) -> KnownHangs {
         KnownHangs {
             sites: Vec::new(),
@@ -386,7 +386,7 @@ impl KnownHangs {
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`HangRates::rests`] since the field `least` was computed.
+    /// Number of calls of [`HangRates::rests`] since the field `least` was last computed.
     asked: usize,
     /// Smallest share of running time, from 0 to 1, that the hanging mutants of a corpus entry
     /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
@@ -458,8 +458,8 @@ impl HangRates {
     }
 
     /// Checks whether the corpus entry `id` is not to be mutated now: hangs have taken more than
-    /// their share of the worker's time, and mutants of other entries hang less often. If so,
-    /// counts the turn that the entry gives up.
+    /// their share of the worker's time, and the entry's mutants hang clearly more than those of
+    /// the best entry. If so, counts the turn at being mutated that the entry gives up.
     pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;

@@ -67,7 +67,7 @@ pub(super) struct WorkerSettings<'a> {
 }
 
 impl WorkerSettings<'_> {
-    /// Returns the number of workers that fuzz.
+    /// Returns the number of workers that fuzz, without a worker that only minimizes.
     fn fuzzers(&self) -> usize {
         self.settings.jobs.max(1)
     }
@@ -201,8 +201,8 @@ fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
     StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
-/// Runs LibAFL's fuzzing loop until the main process ends the worker; updates the status for
-/// heartbeats ten times a second.
+/// Runs LibAFL's fuzzing loop until the main process ends the worker; renews the status that the
+/// worker's heartbeats report ten times a second.
 fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>

@@ -19,10 +19,11 @@ pub(crate) struct StudyState {
     /// Record of each utility that the study has selected, in the order in which they were first
     /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Number of runs of each utility that do not count for the present `--runs`, since they were
-    /// made before.
+    /// For each utility, the number of runs that were made before the present count for `--runs`
+    /// began, and so do not count for it.
     before: Vec<u64>,
-    /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
+    /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limits
+    /// its runs.
     shares: Vec<Option<u64>>,
     /// Whether a count of runs for `--runs` is not complete yet, so that the next call of ddfuzz
     /// continues it.
@@ -30,12 +31,12 @@ pub(crate) struct StudyState {
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were left out because its time was over; the numbers of
-    /// these runs are not used again.
+    /// For each utility, the number of its runs that were left out because its time was over; the
+    /// numbers of these runs are not used again.
     #[serde(default)]
     skipped: Vec<u64>,
-    /// What is known of each utility's runs over their time limit: which are hangs and which are
-    /// only slow.
+    /// For each utility, what is known of its runs over their time limit: which are hangs and which
+    /// are only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
 }
@@ -156,8 +157,9 @@ impl StudyState {
         }
     }
 
-    /// Checks whether it is not measured yet how often the reproducer of a group fails. A group in
-    /// which no run of this study has failed belongs to the study only if a minimization has
+    /// Checks whether it is still to be measured how often the reproducer of a group fails with the
+    /// utility `utility`: true if a run of this study has failed in the group and no rate is
+    /// recorded. A group without such a run belongs to the study only if a minimization has
     /// `slipped` into it (met it by chance).
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
