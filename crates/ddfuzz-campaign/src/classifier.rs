@@ -189,10 +189,10 @@ pub(crate) struct Suspect<'a> {
     pub(crate) input: &'a [u8],
     /// Number of the fuzzer's run that did not pass, from 0.
     pub(crate) run: u64,
-    /// Name that the fuzzer has given the input.
+    /// Name that the fuzzer has given the input whose run did not pass.
     pub(crate) name: &'a str,
-    /// How the run ended; `None` if the fuzzer does not tell. A suspect of unknown end that does
-    /// not fail when it is run again is dropped.
+    /// How the suspect's run ended; `None` if the fuzzer does not tell. A suspect whose end is
+    /// unknown is dropped if it does not fail when it is run again.
     pub(crate) ended: Option<Ended>,
     /// What the fuzzer's executor has observed of the failed run; it goes into the record of a
     /// crash that does not happen again.

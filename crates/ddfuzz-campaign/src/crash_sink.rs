@@ -42,7 +42,7 @@ pub struct Report<'a> {
     pub input: &'a [u8],
     /// Number of the fuzzer's run that did not pass, from 0.
     pub run: u64,
-    /// Name that the fuzzer has given the input.
+    /// Name that the fuzzer has given the input whose run did not pass.
     pub name: &'a str,
 }
 

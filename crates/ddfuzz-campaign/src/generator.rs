@@ -262,21 +262,24 @@ pub struct Stream {
 /// What is left of a generated input: the part that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
-    /// `left` bytes are still to be produced; no newlines are added to them.
+    /// `left` bytes of the generated input are still to be produced; no newlines are added to them.
     Bytes { left: u64 },
-    /// `left` bytes are still to be produced, with newlines at random distances.
+    /// `left` bytes of the generated input are still to be produced, with newlines at random
+    /// distances.
     Scaled {
         left: u64,
-        /// Number of bytes still to be produced before the next added newline.
+        /// Number of bytes of the generated input still to be produced before the next added
+        /// newline.
         to_end: u64,
         scale: u64,
         distances: Distances,
     },
-    /// `left` lines are still to be produced, each of fewer than `below` characters and a newline.
+    /// `left` lines of the generated input are still to be produced, each of fewer than `below`
+    /// characters and a newline.
     Strings {
         left: u64,
-        /// Number of characters still to be produced before the newline of the present line; `None`
-        /// between two lines.
+        /// Number of characters still to be produced before the newline of the present line of the
+        /// generated input; `None` between two lines.
         to_end: Option<u64>,
         below: u64,
         distances: Distances,
@@ -305,7 +308,8 @@ impl Distances {
 pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Draw<N> {
-    /// Returns the number that the eight bytes from index `at` on encode, in little-endian order.
+    /// Returns the number that eight of the random bytes, from index `at` on, encode in
+    /// little-endian order.
     pub(crate) fn number(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);

@@ -115,7 +115,7 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Checks whether any entry of the bug was minimized before.
+    /// Checks whether any entry of the bug (group of crashes) was minimized before.
     pub(crate) fn has_result(&self) -> bool {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
@@ -279,8 +279,8 @@ impl SmallestSizes {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Checks whether the smallest result so far is larger than `size` bytes; false if there is no
-    /// result.
+    /// Checks whether the smallest minimized result of the bug is larger than `size` bytes; false
+    /// if there is no result.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }

@@ -169,7 +169,7 @@ struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed whose copy `shown` holds.
+    /// Index of the seed of which this corpus presently holds a copy, in the field `shown`.
     place: Cell<usize>,
 }
 

@@ -65,7 +65,7 @@ pub struct Monitoring {
 /// The settings of one call of ddfuzz for a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Seed of all random numbers of the campaign, by which inputs are made.
+    /// Seed of all random numbers of the campaign, from which its inputs are made.
     pub seed: u64,
     /// Greatest length of an input, in bytes (`--max-len`). `None` takes the length with which the
     /// campaign began, and [`DEFAULT_MAX_LEN`] for a new campaign.

@@ -66,7 +66,7 @@ struct OpenDirectory {
 /// Iterates over the inputs below some paths: first the files among these paths, then the inputs in
 /// directories, in the order in which the system lists them.
 pub struct Listing {
-    /// Files of the command line that are still to be returned.
+    /// Files that the command line names directly and that the listing has still to return.
     files: Vec<PathBuf>,
     waiting: Vec<PendingDirectory>,
     current: Option<OpenDirectory>,
@@ -302,7 +302,8 @@ pub enum Layout {
     CargoFuzz,
     /// Cargo package with a cargo-fuzz project in `fuzz`; nothing else in the package is searched.
     Package,
-    /// Any other directory; all files are inputs, except those in hidden directories.
+    /// A directory that no known fuzzer wrote: all files in it are inputs, except those in hidden
+    /// directories.
     Plain,
 }
 

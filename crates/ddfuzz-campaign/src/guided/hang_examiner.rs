@@ -46,8 +46,8 @@ pub(super) struct SuspectedHang {
 /// A suspected hang that was examined, with the result.
 pub(super) struct ExaminedHang {
     suspect: SuspectedHang,
-    /// The result of the examination; `None` if the target could not be run, or the examining
-    /// thread has panicked.
+    /// Result of the examination of the suspected hang; `None` if the target could not be run, or
+    /// the examining thread has panicked.
     verdict: Option<Verdict>,
 }
 

@@ -38,7 +38,7 @@ const SAMPLE: u64 = 64;
 /// of its mutants have hung.
 const MAX_CHANGES: usize = 256;
 /// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
-/// in this number of mutants with the same first change has hung.
+/// in so many mutants with the same first differing byte has hung.
 const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants that must have been run for a corpus input, before the share of time that its
 /// hanging mutants take is compared with that of other inputs.
@@ -402,8 +402,8 @@ pub(super) struct HangRates {
 struct MutantCounts {
     runs: u32,
     hung: u32,
-    /// For each change with which a mutant of the entry has hung: how many mutants had it as their
-    /// first change, and how many of those hung.
+    /// For each change (first byte that differs from the entry) with which a mutant has hung: how
+    /// many mutants had it as their first change, and how many of those hung.
     changes: HashMap<Change, (u32, u32)>,
 }
 
@@ -450,7 +450,7 @@ impl HangRates {
     }
 
     /// Checks whether a mutant of the corpus entry `id` is likely to hang: true if a quarter or
-    /// more of the entry's mutants with the same first change did.
+    /// more of the entry's mutants with the same first differing byte did.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));

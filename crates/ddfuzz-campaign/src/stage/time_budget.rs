@@ -45,9 +45,11 @@ pub(super) struct TimeBudget {
     overspent: Duration,
     /// All time that minimization and classification have spent.
     spent: Duration,
-    /// Part of the time `spent` that classification took.
+    /// Part of the field `spent` (time of minimization and classification): the time that
+    /// classification took.
     classifying: Duration,
-    /// Part of the time `spent` that minimizing hangs and memory blow-ups took.
+    /// Part of the field `spent` (time of minimization and classification): the time that
+    /// minimizing hangs and memory blow-ups took.
     hangs: Duration,
 }
 

@@ -195,8 +195,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time limit for several minimizations together, if each may take `budget`: also
-/// `budget`, but in a `hurried` study at most a fifth of the time `fuzzed` (at least 10 s).
+/// Returns the time limit for several minimizations together, if each of them may take `budget`:
+/// the time `budget` for all, but in a `hurried` study at most a fifth of the time `fuzzed` (at
+/// least 10 s).
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),

@@ -92,32 +92,34 @@ impl StudyState {
         }
     }
 
-    /// Returns the index of the utility's record; `None` if it has none.
+    /// Returns the index of the record of `utility` among the study's records; `None` if the study
+    /// has no record of it.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
     }
 
-    /// Returns the number of the next run of the utility at index `at`.
+    /// Returns the number of the next run of the utility whose record in the study has the index
+    /// `at`.
     pub(super) fn next(&self, at: usize) -> u64 {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Counts `runs` runs of the utility at index `at` as skipped, so that the next runs have
-    /// higher numbers.
+    /// Counts `runs` runs of a utility as skipped, so that its next runs have higher numbers. `at`:
+    /// index of the utility's record in the study.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
 
-    /// Returns the number of the first run of the utility at index `at` that `--runs` does not ask
-    /// for any more; `u64::MAX` if only a time limits the runs.
+    /// Returns the number of a utility's first run that `--runs` does not ask for any more;
+    /// `u64::MAX` if only a time limits its runs. `at`: index of the utility's record in the study.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
-    /// Returns true if the runs of the utility at index `at` have no number to make, and only a
-    /// time limits them.
+    /// Returns true if `--runs` sets no number of runs for a utility, so that only a time limits
+    /// them. `at`: index of the utility's record in the study.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }

@@ -376,7 +376,7 @@ pub struct BehaviourJournal {
 }
 
 impl BehaviourJournal {
-    /// Opens or creates the journal at `path`. `target` is the target's
+    /// Opens or creates the journal of a target's behaviours at `path`. `target` is the target's
     /// [identity](ddfuzz_campaign::identity).
     pub fn open(path: &Path, target: ContentHash) -> Result<BehaviourJournal, FileError> {
         let mut known = HashMap::new();

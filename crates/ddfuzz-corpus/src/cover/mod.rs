@@ -74,9 +74,9 @@ impl Default for Effort {
 /// A set cover: inputs that together reach all required features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// Numbers of the chosen inputs, ascending.
+    /// Numbers of the inputs that the set cover contains, ascending.
     pub chosen: Vec<usize>,
-    /// Number of chosen inputs, and their total size in bytes.
+    /// Number of the inputs that the set cover contains, and their total size in bytes.
     pub amount: Amount,
     /// The cost of keeping one more file, in bytes, added to the size of each input: a higher price
     /// gives fewer files, a lower one fewer bytes.
@@ -89,7 +89,8 @@ pub struct Cover {
     /// Lower bound of the total cost of any cover, when one more file costs `price` as in this
     /// cover.
     pub lower_bound: u64,
-    /// Whether the cover is proved to have the least cost.
+    /// Whether the cover is proved to have the least total cost of all covers, when one more file
+    /// costs `price`.
     pub optimal: bool,
     /// Required features that no input reaches.
     pub missing: Features,
@@ -198,8 +199,8 @@ impl Slowness {
         Slowness(class)
     }
 
-    /// Returns the factor by which the class multiplies the weight (cost) of an input: 1, 4, 16 and
-    /// so on.
+    /// Returns the factor by which the slowness class of an input multiplies its weight (cost): 1,
+    /// 4, 16 and so on.
     pub fn factor(self) -> u64 {
         1 << (2 * self.0)
     }

@@ -29,13 +29,16 @@ pub(super) struct Candidates<'a> {
     /// For each content that failed in its first run but in no rerun, by number: the features that
     /// its runs reached, which are used instead of those of the first run.
     pub recovered: BTreeMap<usize, Features>,
-    /// Numbers of candidates that failed when they were run again, or could not be read.
+    /// Numbers of the candidates (contents that may be kept) that failed when they were run again,
+    /// or could not be read.
     pub unfit: BTreeSet<usize>,
-    /// Candidates that failed when they were run again, to be stored in groups.
+    /// Contents that the cleanup might have kept, but that failed when they were run again; they
+    /// are to be stored in crash groups.
     pub relapsed: Vec<FailingInput>,
-    /// Numbers of candidates whose files can no longer be read.
+    /// Numbers of the candidates (contents that may be kept) whose files can no longer be read.
     pub gone: Vec<usize>,
-    /// Cache of the features and CPU time of the first runs of the first candidates.
+    /// Cache of the first runs of those candidates that come first: the features that a run
+    /// reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
     /// Number of features in the cache `held`.
     held_features: usize,

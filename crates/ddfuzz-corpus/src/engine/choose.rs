@@ -18,8 +18,9 @@ const ALONE: usize = 4;
 /// Most attempts to find features of code that runs once per process; an attempt that finds none is
 /// the last.
 const ATTEMPTS: u32 = 4;
-/// Further inputs are kept for a flaky feature (reached in some runs only) until the probability
-/// that one run of each of these inputs reaches it nowhere is at most this.
+/// Greatest probability with which a flaky feature (reached in some runs only) may be lost: inputs
+/// are kept for it until it is at most so probable that none of them reaches it when each is run
+/// once.
 const MISS_PROBABILITY: f64 = 0.01;
 /// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
 /// many reach it.
@@ -85,15 +86,15 @@ pub(super) struct Choice {
     /// The chosen set cover: inputs that together reach all stable features (reached in every run
     /// of some input).
     pub cover: Cover,
-    /// Inputs that are kept for flaky features (reached in some runs only), each with the number of
-    /// such features. Some are in `cover` too.
+    /// Numbers of the inputs that are kept for flaky features (reached in some runs only), each
+    /// with the number of such features. Some are in `cover` too.
     pub sometimes: BTreeMap<usize, u64>,
     /// For each input that was run again, kept or not, by its number: the features and CPU times of
     /// its runs.
     pub again: BTreeMap<usize, Reruns>,
     /// Stable features: at least one input reaches them in every run.
     pub universe: Features,
-    /// Features that any run of any input reached.
+    /// Features that any run of any input of the corpus reached.
     pub seen: Features,
     /// Counts of features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
@@ -174,7 +175,7 @@ struct Chooser<'a> {
     alone: BTreeSet<usize>,
     /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
-    /// Features that any run of any input reached.
+    /// Features that any run of any input of the corpus reached.
     seen: Features,
     /// Slowness factor of the corpus's median run; the CPU time of each input is divided by it.
     slowdown: u32,

@@ -353,7 +353,8 @@ pub(super) struct CleanTotals {
 }
 
 impl CleanTotals {
-    /// Adds the number of runs that measuring `contents` took to the total.
+    /// Adds the number of runs that measuring `contents` took to the cleanup's total number of
+    /// runs.
     pub fn runs_of(&mut self, contents: &Contents) {
         self.runs += contents.progress.runs;
     }
@@ -435,7 +436,8 @@ impl CleanTotals {
         }
     }
 
-    /// Returns true if the result already contains a group with the same kind and key.
+    /// Returns true if the result of the cleanup already contains the crash group: one with the
+    /// same kind and major key.
     pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }

@@ -325,18 +325,18 @@ impl KeptFile {
         })
     }
 
-    /// Returns the current size of the file in bytes, after trimming if it was trimmed.
+    /// Returns the current size of the kept file in bytes, after trimming if it was trimmed.
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Returns true if the file was trimmed: it is now shorter than the original.
+    /// Returns true if the kept file was trimmed, that is if it is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }
 
-    /// Returns the current content of the file; empty if it is not in memory.
+    /// Returns the current content of the kept file; empty if it is not in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -370,7 +370,8 @@ pub(super) struct KeptSet {
     pub trim_runs: u64,
 }
 
-/// The kept files as inputs of another set cover, to find those that trimming made redundant.
+/// The kept files, as the inputs from which a second set cover is chosen to find the files that
+/// trimming made redundant.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {

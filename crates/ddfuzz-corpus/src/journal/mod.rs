@@ -309,8 +309,8 @@ impl Records<'_> {
         Ok(Some(&self.buffer[from..self.from]))
     }
 
-    /// Reads the file until the buffer has `count` unused bytes; returns false if the file ends
-    /// before.
+    /// Reads more of the journal's file until the buffer has `count` unused bytes; returns false if
+    /// the file ends before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

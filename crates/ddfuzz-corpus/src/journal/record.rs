@@ -8,15 +8,16 @@ use std::time::Duration;
 use crate::{ContentId, Feature, Features};
 use ddfuzz_exec::Ended;
 
-/// Number of bytes of a record before its body: the body's length and checksum.
+/// Number of bytes of a journal record before its body: the body's length and checksum.
 pub(super) const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
-/// Longest body of a record, in bytes; a longer one is damaged.
+/// Greatest length of the body of a journal record, in bytes; a record with a longer one is
+/// damaged.
 const LONGEST: usize = 1 << 30;
 
 /// First byte of the body of a journal's first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
-/// First byte of the body of a record that describes a run.
+/// First byte of the body of those journal records that describe a run.
 const SEEN: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;

@@ -161,7 +161,7 @@ pub(super) struct RunResults {
 }
 
 impl ContentIndex {
-    /// Makes an index without contents that stores paths in `spool`.
+    /// Creates an empty index of contents, which stores their paths in `spool`.
     pub(super) fn new(spool: PathSpool) -> ContentIndex {
         ContentIndex {
             table: ContentTable::default(),
@@ -362,7 +362,8 @@ impl ContentTable {
         (self.entries.len() - 1, true)
     }
 
-    /// Returns the number of a content's entry; `None` if the table does not contain it.
+    /// Returns the number of a content's entry in the table; `None` if the table does not contain
+    /// the content.
     pub(super) fn find(&self, content: &ContentId) -> Option<usize> {
         match self.slots.is_empty() {
             true => None,
@@ -468,8 +469,8 @@ impl PathSpool {
         Ok(OsStr::from_bytes(&bytes).into())
     }
 
-    /// Fills `bytes` with the stored bytes from position `at` on, which are in the file or in
-    /// `tail`; a path never extends over both.
+    /// Fills `bytes` with those bytes of the stored paths that begin at position `at`. They are
+    /// either in the temporary file or in `tail`, never in both.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);

@@ -104,7 +104,8 @@ pub(super) struct Runner {
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
-    /// Greatest number of inputs in the next request, adapted to the time that the last one took.
+    /// Greatest number of inputs in the next request to the target, adapted to the time that the
+    /// last one took.
     batch: usize,
     /// Whether runs of the target may share a process, as requested when it was started.
     requested: Freshness,

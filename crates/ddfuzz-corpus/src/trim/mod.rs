@@ -149,7 +149,7 @@ pub enum TrimError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The caller asked to stop, between two files.
+    /// The caller asked to stop while no file was being trimmed, between two files.
     #[error("interrupted; files that are trimmed already are not trimmed again")]
     Interrupted,
     /// A callback of the caller, which takes a trimmed file or a crash, failed.

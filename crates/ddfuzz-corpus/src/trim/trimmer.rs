@@ -37,8 +37,8 @@ pub struct ToTrim {
     pub input: Vec<u8>,
     /// Features that the trimmed file must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
-    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of this file; no other
-    /// file may use it.
+    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of the file to be
+    /// trimmed; no other file may use it.
     pub folder: PathBuf,
 }
 
