@@ -256,8 +256,8 @@ pub(crate) struct Checkpoint {
     /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
     /// asks for are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of committed runs (those with numbers below `next`) that ended in each group, by kind
-    /// and major key (12 hex digits).
+    /// Number of committed runs (which are counted, and whose findings are stored) that ended in
+    /// each group, by kind and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
@@ -278,7 +278,7 @@ pub(crate) struct Checkpoint {
     /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
     /// Number of runs that crashed in each group before the present count of runs for `--runs`
-    /// began (at run `count_start`), by major key (12 hex digits).
+    /// began, by major key (12 hex digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
     /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the

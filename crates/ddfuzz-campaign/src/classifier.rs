@@ -178,8 +178,8 @@ pub(crate) struct Finding {
     pub(crate) run: u64,
     /// Name of the input whose run did not pass, from which the input can be rebuilt.
     pub(crate) name: String,
-    /// Bytes of the input whose run did not pass; empty if `what` is [`Classified::Known`], since
-    /// such an input is not stored.
+    /// Bytes of the input whose run did not pass; empty if its keys were reported before
+    /// ([`Classified::Known`]), since such an input is not stored.
     pub(crate) input: Vec<u8>,
     pub(crate) what: Classified,
 }

@@ -252,8 +252,7 @@ const LINE_SCALES: std::ops::Range<u32> = 4..14;
 /// fails and ends after the input's length.
 #[derive(Debug)]
 pub struct Stream {
-    /// Source of random bytes; the table `alphabet` maps each to a character of the generated
-    /// input.
+    /// Source of the random bytes from which the characters of the generated input are made.
     random: blake3::OutputReader,
     alphabet: [u8; 256],
     rest: Rest,

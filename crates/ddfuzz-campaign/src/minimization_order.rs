@@ -399,7 +399,8 @@ pub(crate) fn is_variant(
 /// from the logs of minimizations, each of which is read once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Minimized entries whose logs, which tell the slips, were read already or wait in `unread`.
+    /// Minimized entries whose logs were already read for slips (inputs with another crash), or are
+    /// queued to be read.
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,

@@ -341,8 +341,8 @@ pub struct Summary {
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
     /// no completed call of ddfuzz has reported before.
     pub new_groups: u64,
-    /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
-    /// was reported by an earlier completed call of ddfuzz.
+    /// Number of runs counted for the option `--runs` that crashed in a group that is muted,
+    /// existed before the campaign, or was reported by an earlier completed call of ddfuzz.
     pub known_crashes: u64,
     /// Number of runs of the campaign that crashed, in all calls of ddfuzz together.
     pub crashes: u64,

@@ -124,7 +124,7 @@ struct ClassicEngine<'a> {
     /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
     /// Number of entries (stored findings) that are to be minimized after fuzzing and are not yet
-    /// in `queue`.
+    /// in the queue of entries to minimize next.
     waiting: usize,
 }
 

@@ -163,8 +163,8 @@ pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other in one run, each pair once.
     pub values: CmpValuesMetadata,
     /// Byte strings of at least two bytes (no integers) that the target has compared and that the
-    /// input does not contain. They become words of the dictionary, in full length: in `values`,
-    /// both operands of a pair are cut to the length of the shorter one.
+    /// input does not contain. They become words of the dictionary, in full length, while in
+    /// `values` (the compared pairs) both operands are cut to the length of the shorter one.
     pub words: Vec<Vec<u8>>,
 }
 

@@ -109,7 +109,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
-    /// Receives the notes for the user that were sent through `note`.
+    /// Receives, on the main thread, the notes for the user that all threads send.
     notes: Receiver<String>,
     /// Sends notes for the user to the main thread; other threads have clones of it.
     pub(super) note: Sender<String>,

@@ -49,8 +49,7 @@ pub(super) struct Parents<'a> {
     /// its last mutant. The indices count from the start of a longer list, of which the list is a
     /// part.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index of the first input of the list in the longer list of inputs to which the indices in
-    /// `ends` refer.
+    /// Index of the first input of this list in the longer list of inputs of which it is a part.
     pub(super) first: usize,
 }
 

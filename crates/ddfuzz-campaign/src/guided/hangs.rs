@@ -100,18 +100,20 @@ pub(super) enum HangAction {
 /// The hangs that a worker knows by their sites in the program, and the time that they have taken.
 pub(super) struct KnownHangs {
     sites: Vec<HangSite>,
-    /// Index in `sites` of the site to which each known signature of a hang belongs.
+    /// For each known signature of a hang, the index of the site (place in the program) to which it
+    /// belongs, in the list of known sites.
     of: HashMap<Signature, usize>,
     /// Signatures of known hangs, at which the executor stops runs early.
     known: HashSet<Signature>,
-    /// CPU time after which a run is compared with the signatures `known`, to stop it early.
+    /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
+    /// it early.
     window: Duration,
-    /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
-    /// index `next`.
+    /// CPU times of the last runs of corpus inputs, in a ring buffer; its oldest element is the one
+    /// at index `next`.
     seen: Vec<Duration>,
     next: usize,
-    /// Whether `window` or `known` has changed since the executor was last told of them, by
-    /// `changed()`.
+    /// Whether the executor must be told anew after which CPU time, and by which signatures of
+    /// known hangs, it stops runs early, because one of both has changed.
     changed: bool,
     /// For each coverage counter, whether a run that was stopped as a hang has reached it.
     reached: Vec<bool>,
@@ -386,7 +388,8 @@ impl KnownHangs {
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`HangRates::rests`] since the field `least` was last computed.
+    /// Number of times that [`HangRates::rests`] was called since it last computed the smallest
+    /// share of time that hanging mutants take (`least`).
     asked: usize,
     /// Smallest share of running time, from 0 to 1, that the hanging mutants of a corpus entry
     /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed

@@ -30,8 +30,8 @@ const MAX_DISCARDED: usize = 3;
 /// target: where a run takes less than a microsecond, a request costs as much as a hundred of them.
 #[derive(Default)]
 struct Pool {
-    /// Buffers for mutants, reused to save allocations; only the first `made` of them hold mutants
-    /// that are to be run.
+    /// Buffers for mutants, reused to save allocations. The first ones (`made` in number) hold
+    /// mutants that are to be run.
     mutants: Vec<BytesInput>,
     made: usize,
     /// The corpus entries that the collected mutants were made of, in order, each with the index

@@ -199,8 +199,8 @@ pub struct StudySummary {
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
     /// completed call of ddfuzz has reported before.
     pub new_groups: u64,
-    /// Number of those of the `runs` that crashed in a group that is muted, existed before the
-    /// study, or was reported by a completed call of ddfuzz.
+    /// Number of runs counted for the option `--runs` that crashed in a group that is muted,
+    /// existed before the study, or was reported by a completed call of ddfuzz.
     pub known_crashes: u64,
     /// Whether the user stopped the call of ddfuzz; false if its deadline did.
     pub interrupted: bool,

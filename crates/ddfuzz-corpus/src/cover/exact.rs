@@ -238,8 +238,8 @@ impl Steps {
     }
 }
 
-/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, in units of
-/// 1/`scale` of a weight.
+/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, as whole
+/// multiples of a fraction (1/`scale`) of the unit of weights.
 pub(super) struct RowPrices {
     of_row: Vec<Option<i64>>,
     scale: i64,
@@ -253,7 +253,7 @@ pub(super) struct Bound {
     pub lower: u64,
     /// The columns of the best cover that was found, ascending.
     pub cover: Vec<usize>,
-    /// Total weight of the columns of `cover`.
+    /// Total weight (cost) of the columns of the best cover that was found.
     pub weight: u64,
     /// Value of the relaxed problem at the best row prices, in the unit of prices: the lower bound
     /// before rounding.

@@ -40,7 +40,7 @@ pub(super) struct Candidates<'a> {
     /// Cache of the first runs of those candidates that come first: the features that a run
     /// reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// Number of features in the cache `held`.
+    /// Number of features that the cache of first runs holds, of all its runs together.
     held_features: usize,
 }
 

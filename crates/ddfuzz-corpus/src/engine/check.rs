@@ -119,7 +119,7 @@ pub struct MergeOutcome {
     /// Coverage that all merged files reach together, as the target's own fuzzer counts it.
     pub all: LibFuzzerCoverage,
     /// Contents of the files that the merge adds to the kept ones, since they add coverage; with
-    /// them the kept files have the coverage `all`.
+    /// them the kept files reach the coverage of all merged files.
     pub added: Vec<Vec<u8>>,
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Choice {
     /// of some input).
     pub cover: Cover,
     /// Numbers of the inputs that are kept for flaky features (reached in some runs only), each
-    /// with the number of such features. Some are in `cover` too.
+    /// with the number of such features. Some of these inputs are in the set cover, too.
     pub sometimes: BTreeMap<usize, u64>,
     /// For each input that was run again, kept or not, by its number: the features and CPU times of
     /// its runs.

@@ -239,7 +239,7 @@ pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
     /// The target for which crashes are stored: of a bundled target the variant without coverage,
-    /// else the same as `target`.
+    /// else the target that the cleanup runs.
     pub filed_for: Target,
     /// Way in which the cleanup executes the target: a new process per run, a fork server, or calls
     /// of the target's entry function.

@@ -284,7 +284,7 @@ pub(super) struct KeptFile {
     /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
     /// The current content of the kept file; `None` if it is not in memory, which means that it is
-    /// still the content of the file `from`.
+    /// still the content of the file of the corpus.
     pub bytes: Option<Vec<u8>>,
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,

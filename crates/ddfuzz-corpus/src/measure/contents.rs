@@ -267,7 +267,8 @@ const MOST: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ContentCache {
     bytes: Vec<u8>,
-    /// For each cached content, the offset in `bytes` at which it ends.
+    /// For each cached content, the offset of its end in the buffer that holds the bytes of all of
+    /// them.
     ends: Vec<usize>,
     /// True once a content did not fit into the cache; no later one is cached then.
     is_full: bool,
@@ -429,8 +430,7 @@ const LENGTH: usize = 4;
 #[derive(Debug)]
 pub(super) struct PathSpool {
     file: File,
-    /// Length in bytes of the temporary file of paths; paths stored after that are still in memory,
-    /// in `tail`.
+    /// Length in bytes of the temporary file of paths; paths stored later are still in memory.
     written: u64,
     tail: Vec<u8>,
 }

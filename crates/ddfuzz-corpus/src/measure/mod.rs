@@ -110,7 +110,8 @@ pub struct FileCounts {
 pub struct MeasureProgress {
     /// Number of files that were read, or could not be read.
     pub files: u64,
-    /// Total size in bytes of the files counted in `files`, as far as it is known.
+    /// Total size in bytes of the files that were read, or could not be read, as far as it is
+    /// known.
     pub bytes: u64,
     /// Number of distinct contents of the files read so far.
     pub contents: u64,

@@ -76,12 +76,13 @@ impl TrimSettings {
     }
 }
 
-/// The result of trimming one file, as stored in `trimmed.json`; its content is in `minimized`.
+/// The result of trimming one file, as stored in `trimmed.json`; the file `minimized` beside it
+/// holds the trimmed content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Size of the file after trimming, in bytes; at most `size_before`.
+    /// Size of the file after trimming, in bytes; at most the size before.
     pub size_after: u64,
     /// blake3 hash of the file's content after trimming.
     pub blake3: ContentHash,
@@ -91,7 +92,7 @@ pub struct Trimmed {
     /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
     /// the file was skipped.
     pub claim: Claim,
-    /// How many of the removals that the guarantee `claim` is about were tested.
+    /// How many removals were tested, of those that the guarantee (such as 1-minimal) is about.
     pub proved: Proved,
     /// Features that the file after trimming reached in each of several runs in fresh processes.
     pub features: Features,
