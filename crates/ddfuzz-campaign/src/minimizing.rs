@@ -438,10 +438,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that a minimization calls for each slip: a candidate that shows another
-    /// crash. It stores the slip, once for each major and minor key, whatever the output directory
-    /// holds already, so that the stored slips do not depend on the time. `of`: the program, in a
-    /// study of many programs.
+    /// Makes the callback that a minimization calls for each slip, that is for a candidate that
+    /// shows another crash. It stores one slip of each major and minor key, whatever the output
+    /// directory holds already, so that the stored slips do not depend on the time. `of`: the
+    /// program, in a study of many programs.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

@@ -19,8 +19,8 @@ use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 const SHARE_DIVISOR: u32 = 32;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
-/// Number of waiting suspected hangs from which on a further one is not queued unless it hangs at a
-/// new site; its run is counted if its group is known.
+/// Limit on the queue of suspected hangs: while so many wait, a further one is queued only if it
+/// hangs at a new site; of any other, only the run is counted, if its group is known.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.

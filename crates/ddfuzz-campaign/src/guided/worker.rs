@@ -260,8 +260,8 @@ const GENERATED: u64 = 64;
 /// Number of generated inputs in a row without a new corpus entry after which a worker that fuzzes
 /// an unmodified (not instrumented) program generates no more.
 const BARREN: u64 = 512;
-/// Number of generated inputs from which on a worker that fuzzes an unmodified (not instrumented)
-/// program generates no more, once one of them has entered the corpus.
+/// Number of generated inputs after which a worker that fuzzes an unmodified (not instrumented)
+/// program generates no more, if at least one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
 /// Greatest length, in bytes, of the inputs of the classic generator that a worker runs while none
 /// of its inputs has passed: short ones are mutated more thoroughly.
