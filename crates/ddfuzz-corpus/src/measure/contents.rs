@@ -470,7 +470,7 @@ impl PathSpool {
     }
 
     /// Fills `bytes` with those bytes of the stored paths that begin at position `at`. They are
-    /// either in the temporary file or in `tail`, never in both.
+    /// either all in the temporary file or all still in memory.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);
