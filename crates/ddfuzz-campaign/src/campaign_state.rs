@@ -13,9 +13,9 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Greatest number of minor keys (finer hashes of crashes, within a group) for each group whose
-/// first input is stored. An input with a further minor key is stored only if it is smaller than
-/// all stored inputs of the group.
+/// Number of minor keys (finer hashes of crashes within a group) up to which the first input of
+/// each minor key is stored, in each group. Once a group has so many, an input with a new minor key
+/// is stored only if it is a crash smaller than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of
@@ -41,9 +41,9 @@ impl StoredInputs {
         self.least = Some(self.least.map_or(size, |least| size.min(least)));
     }
 
-    /// Checks whether an input of `size` bytes is to be stored: true for each of the first
-    /// [`MAX_MINORS`] minor keys of a group, and for a crash smaller than all stored inputs of its
-    /// group.
+    /// Checks whether an input of `size` bytes is to be stored: true if its minor key `minor` is
+    /// new and the group has fewer than [`MAX_MINORS`] stored ones, and true for a crash smaller
+    /// than all stored inputs of its group.
     fn needs(&self, kind: Kind, minor: &str, size: u64) -> bool {
         let first = !self.minors.contains(minor) && self.minors.len() < MAX_MINORS;
         first || kind == Kind::Crash && self.least.is_none_or(|least| size < least)
@@ -68,8 +68,8 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
-/// The state of a campaign in memory: its checkpoint, and which groups have a founder (first
-/// finding).
+/// The state of a campaign in memory: its checkpoint, and which groups already have a founder
+/// (first finding).
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
@@ -78,16 +78,16 @@ pub(crate) struct CampaignState<'a> {
     /// campaign found, or that existed before. A group that was only met by chance while another
     /// group was minimized is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
-    /// Number of runs that this process last wrote to the record of each group, by kind and major
-    /// key (12 hex digits); a group whose number has not changed since is not written again.
+    /// For each group, by kind and major key (12 hex digits): the number of runs that this process
+    /// last wrote to the group's record. It is not written again until the number changes.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
 
 impl<'a> CampaignState<'a> {
-    /// Creates the state from the checkpoint and the stored groups of the output directory. In the
-    /// first call of ddfuzz on the campaign, and after a completed one, all groups of crashes that
-    /// exist count as known.
+    /// Creates the state of a campaign from the checkpoint and the stored groups of the output
+    /// directory. If no call of ddfuzz on this campaign is unfinished (in the first call, and after
+    /// a completed one), all groups of crashes that exist count as known.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -256,8 +256,8 @@ pub(crate) struct Checkpoint {
     /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
     /// asks for are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of committed runs (those with numbers below `next`) that ended in each group, by kind
-    /// and major key (12 hex digits).
+    /// Number of committed runs (which are counted, and whose findings are stored) that ended in
+    /// each group, by kind and major key (12 hex digits).
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
@@ -278,7 +278,7 @@ pub(crate) struct Checkpoint {
     /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
     /// Number of runs that crashed in each group before the present count of runs for `--runs`
-    /// began (at run `count_start`), by major key (12 hex digits).
+    /// began, by major key (12 hex digits).
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
     /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the
@@ -336,7 +336,8 @@ impl Checkpoint {
             .sum()
     }
 
-    /// Returns a [`Progress`] with the counts of this checkpoint; its other fields are 0 or empty.
+    /// Returns a [`Progress`] with the counts of this checkpoint (runs, groups, crashes and so on);
+    /// fields that the checkpoint does not know are 0 or empty.
     pub(crate) fn progress(&self) -> Progress {
         let groups = self.seen.get(&Kind::Crash).map_or(0, BTreeMap::len);
         Progress {

@@ -11,7 +11,8 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
 use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
 
-/// Least time between two requests to the crash sink for the keys of which inputs are stored.
+/// Least time between two requests in which a [`SuspectClassifier`] asks the crash sink for the
+/// keys of the stored inputs.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
 /// Classifies the runs of one worker by triage: passed, crash, hang, memory blow-up, flaky crash,
@@ -121,8 +122,8 @@ impl RunClassifier {
     }
 }
 
-/// Checks whether `ended` is an exit with a status that does not count as a crash; then only what
-/// the program printed could make the run a crash.
+/// Checks whether a run ended by an exit (`ended`) that does not count as a crash, since its status
+/// is not `crash_exit`; then only what the program printed could make the run a crash.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
@@ -177,8 +178,8 @@ pub(crate) struct Finding {
     pub(crate) run: u64,
     /// Name of the input whose run did not pass, from which the input can be rebuilt.
     pub(crate) name: String,
-    /// Bytes of the input whose run did not pass; empty if `what` is [`Classified::Known`], since
-    /// such an input is not stored.
+    /// Bytes of the input whose run did not pass; empty if its keys were reported before
+    /// ([`Classified::Known`]), since such an input is not stored.
     pub(crate) input: Vec<u8>,
     pub(crate) what: Classified,
 }
@@ -188,10 +189,10 @@ pub(crate) struct Suspect<'a> {
     pub(crate) input: &'a [u8],
     /// Number of the fuzzer's run that did not pass, from 0.
     pub(crate) run: u64,
-    /// Name that the fuzzer has given the input.
+    /// Name that the fuzzer has given the input whose run did not pass.
     pub(crate) name: &'a str,
-    /// How the run ended; `None` if the fuzzer does not tell. A suspect of unknown end that does
-    /// not fail when it is run again is dropped.
+    /// How the suspect's run ended; `None` if the fuzzer does not tell. A suspect whose end is
+    /// unknown is dropped if it does not fail when it is run again.
     pub(crate) ended: Option<Ended>,
     /// What the fuzzer's executor has observed of the failed run; it goes into the record of a
     /// crash that does not happen again.
@@ -218,8 +219,8 @@ pub(crate) struct SuspectClassifier {
     /// Size limits in bytes by kind, major key and minor key: an input with these keys is stored
     /// only if it is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
-    /// When the crash sink was last asked for the keys of which inputs are stored; `None` before
-    /// the first request.
+    /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
+    /// first request.
     asked: Option<Instant>,
 }
 

@@ -33,15 +33,16 @@ pub struct KnownKey {
 /// A finding (an input whose run did not pass) with its complete crash record, as it is submitted
 /// to a [`CrashSink`].
 pub struct Report<'a> {
-    /// Kind of the group that the finding belongs to.
+    /// Kind of the group that the reported finding belongs to: crashes, hangs, memory blow-ups or
+    /// flaky crashes.
     pub kind: Kind,
-    /// The finding's crash record, made by triage.
+    /// Crash record that triage has made of the reported finding.
     pub crash: &'a Crash,
     /// Bytes of the input whose run did not pass.
     pub input: &'a [u8],
     /// Number of the fuzzer's run that did not pass, from 0.
     pub run: u64,
-    /// Name that the fuzzer has given the input.
+    /// Name that the fuzzer has given the input whose run did not pass.
     pub name: &'a str,
 }
 
@@ -54,10 +55,11 @@ pub trait CrashSink: StoreWriter {
     /// minor key of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding. Stores its input and returns the entry if the input is the first of its
-    /// minor key, smaller than all stored inputs of the key, or so small that it may be minimized
-    /// to a smaller result; else returns `None`. The founder of a new group, and a smaller input of
-    /// a minimized group, can then be [claimed](CrashSink::claim).
+    /// Counts a finding. Stores its input and returns the new entry if the input is the first of
+    /// its minor key, smaller than all stored inputs of the key, or so small that minimizing it may
+    /// give a smaller result than the group has; else returns `None`. The founder (first finding)
+    /// of a new group, and a smaller input of a minimized group, can then be
+    /// [claimed](CrashSink::claim).
     ///
     /// # Errors
     /// When the finding cannot be written; then it is not counted and may be submitted again.

@@ -136,7 +136,8 @@ pub enum Lines {
     /// The input consists of lines of 0 to `below - 1` characters, uniformly distributed (option
     /// `-l below` of the `fuzz` program). The length of such an input is a number of lines.
     Strings {
-        /// Number of characters that each line has fewer of; 1 gives empty lines. Never 0.
+        /// Upper limit, never 0, that the number of characters in each line stays below; with 1 all
+        /// lines are empty.
         below: u32,
     },
 }
@@ -251,31 +252,33 @@ const LINE_SCALES: std::ops::Range<u32> = 4..14;
 /// fails and ends after the input's length.
 #[derive(Debug)]
 pub struct Stream {
-    /// Source of random bytes; the table `alphabet` maps each to a character of the generated
-    /// input.
+    /// Source of the random bytes from which the characters of the generated input are made.
     random: blake3::OutputReader,
     alphabet: [u8; 256],
     rest: Rest,
 }
 
-/// The part of a generated input that a [`Stream`] still has to produce.
+/// What is left of a generated input: the part that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
-    /// `left` bytes are still to be produced; no newlines are added to them.
+    /// `left` bytes of the generated input are still to be produced; no newlines are added to them.
     Bytes { left: u64 },
-    /// `left` bytes are still to be produced, with newlines at random distances.
+    /// `left` bytes of the generated input are still to be produced, with newlines at random
+    /// distances.
     Scaled {
         left: u64,
-        /// Number of bytes still to be produced before the next added newline.
+        /// Number of bytes of the generated input still to be produced before the next added
+        /// newline.
         to_end: u64,
         scale: u64,
         distances: Distances,
     },
-    /// `left` lines are still to be produced, each of fewer than `below` characters and a newline.
+    /// `left` lines of the generated input are still to be produced, each of fewer than `below`
+    /// characters and a newline.
     Strings {
         left: u64,
-        /// Number of characters still to be produced before the newline of the present line; `None`
-        /// between two lines.
+        /// Number of characters still to be produced before the newline of the present line of the
+        /// generated input; `None` between two lines.
         to_end: Option<u64>,
         below: u64,
         distances: Distances,
@@ -304,7 +307,8 @@ impl Distances {
 pub(crate) struct Draw<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Draw<N> {
-    /// Returns the number that the eight bytes from index `at` on encode, in little-endian order.
+    /// Returns the number that eight of the random bytes, from index `at` on, encode in
+    /// little-endian order.
     pub(crate) fn number(&self, at: usize) -> u64 {
         let mut word = [0; 8];
         word.copy_from_slice(&self.0[at..at + 8]);

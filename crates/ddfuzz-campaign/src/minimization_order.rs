@@ -15,8 +15,8 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
 
-/// An input of at most the size of the smallest input minimized so far divided by this number
-/// counts as one that may give a smaller result when it is minimized.
+/// Divisor: an input may give a smaller result when it is minimized if its size is at most that of
+/// the smallest input minimized so far in its group, divided by this number.
 const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
@@ -85,8 +85,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
 
-/// All entries (stored inputs) of one group of crashes; in a study of many utilities, only those of
-/// one utility.
+/// All entries (stored inputs) of one group of crashes, which counts as one bug; in a study of many
+/// utilities, only the entries of one utility.
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
@@ -115,7 +115,7 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Checks whether any entry of the bug was minimized before.
+    /// Checks whether any entry of the bug (group of crashes) was minimized before.
     pub(crate) fn has_result(&self) -> bool {
         self.entries.iter().any(|entry| entry.minimized.is_some())
     }
@@ -212,8 +212,8 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) that minimized results of the bug show: those of
-    /// results that have the same minor key as the input they were minimized from.
+    /// Returns the minor keys (12 hex digits) that have a minimized result in the bug. A result
+    /// counts only if its minor key is still that of the input that was minimized.
     fn shown(&self) -> BTreeSet<&'a str> {
         let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
         let shown = self.entries.iter().filter(shows);
@@ -239,8 +239,9 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// The size of the smallest result of a bug, and the size of the smallest input that was minimized,
-/// as it was before its minimization. The two may come from different inputs.
+/// Two sizes that tell which further inputs of a bug (group of crashes) are worth minimizing: that
+/// of the smallest minimized result, and that of the smallest minimized input before its
+/// minimization. The two may come from different inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
     /// Size of the smallest minimized result of a bug, in bytes; `None` without results.
@@ -258,8 +259,8 @@ impl SmallestSizes {
         reached
     }
 
-    /// Returns the size of the smallest result of all `entries`, and the size of the smallest of
-    /// their inputs that was minimized.
+    /// Returns the size of the smallest minimized result of all `entries`, and the size, before
+    /// minimization, of the smallest of their inputs that was minimized.
     pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
         SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
@@ -272,19 +273,21 @@ impl SmallestSizes {
     }
 
     /// Checks whether minimizing an input of `size` bytes may give a smaller result than all
-    /// results so far; false if there is no result.
+    /// results so far: it is smaller than the smallest result, or at most a tenth of the smallest
+    /// input that was minimized. False if there is no result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Checks whether the smallest result so far is larger than `size` bytes; false if there is no
-    /// result.
+    /// Checks whether the smallest minimized result of the bug is larger than `size` bytes; false
+    /// if there is no result.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }
 
     /// Returns the greatest size in bytes of an input that may give a smaller result when it is
-    /// minimized; `None` if nothing was minimized or the smallest result is empty.
+    /// minimized ([`is_beaten_by`](Self::is_beaten_by)); `None` if nothing was minimized or the
+    /// smallest result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;
         Some(smaller.max(self.input? / SIZE_DIVISOR))
@@ -338,7 +341,8 @@ pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<Ent
 
 /// Returns the entry of a bug (group of crashes, of one utility in a study) to minimize next, and
 /// its priority; `None` if there is none. `variants`: greatest number of further minor keys to
-/// minimize. With `last`, also entries that are minimized after all others.
+/// minimize in the group. Entries that are minimized after all others, such as hangs, are returned
+/// only with `last`.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -395,8 +399,8 @@ pub(crate) fn is_variant(
 /// from the logs of minimizations, each of which is read once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Minimized entries whose logs, which tell the slips (inputs with another crash), were read
-    /// already or wait in `unread`.
+    /// Minimized entries whose logs were already read for slips (inputs with another crash), or are
+    /// queued to be read.
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
@@ -407,9 +411,9 @@ pub(crate) struct SlippedInputs {
 
 impl SlippedInputs {
     /// Returns the next slip (input with another crash that a minimization has met) that is smaller
-    /// than all results of its group and all entries of the group still to be minimized, with the
-    /// entry whose minimization has met it; `None` if there are no more. Groups whose major key (12
-    /// hex digits) `accepts` rejects are left out.
+    /// than all results of its own group and all entries of that group still to be minimized, with
+    /// the entry whose minimization has met it; `None` if there are no more. Groups whose major key
+    /// (12 hex digits) `accepts` rejects are left out.
     pub(crate) fn next(
         &mut self,
         reader: &Reader,

@@ -29,7 +29,7 @@ const MIN_TOTAL: Duration = Duration::from_secs(5);
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
 /// The reply of the minimizing thread after each entry: the entry, how long its minimization took,
-/// and how it ended.
+/// and `Ok` or the error that ended it.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
 
 /// Runs the minimizing thread of a campaign: minimizes each entry that it receives from `queue`,
@@ -50,11 +50,11 @@ pub(crate) fn run_minimizer(
     }
 }
 
-/// Minimizes the groups of an output directory that have no minimized result, or an input that may
-/// give a smaller one, one entry after the other, until none is left; with `resume` also entries
-/// whose minimization was ended by its budget. Checks all groups first if the program was rebuilt.
-/// Groups in `known` (muted), leaks, and crashes that a study has found are left out: the call that
-/// resumes the study minimizes those.
+/// Minimizes entries of an output directory one after the other, until none is left: of groups
+/// without a minimized result, and inputs that may give a smaller result than their group has; with
+/// `resume` also entries whose minimization was ended by its budget. Checks all groups first if the
+/// program was rebuilt. Groups in `known` (muted), leaks, and crashes that a study has found are
+/// left out: the call that resumes the study minimizes those.
 ///
 /// # Errors
 /// When the target cannot be run, or a file cannot be written; earlier results are kept, and the
@@ -156,7 +156,8 @@ pub fn pending_entries(
 }
 
 /// Minimizes one entry by the settings `minimizing`. If its crash does not happen again, records
-/// that and returns `Ok`. Meanwhile calls `watch` at most ten times a second.
+/// that for the entry and returns `Ok`. Calls `watch` at most ten times a second while the
+/// minimization goes on.
 pub(crate) fn minimize_entry<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

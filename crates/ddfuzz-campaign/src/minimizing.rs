@@ -363,10 +363,10 @@ impl Minimizing {
         Ok(Finished { start, minimized })
     }
 
-    /// Stores the result of a minimization as a further entry of its group if its minor key differs
-    /// from that of the minimized input, and also another input with the original minor key if one
-    /// is found, so that both can be minimized as variants. Does nothing without variants, and for
-    /// hangs and memory blow-ups.
+    /// After the minimization of an entry, if the crash of the result has another minor key than
+    /// that of the minimized input: stores the result as a further entry of the group, and so an
+    /// input with the original minor key if one is found, so that both are minimized as variants.
+    /// Does nothing without variants, and for hangs and memory blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -404,9 +404,9 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Returns the first candidate of the search, other than `input`, that crashes with the minor
-    /// key of `crash`; `None` if none of the first `MAX_CANDIDATES` does. An error if `stop` turns
-    /// true.
+    /// Runs candidates of the search, other than `input`, until one crashes with the minor key of
+    /// `crash`, and returns it; `None` if none of the first `MAX_CANDIDATES` does. An error if
+    /// `stop` turned true.
     fn first_with_same_minor(
         &self,
         input: &[u8],
@@ -438,10 +438,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that a minimization calls for each slip: a candidate that shows another
-    /// crash. It stores the slip, once for each major and minor key, whatever the output directory
-    /// holds already, so that the stored slips do not depend on the time. `of`: the program, in a
-    /// study of many programs.
+    /// Makes the callback that a minimization calls for each slip, that is for a candidate that
+    /// shows another crash. It stores one slip of each major and minor key, whatever the output
+    /// directory holds already, so that the stored slips do not depend on the time. `of`: the
+    /// program, in a study of many programs.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
@@ -537,8 +537,8 @@ impl Finished {
     }
 }
 
-/// Converts the result of a minimization to the outcome that is stored. `debug`: the minimized
-/// input as the program itself prints it; `None` if it does not.
+/// Converts the result of a minimization to the form in which it is stored for the entry. `debug`:
+/// the minimized input as the program itself prints it; `None` if it does not.
 fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
     let untried = |warning: &Warning| match warning {
         Warning::Values { untried } => Some(*untried),

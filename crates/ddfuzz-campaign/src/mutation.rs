@@ -91,8 +91,8 @@ impl Mutation {
     }
 }
 
-/// The mutators of a LibAFL tuple of any type, as a trait object: counts them, and applies one of
-/// them given by its index.
+/// A trait object for a LibAFL tuple of mutators, whatever its type: returns how many mutators it
+/// has, and applies the one with a given index.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -169,7 +169,7 @@ struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed whose copy `shown` holds.
+    /// Index of the seed of which this corpus presently holds a copy, in the field `shown`.
     place: Cell<usize>,
 }
 

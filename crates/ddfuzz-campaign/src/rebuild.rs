@@ -154,7 +154,8 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
 /// Checks, after the program was rebuilt, whether the crashes of all groups still occur: runs their
 /// inputs again with the new build, and records the status of each group.
 pub struct BuildCheck<'a> {
-    /// Output directory with the groups to check, and with the builds recorded so far.
+    /// Store of the output directory that has the groups to check, and the builds of the program
+    /// recorded so far.
     pub store: &'a Mutex<Store>,
     /// Settings of minimization, which name the target to run and the way to execute it.
     pub minimizing: &'a Minimizing,

@@ -25,12 +25,12 @@ pub struct Examined {
 /// Checks whether the crashes of stored groups still occur, by running the inputs of their entries
 /// again.
 pub struct Recheck<'a> {
-    /// Reader of the output directory with the groups.
+    /// Reader of the output directory that contains the groups to check.
     pub reader: &'a Reader,
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// The groups whose crashes are to be checked.
+    /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [Group],
     /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
     /// checked.

@@ -80,7 +80,7 @@ pub struct Progress {
     pub phase: Phase,
     /// Milliseconds since this call of ddfuzz began to fuzz.
     pub time_ms: u64,
-    /// Number of runs, counted with their findings stored, that the option `--runs` limits; several
+    /// Number of runs that count for the option `--runs` and whose findings are stored; several
     /// calls of ddfuzz may share this count.
     pub runs: u64,
     /// Number of runs that this call of ddfuzz has made and counted per second of its fuzzing time.
@@ -115,8 +115,8 @@ impl Progress {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// Returns a copy of this progress with `time` as the time since the call of ddfuzz began to
-    /// fuzz.
+    /// Returns a copy of this progress in which the time since the call of ddfuzz began to fuzz is
+    /// `time`.
     pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,

@@ -35,9 +35,10 @@ pub struct Seeds(Arc<Vec<Seed>>);
 /// Numbers of files and other paths that gave no seed, by the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SkippedSeeds {
-    /// Number of files that are longer than the greatest length of an input.
+    /// Number of files that gave no seed, because they are longer than the greatest length of an
+    /// input.
     pub too_long: u64,
-    /// Number of files with the same content as a seed that was read before.
+    /// Number of files that gave no seed, because a seed with the same content was read before.
     pub again: u64,
     /// Number of fifos, sockets, devices, broken links and vanished files in the directories of
     /// seeds.

@@ -57,7 +57,7 @@ pub(crate) struct CampaignSession<'a> {
     /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
     /// grew; the conditions of `--until` are compared with both.
     pub(crate) new_groups: NewGroups,
-    /// When a line of `stats.jsonl` or, in a study, the checkpoint was last written.
+    /// When a line was last written to `stats.jsonl` or, in a study, the checkpoint was last saved.
     pub(crate) saved: Instant,
     /// Groups that did not show the same crash when they were checked with the present build of the
     /// program, each by kind and major key (12 hex digits). A group that a run finds again is
@@ -255,8 +255,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
-    /// if none is met. `of_runs`: true considers only conditions on the number of new groups, false
-    /// only those on the time without a new group.
+    /// if none is met. If `of_runs` is true, considers only conditions on the number of new groups;
+    /// if false, only those on the time without a new group.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();
@@ -341,8 +341,8 @@ pub struct Summary {
     /// Number of groups of crashes that are not muted, did not exist before the campaign, and that
     /// no completed call of ddfuzz has reported before.
     pub new_groups: u64,
-    /// Number of the `runs` that crashed in a group that is muted, existed before the campaign, or
-    /// was reported by an earlier completed call of ddfuzz.
+    /// Number of runs counted for the option `--runs` that crashed in a group that is muted,
+    /// existed before the campaign, or was reported by an earlier completed call of ddfuzz.
     pub known_crashes: u64,
     /// Number of runs of the campaign that crashed, in all calls of ddfuzz together.
     pub crashes: u64,

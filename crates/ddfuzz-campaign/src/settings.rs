@@ -65,7 +65,7 @@ pub struct Monitoring {
 /// The settings of one call of ddfuzz for a campaign.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Seed of all random numbers of the campaign, by which inputs are made.
+    /// Seed of all random numbers of the campaign, from which its inputs are made.
     pub seed: u64,
     /// Greatest length of an input, in bytes (`--max-len`). `None` takes the length with which the
     /// campaign began, and [`DEFAULT_MAX_LEN`] for a new campaign.
@@ -83,7 +83,8 @@ pub struct Settings {
     pub deadline: Deadline,
     /// Conditions (`--until`) that end the fuzzing when one of them is met.
     pub until: Vec<Until>,
-    /// Which generator makes the inputs.
+    /// Which generator makes the inputs of the campaign: random characters, or mutations guided by
+    /// coverage.
     pub generator: Generator,
     /// Name of the structure (a file format or language) by which inputs are mutated beside havoc;
     /// `None` mutates by havoc only. Only guided campaigns use it.
@@ -98,9 +99,9 @@ pub struct Settings {
     pub when: When,
     /// The target, and the settings by which groups are minimized.
     pub minimizing: Minimizing,
-    /// Links with campaigns on other hosts.
+    /// Port and address by which a guided campaign is linked with campaigns on other hosts.
     pub network: Network,
-    /// Monitoring services that the campaign reports its status to.
+    /// Monitoring services (StatsD, Prometheus) that a guided campaign reports its status to.
     pub monitoring: Monitoring,
     /// Groups that the user has muted: their findings are stored and counted, but they neither
     /// count as new nor are minimized.

@@ -102,7 +102,7 @@ impl Display for Until {
     }
 }
 
-/// Why a text cannot be parsed as a condition of `--until`.
+/// Why a text is not a valid condition of the option `--until`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
     /// The text has none of the forms of a condition of `--until`.

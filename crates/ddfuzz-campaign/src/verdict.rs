@@ -11,16 +11,17 @@ use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of running an input of another fuzzer to tell what it does ([`judged`]).
 pub enum Judged {
-    /// The input crashed with this major and minor key, which were known, so it was not examined
-    /// further.
+    /// The input crashed with this major and minor key, which were known before, so it was run only
+    /// once and not examined further.
     Again(Key, Key),
     /// The input was examined in full: how its runs ended, and the crash record if it crashed.
     New(Examined),
 }
 
-/// Runs an input of another fuzzer. If `any` is true (some keys are known), runs it once, only to
-/// learn the keys of its crash, and returns [`Judged::Again`] if `is_known` accepts these. Else
-/// examines the input in full ([`examined`]), with `leaks` also for memory leaks.
+/// Runs an input that another fuzzer has found, to tell what it does. If `any` is true (some keys
+/// are known), runs it once, only to learn the keys of its crash, and returns [`Judged::Again`] if
+/// `is_known` accepts these. Else examines the input in full ([`examined`]), with `leaks` also for
+/// memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -68,7 +69,8 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
     Ok(true)
 }
 
-/// Returns true if the other fuzzer named the input's file like one that shows a memory leak.
+/// Returns true if the fuzzer that wrote the input's file has named the file as one that shows a
+/// memory leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::Amount;
 
-/// Maximum number of unused files that one `Excluded` names as examples.
+/// Maximum number of files that one [`Excluded`] names as examples of files that a cleanup does not
+/// use.
 const EXAMPLES: usize = 16;
 
 /// Number and total size of files that a cleanup does not use for one kind of reason (such as too

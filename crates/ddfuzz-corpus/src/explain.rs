@@ -155,8 +155,8 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns the explanation of a file that was left out as redundant: names the kept files that
-/// reach its `features`.
+/// Returns the explanation of a file that a cleanup left out as redundant, because kept files reach
+/// its `features`: names up to three of these files, and says how many more there are.
 fn covered(
     view: &JournalView,
     result: &CleanResult,

@@ -47,7 +47,8 @@ pub struct ListingReport {
     pub unread: Excluded,
 }
 
-/// A directory that was found while inputs are listed, and is not read yet.
+/// A directory that was found while the inputs of a corpus are listed, and that is still to be
+/// read.
 struct PendingDirectory {
     path: PathBuf,
     depth: usize,
@@ -65,7 +66,7 @@ struct OpenDirectory {
 /// Iterates over the inputs below some paths: first the files among these paths, then the inputs in
 /// directories, in the order in which the system lists them.
 pub struct Listing {
-    /// Files of the command line that are still to be returned.
+    /// Files that the command line names directly and that the listing has still to return.
     files: Vec<PathBuf>,
     waiting: Vec<PendingDirectory>,
     current: Option<OpenDirectory>,
@@ -301,11 +302,13 @@ pub enum Layout {
     CargoFuzz,
     /// Cargo package with a cargo-fuzz project in `fuzz`; nothing else in the package is searched.
     Package,
-    /// Any other directory; all files are inputs, except those in hidden directories.
+    /// A directory that no known fuzzer wrote: all files in it are inputs, except those in hidden
+    /// directories.
     Plain,
 }
 
-/// Which of the names that identify a layout a directory contains.
+/// Records which of the names that identify a layout (such as `fuzzer_stats` or `queue`) a
+/// directory contains.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     campaign: bool,

@@ -74,27 +74,28 @@ impl CleanPaths {
         self.root.join(JOURNAL_OF_FRESH)
     }
 
-    /// Returns the path of the journal of behaviours of a target without coverage.
+    /// Returns the path of the journal that records how a target without coverage behaves on each
+    /// input.
     pub fn classes(&self) -> PathBuf {
         self.root.join("clean.classes")
     }
 
-    /// Returns the path of the result of the cleanup, as JSON.
+    /// Returns the path of the JSON file with the result of the cleanup.
     pub fn result(&self) -> PathBuf {
         self.root.join("clean.json")
     }
 
-    /// Returns the path of the result of the cleanup, as an HTML page.
+    /// Returns the path of the HTML page that shows the result of the cleanup.
     pub fn page(&self) -> PathBuf {
         self.root.join("clean.html")
     }
 
-    /// Returns the path of the folder of trimmed files and their logs.
+    /// Returns the path of the folder that holds the trimmed files of a cleanup and their logs.
     pub fn trimmed(&self) -> PathBuf {
         self.root.join("trimmed")
     }
 
-    /// Returns the path of the folder of the kept files.
+    /// Returns the path of the folder into which a cleanup writes the kept files.
     pub fn corpus(&self) -> PathBuf {
         self.root.join("corpus")
     }
@@ -111,8 +112,8 @@ impl CleanPaths {
         Ok(names.is_empty() || known.written.contains(&names))
     }
 
-    /// Records the names of the kept files that are about to be written, so that a later cleanup
-    /// may replace them.
+    /// Records in the output directory the names of the kept files that are about to be written, so
+    /// that a later cleanup may replace them.
     pub fn announce(&self, names: &[PathBuf]) -> Result<(), FileError> {
         let next = sorted(names.iter().map(OsText::from).collect());
         let there = names_below(&self.corpus())?;
@@ -133,8 +134,8 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` is the last one given to [`CleanPaths::announce_exchange`], even if
-    /// it was moved since; it contains copies only.
+    /// Returns true if `folder` is the one that [`CleanPaths::announce_exchange`] was last called
+    /// with, even if it was moved since. Such a folder contains only copies of kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let incoming = self.read().incoming;
         incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))
@@ -145,7 +146,8 @@ impl CleanPaths {
         atomic::write(&self.manifest(), &text)
     }
 
-    /// Reads the manifest. A damaged one counts as empty, so that nothing is replaced.
+    /// Reads from the output directory the record of the files that earlier cleanups wrote. A
+    /// missing or damaged record counts as empty, so that no file is replaced.
     fn read(&self) -> Manifest {
         let bytes = fs::read(self.manifest()).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()

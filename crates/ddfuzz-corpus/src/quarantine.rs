@@ -18,7 +18,8 @@ use ddfuzz_model::pool::lock;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// Number of runs (`tries`) that the crash record of a flaky input of a corpus states: 5.
+/// Number of runs that the crash record of an input states as its `tries` if the input failed in
+/// the cleanup, but not in triage, and is stored as flaky.
 const RUNS: u32 = 5;
 
 /// Settings for triaging, storing and minimizing the failing inputs of a corpus.
@@ -69,21 +70,24 @@ pub struct Quarantine {
     /// For each failing content that was stored: its hash, the kind of failure, and the major key
     /// of its crash group, in the order of examination.
     pub held: Vec<(ContentHash, Kind, Key)>,
-    /// Hashes of inputs that did not fail when they were triaged; they may be kept.
+    /// Hashes of the contents of inputs that did not fail when they were triaged; a cleanup may
+    /// keep them.
     pub well: Vec<ContentHash>,
-    /// Hashes of inputs whose files were removed or changed.
+    /// Hashes of the contents of failing inputs whose files were removed or changed meanwhile, so
+    /// that the inputs could not be stored.
     pub gone: Vec<ContentHash>,
-    /// Whether the user stopped the call; inputs in no list were not examined then.
+    /// Whether the user stopped the triage of a corpus's failing inputs; inputs that are in none of
+    /// `held`, `well` and `gone` were not examined then.
     pub interrupted: bool,
 }
 
 /// Triages `failing`, stores them in the groups of the output directory, and minimizes each new
-/// group within its budget. If `failing` is empty, minimizes the remaining groups, including
-/// crashes that trimming caused. Inputs that the triage journal has for `campaign` and the target
-/// are not run again, so an interrupted call is continued.
+/// group within its budget. If `failing` is empty, minimizes the groups that have no minimized
+/// result yet, including those of crashes that trimming caused. Inputs that the triage journal has
+/// for `campaign` and the target are not run again, so an interrupted call is continued.
 ///
-/// The order of examination depends on the contents only. Another input of a known minor key takes
-/// one run. A bundled target must be installed in the store before.
+/// The order of examination depends on the contents only. An input that crashes with a known minor
+/// key takes only one run. A bundled target must be installed in the store before.
 ///
 /// # Errors
 /// When the target cannot be run, or the output directory cannot be written; inputs stored before
@@ -152,8 +156,8 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores an input as flaky that failed in a later run, after it had not failed in triage. Returns
-/// its journal entry; `None` if its file has another content now.
+/// Stores as flaky an input that did not fail in triage, but failed when the cleanup ran it again
+/// later. Returns its journal entry; `None` if its file has another content now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,

@@ -111,8 +111,8 @@ struct ClassicEngine<'a> {
     ordered: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Major keys (12 hex digits) of groups in which runs may have found an input that is smaller
-    /// than the minimized one.
+    /// Major keys (12 hex digits) of minimized groups in which runs may have found an input that is
+    /// smaller than the group's minimized one.
     more: BTreeSet<String>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
@@ -123,8 +123,8 @@ struct ClassicEngine<'a> {
     hangs: Option<HangBudget>,
     /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
-    /// Number of entries (stored findings) that are still to be minimized after fuzzing, without
-    /// those in `queue`.
+    /// Number of entries (stored findings) that are to be minimized after fuzzing and are not yet
+    /// in the queue of entries to minimize next.
     waiting: usize,
 }
 
@@ -584,9 +584,9 @@ impl ClassicEngine<'_> {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
-    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
-    /// `end`: number of the first run that is not counted if the fuzzing ends so; `None` at the
-    /// start of a call of ddfuzz.
+    /// Counts the new groups of crashes, and ends the fuzzing if their number meets a condition of
+    /// `--until`. `end`: number of the first run that is not counted if the fuzzing ends now;
+    /// `None` at the start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing().saturating_sub(self.blocked);
         self.session.count_new(&self.campaign, fuzzed);
@@ -629,7 +629,7 @@ impl ClassicEngine<'_> {
     }
 
     /// Switches to the new build of the program: checks all groups with it, and empties the queue
-    /// of entries to minimize, so that unfinished minimizations start again.
+    /// of entries to minimize; minimizations that are not complete start again.
     fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.watch)?;

@@ -16,7 +16,8 @@ pub enum Preset {
     Of2020(DataSet, Variant),
 }
 
-/// The size of the inputs in a data set of the study of 2020, and so their number.
+/// The size class of a data set of the study of 2020, which determines how long its inputs are and
+/// how many it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DataSet {
     /// A data set of 1200 inputs of up to 10³ bytes, or 100 lines.
@@ -29,7 +30,7 @@ pub enum DataSet {
     Huge,
 }
 
-/// The variant of a data set of the study of 2020, which has three for each size.
+/// The variant of a data set of the study of 2020, which has three data sets for each size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only
@@ -52,11 +53,11 @@ struct InputShare {
     longest: u64,
 }
 
-/// Number of different random seeds in [`Variant::First`]: they are drawn from 0 to one below this
-/// number.
+/// Number of different random seeds in the data sets [`Variant::First`]: the numbers below it.
 const MODULUS: u64 = 37;
-/// The characters of inputs, and whether NUL is among them, for the options `-0`, `-a` and `-p` of
-/// the `fuzz` program, in the order of the data sets of 2020.
+/// The three kinds of characters in the data sets of the study of 2020, in the order of the study:
+/// the characters, and whether NUL is among them. They stand for the options `-0`, `-a` and `-p` of
+/// the `fuzz` program.
 const OPTIONS: [(Characters, bool); 3] = [
     (Characters::Bytes, true),
     (Characters::Bytes, false),

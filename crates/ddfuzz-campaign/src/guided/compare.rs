@@ -31,11 +31,12 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Binary logarithm of the greatest number of operands that are replaced in one mutant, which is 2.
+/// Binary logarithm of the greatest number of operands that are replaced in one mutant: 1, so that
+/// at most 2 are replaced.
 const STACK_POWER: usize = 1;
-/// Number of mutants for each comparison that a run on a corpus entry makes, when the entry is
-/// mutated for the first time (later, it is one), and greatest number of such mutants of one entry
-/// at a time.
+/// How many mutants with replaced operands are made of a corpus entry: first, the number for each
+/// comparison in its run, when the entry is mutated for the first time (later one for each);
+/// second, the greatest number at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// The LibAFL mutator that replaces operands of comparisons in an input, one or two in each mutant.
@@ -162,8 +163,8 @@ pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other in one run, each pair once.
     pub values: CmpValuesMetadata,
     /// Byte strings of at least two bytes (no integers) that the target has compared and that the
-    /// input does not contain. They become words of the dictionary, in full length: in `values`,
-    /// both operands of a pair are cut to the length of the shorter one.
+    /// input does not contain. They become words of the dictionary, in full length, while in
+    /// `values` (the compared pairs) both operands are cut to the length of the shorter one.
     pub words: Vec<Vec<u8>>,
 }
 
@@ -227,8 +228,8 @@ impl ComparisonValues {
     }
 }
 
-/// Checks whether the value of the little-endian integer `bytes`, signed or unsigned, fits into its
-/// first `width` bytes.
+/// Returns true if the first `width` bytes of the little-endian integer `bytes`, read as a signed
+/// or an unsigned number, already hold its value.
 fn holds(bytes: &[u8], width: usize) -> bool {
     let Some((low, high)) = bytes.split_at_checked(width) else {
         return true;

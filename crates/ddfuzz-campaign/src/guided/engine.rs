@@ -36,7 +36,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks whether an examination of a suspected hang is finished, after fuzzing.
+/// Time between two checks, after fuzzing, whether the examination of a suspected hang has
+/// finished.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
@@ -49,8 +50,8 @@ const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of wall time limits of a run that workers have at least to end after fuzzing, since
 /// classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
-/// Divisor of the number of remaining runs: a worker is granted the remaining runs divided by it
-/// and by the number of workers, so that all workers end at about the same time.
+/// Divisor: a worker is granted the runs that are left, divided by this number and by the number of
+/// workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
@@ -108,7 +109,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) code: ReachedCode,
     /// The error that ended the campaign early; `None` if none did.
     pub(super) failed: Option<CampaignError>,
-    /// Receives the notes for the user that were sent through `note`.
+    /// Receives, on the main thread, the notes for the user that all threads send.
     notes: Receiver<String>,
     /// Sends notes for the user to the main thread; other threads have clones of it.
     pub(super) note: Sender<String>,

@@ -45,10 +45,11 @@ pub(super) struct Evaluated {
 /// generated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
-    /// For each corpus entry, in the order of the inputs: its id, and the index after the last
-    /// input that is a mutant of it. The indices count from the start of a longer list of inputs.
+    /// For each corpus entry of which the list has mutants, in order: its id, and the index after
+    /// its last mutant. The indices count from the start of a longer list, of which the list is a
+    /// part.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index, in the longer list of inputs by which `ends` counts, of the first input of this list.
+    /// Index of the first input of this list in the longer list of inputs of which it is a part.
     pub(super) first: usize,
 }
 
@@ -134,9 +135,10 @@ where
         Ok(done)
     }
 
-    /// Processes the corrected results of earlier runs, which the executor has repeated in new
-    /// processes ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like results of
-    /// new runs.
+    /// Processes the results of earlier runs that the executor has repeated in new processes, since
+    /// their first results were wrong
+    /// ([`exec::Executor::corrected`](ddfuzz_exec::Executor::corrected)), like the results of new
+    /// runs.
     fn process_corrected(&mut self) -> Result<(), Error> {
         for (bytes, run) in self.executor.executor.corrected() {
             let input = BytesInput::new(bytes);
@@ -149,9 +151,9 @@ where
         Ok(())
     }
 
-    /// Handles an input whose run, the last one, was stopped as a hang. Depending on what is known
-    /// of the hang, counts the run in the group of the hang, submits the input to the main process,
-    /// or runs it again within the target's full time limit.
+    /// Handles an input whose run, which was the last one, was stopped as a hang. Depending on what
+    /// is known of the hang, counts the run for the hang's group, submits the input to the main
+    /// process, or runs it again within the target's full time limit.
     fn handle_hang(&mut self, input: &BytesInput) -> Result<(), Error> {
         let stuck = self.executor.executor.stuck();
         match self.executor.hangs.meet(&stuck, input.as_ref().len()) {
@@ -166,8 +168,9 @@ where
     }
 
     /// Submits an input whose run was stopped as a hang to the main process, to be examined; if the
-    /// campaign is linked with other hosts, also sends it to these. The last argument is the number
-    /// of the submission, and whether the run hangs at a new site.
+    /// campaign is linked with other hosts, also sends it to these. `number`: the worker's number
+    /// of the submission. `first`: whether the run hangs at a site in the program that is new to
+    /// the worker.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -229,7 +232,8 @@ where
         Ok(())
     }
 
-    /// Reports a run to LibAFL if it did not pass or has reached new coverage; else does nothing.
+    /// Reports a run to LibAFL if the run did not pass or has reached new coverage; does nothing
+    /// for other runs.
     fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<(), Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {

@@ -84,9 +84,9 @@ pub(super) struct TargetExecutor {
 }
 
 impl TargetExecutor {
-    /// Starts `target` and observes its coverage; whether it reports any is not checked here.
-    /// `before` is the number of earlier processes of this worker that crashed; it makes the
-    /// numbers of hang submissions different from theirs.
+    /// Starts `target` and turns on the observation of its coverage; whether it reports any is not
+    /// checked here. `before`: how many earlier processes of this worker have crashed, so that this
+    /// process numbers its hang submissions differently.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -147,13 +147,13 @@ impl TargetExecutor {
         self.failed_run.ended()
     }
 
-    /// Forgets the failed run that no objective has read.
+    /// Forgets the last failed run, which no objective has read.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
 
-    /// Sets LibAFL's observers to the result of a run that ended as `ended` says and covered
-    /// nothing.
+    /// Sets LibAFL's observers to the result of a run that ended as `ended` says and covered no
+    /// code.
     pub(super) fn observe_end(&mut self, ended: Ended) -> Result<(), Error> {
         let (map, (end, ())) = &mut self.observers;
         map.as_mut().reset_map()?;
@@ -179,8 +179,8 @@ impl TargetExecutor {
         Ok(self.with_coverage(runs))
     }
 
-    /// Combines the results of the runs that the executor has just made with the coverage that it
-    /// has reported for some of them.
+    /// Pairs each result of the runs that the executor has just made with the coverage of that run,
+    /// if the executor has reported it.
     fn with_coverage(&self, runs: Vec<Run>) -> Vec<NotedRun> {
         let mut noted: Vec<NotedRun> = runs.into_iter().map(NotedRun::of).collect();
         for covered in self.executor.covered() {

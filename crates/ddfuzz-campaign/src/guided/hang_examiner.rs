@@ -19,8 +19,8 @@ use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 const SHARE_DIVISOR: u32 = 32;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
-/// Number of waiting suspected hangs from which on a further one is not queued unless it hangs at a
-/// new site; its run is counted if its group is known.
+/// Limit on the queue of suspected hangs: while so many wait, a further one is queued only if it
+/// hangs at a new site; of any other, only the run is counted, if its group is known.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.
@@ -46,8 +46,8 @@ pub(super) struct SuspectedHang {
 /// A suspected hang that was examined, with the result.
 pub(super) struct ExaminedHang {
     suspect: SuspectedHang,
-    /// The result of the examination; `None` if the target could not be run, or the examining
-    /// thread has panicked.
+    /// Result of the examination of the suspected hang; `None` if the target could not be run, or
+    /// the examining thread has panicked.
     verdict: Option<Verdict>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct HangExaminer {
     /// The suspected hang that the examining thread works on, and since when; `None` if the thread
     /// is idle.
     busy: Option<(SuspectedHang, Instant)>,
-    /// Wall time that examinations of suspected hangs have taken.
+    /// Wall time that all examinations of suspected hangs together have taken so far.
     spent: Duration,
     /// Number of suspected hangs at new sites in the program so far.
     first: u32,
@@ -141,8 +141,8 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the runs with one of these signatures from those that wait to be counted in a group,
-    /// and returns their number.
+    /// Removes the numbers of runs with one of these signatures from those that wait to be counted
+    /// in a group, and returns the sum of the removed numbers.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
@@ -303,8 +303,8 @@ fn examine(
 }
 
 impl GuidedEngine<'_> {
-    /// Stores the result of a finished examination of a suspected hang; if there is none, lets the
-    /// next examination begin if there is time for it.
+    /// Stores the result of an examination of a suspected hang that has finished; if none has,
+    /// begins the next examination if there is time for it.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
         let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
         let fuzzed = self.fuzzed().saturating_mul(workers);

@@ -31,20 +31,20 @@ const SHARE_DIVISOR: u32 = 16;
 const CREDIT: Duration = Duration::from_millis(200);
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// Of this number of runs that were stopped at one known hang, one is submitted to the main process
+/// One in so many runs that were stopped at a known hang is submitted to the main process
 /// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
 /// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
 /// of its mutants have hung.
 const MAX_CHANGES: usize = 256;
 /// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
-/// in this number of mutants with the same first change has hung.
+/// in so many mutants with the same first differing byte has hung.
 const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants that must have been run for a corpus input, before the share of time that its
 /// hanging mutants take is compared with that of other inputs.
 const MIN_MUTANTS: u32 = 256;
-/// Greatest number of turns at being mutated that a corpus input gets in addition at once, in place
-/// of inputs that are not mutated because their mutants hang.
+/// Greatest number of additional turns at being mutated that a corpus entry gets at once, in place
+/// of entries that are not mutated because their mutants hang.
 const MAX_TURNS: usize = 15;
 /// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
 /// sites are treated like those without a signature.
@@ -100,18 +100,20 @@ pub(super) enum HangAction {
 /// The hangs that a worker knows by their sites in the program, and the time that they have taken.
 pub(super) struct KnownHangs {
     sites: Vec<HangSite>,
-    /// Index in `sites` of the site to which each known signature of a hang belongs.
+    /// For each known signature of a hang, the index of the site (place in the program) to which it
+    /// belongs, in the list of known sites.
     of: HashMap<Signature, usize>,
     /// Signatures of known hangs, at which the executor stops runs early.
     known: HashSet<Signature>,
-    /// CPU time after which a run is compared with the signatures `known`, to stop it early.
+    /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
+    /// it early.
     window: Duration,
-    /// CPU times of the last runs of corpus inputs, in a ring buffer whose oldest element is at
-    /// index `next`.
+    /// CPU times of the last runs of corpus inputs, in a ring buffer; its oldest element is the one
+    /// at index `next`.
     seen: Vec<Duration>,
     next: usize,
-    /// Whether `window` or `known` has changed since the executor was last told of them, by
-    /// `changed()`.
+    /// Whether the executor must be told anew after which CPU time, and by which signatures of
+    /// known hangs, it stops runs early, because one of both has changed.
     changed: bool,
     /// For each coverage counter, whether a run that was stopped as a hang has reached it.
     reached: Vec<bool>,
@@ -137,8 +139,8 @@ pub(super) struct KnownHangs {
 }
 
 impl KnownHangs {
-    /// Creates a worker's state without known hangs. `before`: how many earlier processes of this
-    /// worker have crashed; it makes the numbers of submissions different from theirs.
+    /// Creates the state of a worker that knows no hangs yet. `before`: how many earlier processes
+    /// of this worker have crashed, so that this process numbers its submissions differently.
     pub(super) fn new(before: u32) -> KnownHangs {
         KnownHangs {
             sites: Vec::new(),
@@ -386,7 +388,8 @@ impl KnownHangs {
 #[derive(Default)]
 pub(super) struct HangRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`HangRates::rests`] since the field `least` was computed.
+    /// Number of times that [`HangRates::rests`] was called since it last computed the smallest
+    /// share of time that hanging mutants take (`least`).
     asked: usize,
     /// Smallest share of running time, from 0 to 1, that the hanging mutants of a corpus entry
     /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
@@ -402,8 +405,8 @@ pub(super) struct HangRates {
 struct MutantCounts {
     runs: u32,
     hung: u32,
-    /// For each change with which a mutant of the entry has hung: how many mutants had it as their
-    /// first change, and how many of those hung.
+    /// For each change (first byte that differs from the entry) with which a mutant has hung: how
+    /// many mutants had it as their first change, and how many of those hung.
     changes: HashMap<Change, (u32, u32)>,
 }
 
@@ -450,7 +453,7 @@ impl HangRates {
     }
 
     /// Checks whether a mutant of the corpus entry `id` is likely to hang: true if a quarter or
-    /// more of the entry's mutants with the same first change did.
+    /// more of the entry's mutants with the same first differing byte did.
     pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
@@ -458,8 +461,8 @@ impl HangRates {
     }
 
     /// Checks whether the corpus entry `id` is not to be mutated now: hangs have taken more than
-    /// their share of the worker's time, and mutants of other entries hang less often. If so,
-    /// counts the turn that the entry gives up.
+    /// their share of the worker's time, and the entry's mutants hang clearly more than those of
+    /// the best entry. If so, counts the turn at being mutated that the entry gives up.
     pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
         if !hangs.are_over_share() {
             return false;

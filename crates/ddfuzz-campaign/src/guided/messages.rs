@@ -79,7 +79,8 @@ pub(super) enum Request {
     Hang {
         /// Number that the worker gives this submission of a suspected hang.
         number: u64,
-        /// Whether the worker knows no other hang with one of the signatures of this one.
+        /// Whether the hang is new to the worker: it knows no earlier hang that has one of its
+        /// signatures.
         first: bool,
         signatures: Vec<Signature>,
         run: u64,
@@ -120,8 +121,8 @@ pub(super) struct Order {
     pub(super) stop: bool,
     /// Number of runs that the worker may make until its next heartbeat.
     pub(super) runs: u64,
-    /// Verdicts about suspected hangs of all workers that the main process has reached since the
-    /// worker's last heartbeat.
+    /// Verdicts about suspected hangs, submitted by any worker, that the main process has reached
+    /// since the last heartbeat of the worker that gets this answer.
     pub(super) judged: Vec<JudgedHang>,
 }
 
@@ -440,12 +441,14 @@ impl HeartbeatTimer {
         }
     }
 
-    /// Takes the verdicts about suspected hangs that were received since the last call.
+    /// Removes and returns the verdicts about suspected hangs that the worker has received since
+    /// the last call.
     pub(super) fn take_judged(&mut self) -> Vec<JudgedHang> {
         std::mem::take(&mut self.judged)
     }
 
-    /// Sends a heartbeat now, and takes the granted runs and the verdicts from the answer.
+    /// Sends a heartbeat to the main process now, and takes the newly granted runs and the verdicts
+    /// about hangs from its answer.
     pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
         let heartbeat = Heartbeat {
             runs: self.runs,

@@ -30,8 +30,8 @@ const MAX_DISCARDED: usize = 3;
 /// target: where a run takes less than a microsecond, a request costs as much as a hundred of them.
 #[derive(Default)]
 struct Pool {
-    /// Buffers for mutants, reused to save allocations; only the first `made` of them hold mutants
-    /// that are to be run.
+    /// Buffers for mutants, reused to save allocations. The first ones (`made` in number) hold
+    /// mutants that are to be run.
     mutants: Vec<BytesInput>,
     made: usize,
     /// The corpus entries that the collected mutants were made of, in order, each with the index
@@ -193,10 +193,10 @@ where
         Ok(true)
     }
 
-    /// Returns the number of mutants to make of the scheduled corpus entry by havoc: as many as
-    /// LibAFL's power schedule computes, times the turns that entries with hanging mutants have
-    /// given up, and at least one batch while hangs take more than their share of the time
-    /// (`over`).
+    /// Returns the number of mutants to make of the scheduled corpus entry by havoc: the number
+    /// that LibAFL's power schedule computes, times one plus the turns that entries with hanging
+    /// mutants have given up. It is at least one batch if `over` (hangs take more than their share
+    /// of the time).
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
@@ -205,8 +205,8 @@ where
     }
 
     /// Runs the collected mutants, until all have run or the worker must end. If one hangs while
-    /// hangs have taken more than their share of the time, the remaining mutants of the same entry
-    /// are skipped; returns whether some were.
+    /// hangs have taken more than their share of the time, the other mutants of the same corpus
+    /// entry are skipped. Returns true if mutants were skipped.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,

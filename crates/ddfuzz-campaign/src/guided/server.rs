@@ -45,11 +45,12 @@ pub(super) enum Role {
 pub(super) struct Peer {
     stream: UnixStream,
     pub(super) role: Role,
-    /// Number of runs that were granted to the worker and that it has not reported yet.
+    /// Number of runs that the main process has granted to the worker of this connection, and that
+    /// the worker has not reported yet.
     pub(super) granted: u64,
-    /// Entries that the worker has claimed, to minimize them.
+    /// Entries that the worker of this connection has claimed, to minimize them.
     pub(super) claimed: Vec<EntryId>,
-    /// The worker's last heartbeat.
+    /// The last heartbeat (status report) that came over this connection; all 0 before the first.
     pub(super) heartbeat: Heartbeat,
     /// Number of verdicts about suspected hangs, counted from the oldest one, that the main process
     /// has sent to the worker.

@@ -19,8 +19,8 @@ use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 /// Greatest number of corpus entries whose trees (parsed inputs) are stored; when there are more,
 /// all trees are dropped.
 const MOST_TREES: usize = 256;
-/// One in this number of mutants is made by changing the input's tree, if the input can be parsed;
-/// havoc makes the others.
+/// One mutant in so many is made by changing the tree (parsed form) of the input, if the input can
+/// be parsed; havoc makes the others.
 const STRUCTURED: usize = 2;
 
 /// A LibAFL mutator that changes inputs by their structure (a file format or language) or by the

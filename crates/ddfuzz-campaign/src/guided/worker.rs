@@ -67,7 +67,7 @@ pub(super) struct WorkerSettings<'a> {
 }
 
 impl WorkerSettings<'_> {
-    /// Returns the number of workers that fuzz.
+    /// Returns the number of workers that fuzz, without a worker that only minimizes.
     fn fuzzers(&self) -> usize {
         self.settings.jobs.max(1)
     }
@@ -201,8 +201,8 @@ fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
     StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
-/// Runs LibAFL's fuzzing loop until the main process ends the worker; updates the status for
-/// heartbeats ten times a second.
+/// Runs LibAFL's fuzzing loop until the main process ends the worker; renews the status that the
+/// worker's heartbeats report ten times a second.
 fn fuzz<Z, ST>(evaluator: &mut Evaluator<'_, Z>, stages: &mut ST) -> Result<(), Error>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>
@@ -260,8 +260,8 @@ const GENERATED: u64 = 64;
 /// Number of generated inputs in a row without a new corpus entry after which a worker that fuzzes
 /// an unmodified (not instrumented) program generates no more.
 const BARREN: u64 = 512;
-/// Number of generated inputs from which on a worker that fuzzes an unmodified (not instrumented)
-/// program generates no more, once one of them has entered the corpus.
+/// Number of generated inputs after which a worker that fuzzes an unmodified (not instrumented)
+/// program generates no more, if at least one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
 /// Greatest length, in bytes, of the inputs of the classic generator that a worker runs while none
 /// of its inputs has passed: short ones are mutated more thoroughly.

@@ -289,8 +289,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Logs the error in `done`, if there is one, as a warning by LibAFL's event manager, unless
-    /// the last logged error was the same.
+    /// If `done` is an error, logs it as a warning by LibAFL's event manager, unless the last
+    /// logged error was the same.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,

@@ -20,15 +20,16 @@ use ddfuzz_triage::{Crash, Found, Key, Keys};
 /// Least time between two writes of the groups' numbers of runs to the output directory.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// What the registry knows of a group to decide whether a further input is stored: its minor keys,
-/// and sizes of its inputs and results.
+/// What the registry knows of a group, by which it decides whether a further input is stored: the
+/// minor keys, and the sizes of inputs and results.
 struct Group {
     major: Key,
     /// The stored minor keys of the group, by their first 12 hex digits: the whole key, and the
     /// size in bytes of the smallest stored input with it.
     minors: BTreeMap<String, (Key, u64)>,
-    /// Size of the smallest reproducer of the group, and size, before its minimization, of the
-    /// smallest input that was minimized. The two may come from different inputs.
+    /// Size of the group's smallest reproducer (minimized input), and size, before its
+    /// minimization, of the smallest input that was minimized. The two may come from different
+    /// inputs.
     reached: SmallestSizes,
     /// Size in bytes of the smallest stored input of the group that is not minimized; `None` if
     /// there is none.
@@ -37,8 +38,9 @@ struct Group {
 
 impl Group {
     /// Returns the size limit in bytes below which an input of the group is stored although its
-    /// minor key is known: it must be smaller than `least` bytes, the smallest stored input of the
-    /// key, or small enough for a separate minimization. With `least` 0, only the latter counts.
+    /// minor key is known: it must be smaller than `least` bytes, which is the size of the smallest
+    /// stored input with that key, or small enough to be minimized separately. With `least` 0, only
+    /// the latter counts.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))

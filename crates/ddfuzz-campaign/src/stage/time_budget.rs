@@ -11,11 +11,11 @@ const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// No new group gets its [`CREDIT`] of time while minimization has taken this much more time than
-/// its share, so that a burst of new groups does not stop the fuzzing.
+/// Overspent time above which no new group gets its [`CREDIT`] of time: minimization has then taken
+/// this much more than its share, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Minimizing hangs and memory blow-ups may take the share of the time for all minimization divided
-/// by this number.
+/// Divisor: minimizing hangs and memory blow-ups may take the share of all minimization in the
+/// time, divided by this number.
 const HANG_DIVISOR: u32 = 4;
 /// The fuzzer's solutions are not classified while the stage has taken this much more time than its
 /// share, or while classification has taken this much more time than minimization and a group waits
@@ -45,9 +45,11 @@ pub(super) struct TimeBudget {
     overspent: Duration,
     /// All time that minimization and classification have spent.
     spent: Duration,
-    /// Part of the time `spent` that classification took.
+    /// Part of the field `spent` (time of minimization and classification): the time that
+    /// classification took.
     classifying: Duration,
-    /// Part of the time `spent` that minimizing hangs and memory blow-ups took.
+    /// Part of the field `spent` (time of minimization and classification): the time that
+    /// minimizing hangs and memory blow-ups took.
     hangs: Duration,
 }
 

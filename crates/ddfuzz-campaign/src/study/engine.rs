@@ -24,7 +24,7 @@ use ddfuzz_triage::Key;
 pub struct StudySettings {
     /// Utilities (programs to fuzz) that this call of ddfuzz runs, one after the other.
     pub utilities: Vec<Utility>,
-    /// Limits, sandbox and PATH of every run of a utility.
+    /// Limits, sandbox and PATH with which each run of a utility is made.
     pub environment: RunEnvironment,
     /// What the user asked for; a later call of ddfuzz that resumes the study has to ask for the
     /// same.
@@ -108,7 +108,7 @@ pub(super) struct StudyEngine<'a> {
     /// Wall time that this call of ddfuzz has spent on running utilities and classifying their
     /// failures, without the utility that is being run.
     pub(super) fuzzed: Duration,
-    /// Ways of execution that were used for targets so far, each once.
+    /// Ways of execution (such as a fork server) by which utilities were run so far, each once.
     pub(super) ways: Vec<Way>,
     /// Entries (stored findings) whose programs could not be started for minimization; this call of
     /// ddfuzz does not try them again.

@@ -393,8 +393,8 @@ impl WorkerContext<'_> {
 
 /// Greatest number of inputs that are built for one request to the target.
 const MAX_READY: usize = 32;
-/// Total size, in bytes, of the inputs built for one request to the target from which on no more
-/// are added.
+/// Total size, in bytes, of the inputs built for one request to the target; when it is reached, no
+/// more inputs are added.
 const MAX_READY_BYTES: usize = 256 << 10;
 
 /// The inputs of a chunk (successive runs of a utility) that were not run yet.

@@ -393,7 +393,8 @@ const EMACS: &[u8] = b"\x07\x07\x07\x18\x03y\nyes\n";
 /// Keys typed to leave calculators and other programs that read commands.
 const COMMANDS: &[u8] = b"\x03\nquit\nexit\n";
 
-/// Keys typed to end terminal programs, for base names of programs separated by spaces.
+/// Keys typed to end terminal programs, as pairs: base names of programs, separated by spaces, and
+/// the keys that end these programs.
 const ENDINGS: &[(&str, &[u8])] = &[
     (
         "bash csh dash ksh mksh posh rbash rc sh tcsh yash zsh fish",

@@ -20,11 +20,12 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// After all runs of a hurried study (one without a time limit set by the user for each entry), all
-/// minimizations together get at most the time of the runs divided by this number.
+/// Divisor: after the runs of a hurried study (one without a time limit set by the user for each
+/// entry), all minimizations together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// Least time that all minimizations together get after the runs of a hurried study, unless the
-/// limit for a single one is shorter.
+/// Least time that all minimizations together get after the runs of a hurried study (one without a
+/// time limit set by the user for each entry), unless the limit of a single minimization is
+/// shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
@@ -194,8 +195,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time limit for several minimizations together, if each may take `budget`: also
-/// `budget`, but in a `hurried` study at most a fifth of the time `fuzzed` (at least 10 s).
+/// Returns the time limit for several minimizations together, if each of them may take `budget`:
+/// the time `budget` for all, but in a `hurried` study at most a fifth of the time `fuzzed` (at
+/// least 10 s).
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
@@ -285,7 +287,7 @@ impl StudyEngine<'_> {
         self.save()
     }
 
-    /// Measures how often the reproducers fail that were minimized but not measured yet.
+    /// Measures how often reproducers fail, for all that were minimized but not measured yet.
     pub(super) fn replay_rest(&mut self) -> Result<(), CampaignError> {
         for id in self.not_replayed()? {
             if !self.session.stopped() && !self.not_started.contains(&id) {

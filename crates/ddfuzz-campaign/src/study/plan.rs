@@ -9,24 +9,25 @@ use crate::KeystrokesName;
 use crate::generator::{Draw, InputName, Kind};
 use ddfuzz_exec::{Channel, SEPARATOR};
 
-/// Number of successive runs of a utility with the same invocation and options (a chunk); a server
-/// process is started for each chunk.
+/// Number of runs in a chunk: successive runs of a utility with the same invocation and options. A
+/// server process of the utility is started for each chunk.
 const CHUNK: u64 = 64;
-/// Number of successive runs of a terminal program with the same invocation and options (a chunk);
-/// a start takes less time than these runs.
+/// Number of runs in a chunk of a terminal program: successive runs with the same invocation and
+/// options. It is small, since starting the program takes less time than these runs.
 const CHUNK_OF_KEYS: u64 = 16;
 
-/// Ranges of lengths of generated inputs, in bytes, each with the greatest value of a random byte
-/// that chooses the range: mostly lengths of the small data sets of the 2020 study, which take
-/// little time.
+/// Ranges from which the lengths of generated inputs are drawn: least and greatest length in bytes,
+/// and a bound. A random byte chooses the first range whose bound it does not exceed: mostly
+/// lengths of the small data sets of the 2020 study, which take little time.
 const LENGTHS: [(u64, u64, u8); 4] = [
     (0, 1_000, 176),
     (1_000, 10_000, 236),
     (10_000, 100_000, 252),
     (100_000, 1_000_000, 255),
 ];
-/// Ranges of the number of keys in an input of keystrokes, each with the greatest value of a random
-/// byte that chooses the range: many crashes need few keys.
+/// Ranges from which the number of keys in an input of keystrokes is drawn: least number, greatest
+/// number, and a bound. A random byte chooses the first range whose bound it does not exceed; many
+/// crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
 /// The rule by which each run of a study gets its input and options: drawn at random from a seed,
@@ -48,7 +49,7 @@ pub struct StudyPlan {
 pub struct Call {
     /// Which invocation is used: index into [`Utility::invocations`].
     pub invocation: usize,
-    /// Indices of the options that were drawn from the invocation's pool.
+    /// Indices, in the invocation's pool of options, of those options that were drawn for the call.
     pub drawn: Vec<usize>,
 }
 
@@ -110,7 +111,8 @@ impl fmt::Display for StudyInput {
 }
 
 /// Draws a length from the nine bytes of `draw` from index `at` on: the first byte chooses a row of
-/// `table`, the others a length in its range.
+/// `table` (least length, greatest length, greatest value of the byte for this row), the other
+/// eight a length in that range.
 fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
     let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
     let (shortest, longest, _) = *row.unwrap_or(&table[0]);

@@ -19,10 +19,11 @@ pub(crate) struct StudyState {
     /// Record of each utility that the study has selected, in the order in which they were first
     /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// Number of runs of each utility that do not count for the present `--runs`, since they were
-    /// made before.
+    /// For each utility, the number of runs that were made before the present count for `--runs`
+    /// began, and so do not count for it.
     before: Vec<u64>,
-    /// Number of runs of each utility that `--runs` asks for; `None` if only a time limits them.
+    /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limits
+    /// its runs.
     shares: Vec<Option<u64>>,
     /// Whether a count of runs for `--runs` is not complete yet, so that the next call of ddfuzz
     /// continues it.
@@ -30,12 +31,12 @@ pub(crate) struct StudyState {
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// Number of runs of each utility that were left out because its time was over; the numbers of
-    /// these runs are not used again.
+    /// For each utility, the number of its runs that were left out because its time was over; the
+    /// numbers of these runs are not used again.
     #[serde(default)]
     skipped: Vec<u64>,
-    /// What is known of each utility's runs over their time limit: which are hangs and which are
-    /// only slow.
+    /// For each utility, what is known of its runs over their time limit: which are hangs and which
+    /// are only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
 }
@@ -91,32 +92,34 @@ impl StudyState {
         }
     }
 
-    /// Returns the index of the utility's record; `None` if it has none.
+    /// Returns the index of the record of `utility` among the study's records; `None` if the study
+    /// has no record of it.
     pub(super) fn at(&self, utility: &Utility) -> Option<usize> {
         let is_it = |record: &UtilityRecord| record.utility == utility.name;
         self.utilities.iter().position(is_it)
     }
 
-    /// Returns the number of the next run of the utility at index `at`.
+    /// Returns the number of the next run of the utility whose record in the study has the index
+    /// `at`.
     pub(super) fn next(&self, at: usize) -> u64 {
         runs(&self.utilities[at]) + self.skipped[at]
     }
 
-    /// Counts `runs` runs of the utility at index `at` as skipped, so that the next runs have
-    /// higher numbers.
+    /// Counts `runs` runs of a utility as skipped, so that its next runs have higher numbers. `at`:
+    /// index of the utility's record in the study.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
     }
 
-    /// Returns the number of the first run of the utility at index `at` that `--runs` does not ask
-    /// for any more; `u64::MAX` if only a time limits the runs.
+    /// Returns the number of a utility's first run that `--runs` does not ask for any more;
+    /// `u64::MAX` if only a time limits its runs. `at`: index of the utility's record in the study.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
-    /// Returns true if the runs of the utility at index `at` have no number to make, and only a
-    /// time limits them.
+    /// Returns true if `--runs` sets no number of runs for a utility, so that only a time limits
+    /// them. `at`: index of the utility's record in the study.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
@@ -156,8 +159,9 @@ impl StudyState {
         }
     }
 
-    /// Checks whether it is not measured yet how often the reproducer of a group fails. A group in
-    /// which no run of this study has failed belongs to the study only if a minimization has
+    /// Checks whether it is still to be measured how often the reproducer of a group fails with the
+    /// utility `utility`: true if a run of this study has failed in the group and no rate is
+    /// recorded. A group without such a run belongs to the study only if a minimization has
     /// `slipped` into it (met it by chance).
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
@@ -195,8 +199,8 @@ pub struct StudySummary {
     /// Number of groups of crashes that are not muted, did not exist before the study, and that no
     /// completed call of ddfuzz has reported before.
     pub new_groups: u64,
-    /// Number of those of the `runs` that crashed in a group that is muted, existed before the
-    /// study, or was reported by a completed call of ddfuzz.
+    /// Number of runs counted for the option `--runs` that crashed in a group that is muted,
+    /// existed before the study, or was reported by a completed call of ddfuzz.
     pub known_crashes: u64,
     /// Whether the user stopped the call of ddfuzz; false if its deadline did.
     pub interrupted: bool,

@@ -134,7 +134,7 @@ impl Invocation {
     }
 }
 
-/// The limits, the sandbox and the PATH with which all utilities of a study are run.
+/// The limits, the sandbox and the value of PATH with which all utilities of a study are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnvironment {
     /// Limits of time and memory of each run of a utility.

@@ -254,8 +254,9 @@ impl<'a> WatchEngine<'a> {
 
 // Commits in the order in which the files were found.
 impl<'a> WatchEngine<'a> {
-    /// Waits up to 100 ms for a result of the examiner threads, and commits (counts and stores) all
-    /// results whose turn it is, in the order in which the files were found.
+    /// Waits up to 100 ms for a result of the examiner threads (which run found files), and commits
+    /// (counts and stores) all results whose turn it is, in the order in which the files were
+    /// found.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -417,8 +418,9 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Checks whether the watch of one build, which ended with the result `done`, ended because the
-    /// program was rebuilt.
+    /// Checks whether the watch of one build of the program, which ended with the result `done`,
+    /// ended because the program was rebuilt: a change was noticed, or the target could not be run
+    /// and its program has changed.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let failed = done.as_ref().is_err_and(is_of_target);
         if !self.session.stopped() && failed && self.build.is_another() {

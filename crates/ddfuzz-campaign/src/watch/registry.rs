@@ -148,9 +148,9 @@ impl<'a> ContentRegistry<'a> {
         (what, line)
     }
 
-    /// Counts the finding `what` of an examined input in its group, and stores the input if the
-    /// group needs it. Returns the new entry if the input is stored, else `None`. After an error
-    /// the call may be repeated.
+    /// Counts the finding `what` of an examined input in its group, and stores the input if it is
+    /// the first of a new minor key or small enough. Returns the new entry if the input is stored,
+    /// else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

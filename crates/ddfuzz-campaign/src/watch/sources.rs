@@ -36,7 +36,8 @@ pub(super) struct SearchResult {
     /// Files that have not changed since the last search and were not queued before, in the order
     /// of the sources, and within a source in that of their names.
     pub(super) settled: Vec<SettledFile>,
-    /// Files that are new or have changed since the last search, and may still be written to.
+    /// Files of the watched fuzzer that are new or have changed since the last search, and so may
+    /// still be written to.
     pub(super) moving: Vec<PathBuf>,
     /// Notes to the user on paths that do not exist or cannot be searched, each once.
     pub(super) notes: Vec<String>,

@@ -17,7 +17,8 @@ use ddfuzz_model::files::{FileError, Journal, Position, regular};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 use ddfuzz_triage::input_reads::{ReadStacks, Reads};
 
-/// Number of inputs in a batch. All of them are run once before any is run for the second time.
+/// Number of inputs whose behaviour is measured together as a batch: each of them is run once
+/// before any of them is run a second time.
 const TOGETHER: usize = 4096;
 /// Least time between an input's first and second run, so that a program that prints the time in
 /// seconds prints another one.
@@ -28,21 +29,22 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// The target whose behaviour is measured, and how it is run.
 #[derive(Clone, Debug)]
 pub struct BehaviourSettings {
-    /// The program whose behaviour is measured, with its arguments and limits.
+    /// The program whose behaviour on the inputs of a corpus is measured, with its arguments and
+    /// limits.
     pub target: Target,
     /// Way of execution: `harness` calls the target's entry function and records no reads, all
     /// others run `main`. Every run has a separate process: the first run of an input executes the
     /// program anew, the traced ones are forked from the loaded target by `inject`, `snapshot` and
     /// `harness` where it permits that.
     pub way: Way,
-    /// Number of threads that run inputs; it changes no result.
+    /// Number of threads that run inputs to measure the target's behaviour; it changes no result.
     pub jobs: usize,
 }
 
 /// An input of a corpus whose behaviour is measured: its file, hash and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusInput {
-    /// Path of the input's file.
+    /// Path of the file from which the input is read when its behaviour is measured.
     pub path: PathBuf,
     /// Hash of the input's content.
     pub content: ContentHash,
@@ -56,13 +58,14 @@ pub enum Measured {
     /// How the target behaves on the input over its runs: three, or fewer if one fails, which then
     /// is the last.
     Behaves(Box<Behaviour>),
-    /// The input's file was removed or changed.
+    /// The target's behaviour on the input was not measured, since the input's file was removed or
+    /// changed.
     Gone,
 }
 
-/// Measures how the target behaves on those of `subjects` that are not in the journal, and calls
-/// `told` with the result of every one of `subjects`, in order. Each run has a separate process.
-/// Results depend on the content and the target only.
+/// Measures how the target behaves on those of `subjects` (inputs) that are not in the journal, and
+/// calls `told` with the result for each input of `subjects`, in order. Each run has a separate
+/// process. Results depend on the content and the target only.
 ///
 /// Returns false if the user stopped it before all inputs were measured.
 ///
@@ -116,11 +119,12 @@ pub fn measure(
     }
 }
 
-/// The runs of one input so far, or that its file was removed or changed.
+/// How far measuring the target's behaviour on one input has come: the runs made so far, or that
+/// the input's file was removed or changed.
 enum InputState {
-    /// What the runs of the input so far showed.
+    /// What the runs of the input showed that were made so far, oldest first; at most three.
     Runs(Vec<Observed>),
-    /// The input's file was removed or changed.
+    /// The input cannot be run, since its file was removed or changed.
     Gone,
 }
 
@@ -138,7 +142,8 @@ impl InputState {
         }
     }
 
-    /// Returns how the target behaves on the input; `None` if the input needs more runs.
+    /// Returns the measured behaviour of the target on the input, or that the input's file is gone;
+    /// `None` if the input needs more runs.
     fn measured(&self) -> Option<Measured> {
         match self {
             InputState::Gone => Some(Measured::Gone),
@@ -149,7 +154,8 @@ impl InputState {
     }
 }
 
-/// A batch of inputs whose behaviour is measured: all are run once before any is run again.
+/// A batch of inputs whose behaviour is measured: each of them is run once before any of them is
+/// run a second time.
 struct Batch {
     subjects: Vec<CorpusInput>,
     slots: Mutex<Vec<InputState>>,
@@ -182,8 +188,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs each input of the batch that needs more runs once, with one thread for each of
-    /// `runners`.
+    /// Makes one of the three runs, given by `round`, of each input of the batch that needs more
+    /// runs, and records what the runs showed. Each of `runners` works on a thread.
     fn run_round(
         &self,
         round: Round,
@@ -234,8 +240,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns how the target behaves on each input of the batch; `None` if not all its runs were
-    /// made.
+    /// Returns each input of the batch with the target's measured behaviour on it; with `None` if
+    /// the user stopped before all its runs were made.
     fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
@@ -266,7 +272,8 @@ pub(super) struct BehaviourRunner {
     /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
     /// `None` if the target receives inputs in memory, without reading them.
     reads: Option<ReadStacks>,
-    /// Time limit of runs without a tracer; `patient` is the longer limit of runs with one.
+    /// Time limit of the runs without a tracer. The field `patient` is the limit of the traced
+    /// runs, which is longer, since tracing slows them down.
     time: TimeLimit,
     patient: TimeLimit,
 }
@@ -329,7 +336,7 @@ fn output(written: Written) -> Output {
     }
 }
 
-/// Hashes the call stacks of all reads of the input, in order.
+/// Returns one hash of all call stacks from which a run read its input, in the order of the reads.
 fn hash(reads: &Reads) -> ContentHash {
     let mut text = Vec::new();
     for stack in &reads.stacks {
@@ -369,7 +376,7 @@ pub struct BehaviourJournal {
 }
 
 impl BehaviourJournal {
-    /// Opens or creates the journal at `path`. `target` is the target's
+    /// Opens or creates the journal of a target's behaviours at `path`. `target` is the target's
     /// [identity](ddfuzz_campaign::identity).
     pub fn open(path: &Path, target: ContentHash) -> Result<BehaviourJournal, FileError> {
         let mut known = HashMap::new();

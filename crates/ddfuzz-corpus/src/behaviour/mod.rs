@@ -37,7 +37,8 @@ pub enum Aspect {
 }
 
 impl Aspect {
-    /// All aspects of a target's behaviour, in the order of the enum.
+    /// All five aspects of a target's behaviour: how the run ended, stdout, stderr, number of bytes
+    /// read, and call stacks of the reads.
     pub const ALL: [Aspect; 5] = [
         Aspect::Ended,
         Aspect::Stdout,
@@ -59,28 +60,33 @@ impl std::fmt::Display for Aspect {
     }
 }
 
-/// Length and hash of a run's output to one stream.
+/// Length and hash of what a run wrote to stdout or to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Output {
-    /// Number of bytes that the run wrote to the stream.
+    /// Number of bytes that the run wrote to the stream (stdout or stderr).
     pub bytes: u64,
-    /// Hash of the bytes that the run wrote to the stream.
+    /// Hash of the bytes that the run wrote to the stream (stdout or stderr).
     pub hash: ContentHash,
 }
 
-/// How a target behaves on one input, over several runs. A field is null if its aspect
-/// [varies](Behaviour::varies) or cannot be observed.
+/// How a target behaves on one input, observed over several runs. A field is null if it
+/// [varies](Behaviour::varies) between the runs, or cannot be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// How the runs on the input ended; the most severe ending, if they differ.
+    /// How the runs on the input ended. If they differ, the most severe ending: a signal before the
+    /// memory limit, the time limit and an exit.
     pub ended: Ended,
-    /// Length and hash of what the target wrote to its standard output.
+    /// Length and hash of what the target wrote to its standard output in each run; `None` if that
+    /// varies between the runs or cannot be observed.
     pub stdout: Option<Output>,
-    /// Length and hash of what the target wrote to its standard error.
+    /// Length and hash of what the target wrote to its standard error in each run; `None` if that
+    /// varies between the runs or cannot be observed.
     pub stderr: Option<Output>,
-    /// Number of bytes of the input that the target read.
+    /// Number of bytes of the input that the target read in each run; `None` if that varies between
+    /// the runs or cannot be observed.
     pub read: Option<u64>,
-    /// Hash of the call stacks from which the target read its input.
+    /// Hash of the call stacks from which the target read its input in each traced run; `None` if
+    /// they vary between the runs or cannot be observed.
     pub stacks: Option<ContentHash>,
     /// Aspects of behaviour that differ between the runs of the input.
     pub varies: Vec<Aspect>,
@@ -142,8 +148,8 @@ pub(super) enum Stacks {
     Asked(Option<ContentHash>),
 }
 
-/// Returns the rank of an ending by severity, from least to most: exit, timeout, out of memory,
-/// signal.
+/// Returns a pair that orders endings by severity, the least severe first: exit (by status),
+/// timeout, out of memory, signal (by number).
 fn severity(ended: Ended) -> (u8, i32) {
     match ended {
         Ended::Exit(status) => (0, status),
@@ -153,8 +159,9 @@ fn severity(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value that all runs of an input have in common; `None` if they have none, and then
-/// the aspect is recorded in `into` as varying or as not observable.
+/// Returns the value of one aspect of behaviour (such as the output) that all runs of an input have
+/// in common. If the values differ, returns `None` and adds the aspect to those that vary in
+/// `into`; if no run has a value, returns `None` and adds it to those that cannot be observed.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -171,7 +178,9 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Combines the observations of an input's runs, at least one, into a behaviour.
+/// Returns how the target behaves on an input, from what each of its runs (at least one) showed:
+/// the most severe ending, and of output, bytes read and call stacks those that are the same in all
+/// runs; aspects that differ are listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()
@@ -217,8 +226,8 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Adds a content of `size` bytes to the class of the target's behaviour on it. The order of
-    /// contents does not matter.
+    /// Adds a content of `size` bytes to its behaviour class, the class of `behaviour` (how the
+    /// target behaves on it). The order in which contents are added does not matter.
     pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) {
         self.varies.extend(&behaviour.varies);
         self.lacks.extend(&behaviour.lacks);

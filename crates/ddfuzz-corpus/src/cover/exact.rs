@@ -18,8 +18,8 @@ use super::matrix::{Column, Matrix};
 use super::reduce::reduce;
 use super::{Columns, HEAVIEST};
 
-/// Most subgradient steps for the lower bound: at the root of the branch-and-bound search, and at
-/// each other node.
+/// Maximum numbers of subgradient steps by which the lower bound of a set cover is computed: first
+/// at the root of the branch-and-bound search, second at each other node.
 const ROUNDS: (u32, u32) = (400, 40);
 /// Greatest depth of the branch-and-bound search, which is recursive.
 const DEEPEST: u32 = 150;
@@ -39,8 +39,9 @@ struct Search {
     steps: Steps,
 }
 
-/// Finds a cover of all rows by branch and bound, and a lower bound of the weight of any cover; the
-/// cover is proved optimal unless `nodes` or `steps` run out.
+/// Finds a set cover of small weight (total cost) for `matrix` by branch and bound, and a lower
+/// bound of the weight of any cover. The cover is proved optimal unless the limits on search nodes
+/// (`nodes`) or elementary steps (`steps`) are reached.
 pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
     let names = matrix
         .names
@@ -57,8 +58,9 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 }
 
 impl Search {
-    /// Finds a cover and a lower bound for a matrix: reduces it, and solves its independent parts.
-    /// The bound is valid only up to `upper`, since covers of that weight are not wanted.
+    /// Finds a set cover of a matrix, and a lower bound of the weight (total cost) of any cover:
+    /// reduces the matrix, and solves its independent parts one by one. Covers of weight `upper` or
+    /// more are not wanted, so the bound is valid only up to `upper`.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -79,8 +81,9 @@ impl Search {
         all
     }
 
-    /// Finds a cover and a lower bound for a matrix that is reduced and cannot be split: bounds it,
-    /// then fixes columns or branches. Only covers of less weight than `upper` are wanted.
+    /// Finds a set cover, and a lower bound of the weight of any cover, of a matrix that is reduced
+    /// and cannot be split: computes bounds by Lagrangian relaxation, then fixes columns or
+    /// branches. Only covers of less weight than `upper` are wanted.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -149,9 +152,9 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Solves `rest`, what remains of a matrix when the columns `taken` are chosen. Stores the
-    /// cover found, with `taken`, in `best` if it weighs less; returns a lower bound of the weight
-    /// of all covers with these columns.
+    /// Solves `rest`, the part of a set cover matrix that remains when the columns `taken` are
+    /// chosen. If the cover found, together with `taken`, weighs less than `best`, replaces `best`
+    /// by it. Returns a lower bound of the weight of all covers that contain `taken`.
     fn solve_with(
         &mut self,
         taken: &[Column],
@@ -173,9 +176,9 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Branches on one column of the row with the fewest columns: searches covers with the column
-    /// and without it. Stores the cover found in `best` if it weighs less; returns a lower bound of
-    /// the weight of any cover of the matrix.
+    /// Branches on one column of the row that the fewest columns cover: searches covers with this
+    /// column, and covers without it. Replaces `best` by a cover found that weighs less; returns a
+    /// lower bound of the weight of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -235,8 +238,8 @@ impl Steps {
     }
 }
 
-/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, in units of
-/// 1/`scale` of a weight.
+/// The prices (Lagrange multipliers) of all rows of the complete set cover instance, as whole
+/// multiples of a fraction (1/`scale`) of the unit of weights.
 pub(super) struct RowPrices {
     of_row: Vec<Option<i64>>,
     scale: i64,
@@ -250,7 +253,7 @@ pub(super) struct Bound {
     pub lower: u64,
     /// The columns of the best cover that was found, ascending.
     pub cover: Vec<usize>,
-    /// Total weight of the columns of `cover`.
+    /// Total weight (cost) of the columns of the best cover that was found.
     pub weight: u64,
     /// Value of the relaxed problem at the best row prices, in the unit of prices: the lower bound
     /// before rounding.
@@ -261,8 +264,8 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Makes prices for the `names` rows of the complete instance, none of which is set yet. The
-    /// unit of prices depends on `total`, the weight of all columns.
+    /// Creates the prices of all rows of the complete set cover instance, `names` in number; none
+    /// is set yet. The unit of prices depends on `total`, the weight of all columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -300,7 +303,8 @@ impl RowPrices {
         (0..matrix.height()).map(price).collect()
     }
 
-    /// Returns the price of each row (0 if unset), and the scale by which it must be divided.
+    /// Returns, for each row, its price (0 if it is not set yet) as a pair of numbers: the first
+    /// divided by the second.
     pub fn iter(&self) -> impl Iterator<Item = (i64, i64)> {
         let prices = self.of_row.iter();
         prices.map(|price| (price.unwrap_or(0), self.scale))
@@ -313,8 +317,9 @@ impl RowPrices {
     }
 }
 
-/// Factor of the length of subgradient steps, in thousandths: at the start, and below which they
-/// end. The other factor is the gap between the best cover and the value of the relaxed problem.
+/// First and last step size of the subgradient steps, in thousandths: they begin with the first
+/// value, and end when halving has made the size smaller than the second. A step is the step size
+/// times the gap between the best cover and the value of the relaxed problem.
 const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
@@ -423,9 +428,10 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
     true
 }
 
-/// Number of times that the dual ascent raises the prices of all rows.
+/// Number of passes in which the dual ascent raises the prices of all rows.
 const PASSES: usize = 4;
-/// Number of fractional bits of a row's price in the dual ascent.
+/// Number of fractional bits of a row's price in the dual ascent: prices are fixed-point numbers in
+/// units of 2^-16 of a weight.
 const PARTS: u64 = 16;
 
 /// Dual ascent: a lower bound for a set cover instance that is not in memory. Each row has a price,
@@ -435,8 +441,9 @@ pub(super) struct DualAscent {
 }
 
 impl DualAscent {
-    /// Makes start prices: each column divides its weight (cost) equally among its rows, and the
-    /// price of a row is its least share.
+    /// Creates the prices with which the dual ascent starts: each column divides its weight (cost)
+    /// equally among its rows, and the price of a row is the least share that it gets from a
+    /// column.
     pub fn new(columns: &mut impl Columns) -> io::Result<DualAscent> {
         let mut rows = Vec::new();
         let mut prices = vec![u64::MAX; columns.rows()];
@@ -458,8 +465,8 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Makes start prices from the row prices of the Lagrangian relaxation, each a number and the
-    /// scale by which it is divided.
+    /// Creates the prices with which the dual ascent starts from row prices of the Lagrangian
+    /// relaxation, each given as a pair of numbers of which the first is divided by the second.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
@@ -470,8 +477,8 @@ impl DualAscent {
         }
     }
 
-    /// Raises the row prices in several passes, and returns their sum: a lower bound of the weight
-    /// of any cover.
+    /// Raises the prices of all rows in several passes over the columns, and returns the sum of the
+    /// prices: a lower bound of the weight (total cost) of any cover.
     pub fn bound(mut self, columns: &mut impl Columns) -> io::Result<u64> {
         for _ in 0..PASSES {
             self.raise(columns)?;
@@ -480,8 +487,8 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row by the least factor that its columns allow; afterwards the
-    /// prices of a column's rows are together at most its cost.
+    /// Multiplies the price of each row by the least factor that one of its columns allows, so that
+    /// afterwards the prices of the rows of each column add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

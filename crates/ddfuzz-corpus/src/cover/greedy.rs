@@ -19,8 +19,8 @@ struct QueuedColumn {
 }
 
 impl Ord for QueuedColumn {
-    /// Orders columns by newly covered rows per weight (cost), without rounding; of equal ones the
-    /// column with the lower number is better.
+    /// Orders columns by the number of uncovered rows that they would cover per weight (cost), the
+    /// greatest last, without rounding; of equal ones the column with the lower number is greater.
     fn cmp(&self, other: &QueuedColumn) -> Ordering {
         let own = u128::from(self.gain) * u128::from(other.weight);
         let others = u128::from(other.gain) * u128::from(self.weight);
@@ -115,9 +115,9 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     thinned(matrix, chosen, holders)
 }
 
-/// Returns a column's score for the greedy choice, less is better: `loss` (cost minus the prices of
-/// its uncovered rows) per `gain` (number of these rows). `None` if `gain` is 0. Columns with a
-/// negative loss come first.
+/// Returns the score by which the greedy algorithm compares columns, the least is best: `loss`
+/// (cost minus the prices of the column's uncovered rows) per `gain` (number of these rows). `None`
+/// if `gain` is 0. Columns with a negative loss come first.
 fn score(loss: i64, gain: i64) -> Option<i128> {
     let (loss, gain) = (i128::from(loss) << 16, i128::from(gain));
     match gain {
@@ -143,7 +143,7 @@ fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Ve
     chosen
 }
 
-/// Most passes over all columns that the local improvement of a cover takes.
+/// Maximum number of passes over all columns in which a set cover is improved by replacing columns.
 const PASSES: usize = 4;
 
 /// A set cover that is improved step by step, by removing and replacing columns.

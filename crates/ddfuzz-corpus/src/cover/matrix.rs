@@ -6,7 +6,8 @@ use std::io;
 use super::{Columns, CostModel, Sets, Slowness};
 use crate::{Amount, Feature, Features};
 
-/// Reads the features of inputs, and converts them to row numbers of the set cover instance.
+/// Reads which features inputs reach, and converts the features to row numbers of the set cover
+/// instance.
 pub(super) struct Reader<'a, S> {
     pub sets: &'a mut S,
     pub universe: &'a Universe,
@@ -39,7 +40,7 @@ pub(super) struct Survey {
     pub distinct: Vec<u32>,
     /// For each row (feature), how many inputs reach it.
     pub holders: Vec<u32>,
-    /// For each row (feature), the first input in order of size that reaches it.
+    /// For each row (feature), the number of the first input in order of size that reaches it.
     pub first: Vec<u32>,
     /// Number and size of the inputs that a simple merge would keep: in order of size, each input
     /// that reaches a feature no earlier one does.
@@ -161,10 +162,10 @@ impl<S: Sets> Columns for Streamed<'_, '_, S> {
 
 /// Result of trying to load a set cover instance into memory.
 pub(super) enum Loaded {
-    /// The instance fits into memory, as this matrix.
+    /// The set cover instance fits into memory, as this matrix.
     Whole(Matrix),
-    /// The instance is too large; each of the inputs `sole` is the only one that reaches some
-    /// feature.
+    /// The set cover instance is too large for the memory limit. Each of the inputs with the
+    /// numbers `sole` is the only one that reaches some feature.
     TooLarge { sole: Vec<u32> },
 }
 
@@ -211,8 +212,9 @@ pub(super) fn load(
     })
 }
 
-/// Numbers the features to cover as rows. A bit vector with ranks: a bit per feature, and the
-/// number of bits before each word, so that a look-up reads two words.
+/// Numbers the features that must be covered, as the rows of a set cover matrix. It is a bit vector
+/// with ranks: one bit for each possible feature, and the number of set bits before each word, so
+/// that a look-up reads two words.
 pub(super) struct Universe {
     bits: Vec<u64>,
     before: Vec<u32>,
@@ -253,7 +255,8 @@ impl Universe {
         self.features[row]
     }
 
-    /// Returns the row number of a feature; `None` if the feature need not be covered.
+    /// Returns the number of the set cover row that stands for a feature; `None` if the feature
+    /// need not be covered.
     pub fn row(&self, feature: Feature) -> Option<u32> {
         let word = feature.0 as usize / 64;
         let (bits, bit) = (*self.bits.get(word)?, 1_u64 << (feature.0 % 64));
@@ -309,8 +312,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns the transposed lists: for each number below `numbers`, the indices of the lists that
-    /// contain it, ascending.
+    /// Returns the transposed lists: for each number below `numbers`, a list of the indices of
+    /// those lists that contain the number, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {
@@ -383,8 +386,8 @@ impl Builder {
         }
     }
 
-    /// Builds the matrix without rows that no column covers. `names` are the numbers of all rows in
-    /// the complete instance.
+    /// Builds the matrix from the columns added so far, without rows that no column covers. `names`
+    /// are the numbers that its rows have in the complete set cover instance.
     pub fn finish(mut self, names: &[u32]) -> Matrix {
         let mut has_holder = vec![false; names.len()];
         for row in &self.rows_of.entries {
@@ -425,12 +428,14 @@ impl Matrix {
         self.rows_of.entries.len()
     }
 
-    /// Returns the numbers of the rows that a column covers, ascending.
+    /// Returns the numbers of the rows (features) that a column (input) of the matrix covers,
+    /// ascending.
     pub fn rows_of(&self, column: usize) -> &[u32] {
         self.rows_of.get(column)
     }
 
-    /// Returns the numbers of the columns that cover a row, ascending.
+    /// Returns the numbers of the columns (inputs) of the matrix that cover a row (feature),
+    /// ascending.
     pub fn holders_of(&self, row: usize) -> &[u32] {
         self.holders_of.get(row)
     }

@@ -50,7 +50,8 @@ impl Effort {
         }
     }
 
-    /// Returns lower limits, for a cover that is only preliminary and needs no proof of optimality.
+    /// Returns limits of less work than these, for a preliminary set cover that need not be proved
+    /// optimal: a tenth of the steps, and no branch-and-bound search.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,
@@ -73,21 +74,23 @@ impl Default for Effort {
 /// A set cover: inputs that together reach all required features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cover {
-    /// Numbers of the chosen inputs, ascending.
+    /// Numbers of the inputs that the set cover contains, ascending.
     pub chosen: Vec<usize>,
-    /// Number of chosen inputs, and their total size in bytes.
+    /// Number of the inputs that the set cover contains, and their total size in bytes.
     pub amount: Amount,
     /// The cost of keeping one more file, in bytes, added to the size of each input: a higher price
     /// gives fewer files, a lower one fewer bytes.
     pub price: u64,
-    /// Whether slow inputs cost more than fast ones of the same size; false if the cover would then
-    /// be larger than those of other tools.
+    /// Whether slow inputs cost more than fast ones of the same size; false only if each cover
+    /// found by that rule had more files or bytes than the sets that other tools keep.
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// Lower bound of the total cost of any cover, at the same price of a file.
+    /// Lower bound of the total cost of any cover, when one more file costs `price` as in this
+    /// cover.
     pub lower_bound: u64,
-    /// Whether the cover is proved to have the least cost.
+    /// Whether the cover is proved to have the least total cost of all covers, when one more file
+    /// costs `price`.
     pub optimal: bool,
     /// Required features that no input reaches.
     pub missing: Features,
@@ -196,8 +199,8 @@ impl Slowness {
         Slowness(class)
     }
 
-    /// Returns the factor by which the class multiplies the weight (cost) of an input: 1, 4, 16 and
-    /// so on.
+    /// Returns the factor by which the slowness class of an input multiplies its weight (cost): 1,
+    /// 4, 16 and so on.
     pub fn factor(self) -> u64 {
         1 << (2 * self.0)
     }

@@ -16,16 +16,16 @@ use super::reduce::reduce;
 use super::{Columns, CostModel, Effort, Sets, Slowness};
 use crate::Amount;
 
-/// Elementary steps of the short search for a cover that is made first; a long one follows only if
-/// the cover found is far from the lower bound.
+/// Maximum number of elementary steps of a short search for a set cover. A longer search follows
+/// only if the cover found is far from the lower bound.
 const SHORT: u64 = 10_000_000;
 /// Divisor: a short search for a cover is enough if weight minus lower bound is at most 1/100 of
 /// the weight.
 const CLOSE_DIVISOR: u64 = 100;
 
-/// What remains of the set cover instance after reductions that are valid at any price of a file
+/// What remains of a set cover instance after reductions that are valid whatever a file costs
 /// (bytes added to the size of each input): inputs that a best cover contains in any case, and the
-/// rest to choose from.
+/// other inputs to choose from.
 pub(super) struct Core {
     /// Numbers of inputs that a best cover contains at any price of a file (bytes added to the size
     /// of each input).
@@ -35,9 +35,8 @@ pub(super) struct Core {
 
 enum Rest {
     InMemory(Matrix),
-    /// The inputs and features still to be decided do not fit into memory as a matrix: only the
-    /// numbers of the inputs to choose from are held, and for each row (feature) whether it must
-    /// still be covered.
+    /// The inputs to choose from do not fit into memory with their features: only their numbers are
+    /// held, and for each row (feature) whether it must still be covered.
     Streamed {
         items: Vec<u32>,
         open: Vec<bool>,
@@ -56,8 +55,8 @@ pub(super) struct Choice {
 }
 
 impl Core {
-    /// Reduces the set cover instance of the inputs `items`, and loads the rest into memory if it
-    /// fits.
+    /// Reduces the set cover instance of the inputs `items`, so that only inputs remain among which
+    /// there is a choice, and loads these into memory if they fit.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -214,8 +213,9 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Returns true if the cover exceeds the limits `most` (files and bytes) by a smaller factor
-    /// than `other` does; of both factors the larger counts.
+    /// Returns true if the cover exceeds the limits `most` (number of files, and bytes) by a
+    /// smaller factor than the cover `other` does. The factor of a cover is the larger one of those
+    /// for files and for bytes.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -282,8 +282,9 @@ fn by_price(
     Ok(closest)
 }
 
-/// Returns the next price of a file to try, between `low` and `high`: first `start` × 8 or `start`
-/// / 8, later the geometric mean of both.
+/// Returns the price of a file to try next, when the searched price is between `low` and `high`: if
+/// only `start` was tried so far, 8 times `start` or an eighth of it; later the geometric mean of
+/// `low` and `high`.
 fn next_price(low: u64, high: u64, start: u64) -> u64 {
     let middle = (u128::from(low.max(1)) * u128::from(high)).isqrt() as u64;
     match (low, high) {
@@ -411,8 +412,9 @@ impl ColumnSample {
     }
 }
 
-/// Returns the columns (inputs) with the least `value` for each row (feature): first the best of
-/// each row, then the second best and so on, so that a memory limit removes the worst.
+/// Returns, for each row (feature), the columns (inputs) that cover it with the least `value`, at
+/// most [`OF_EACH_ROW`]: first the best of each row, then the second best of each and so on, so
+/// that a memory limit removes the worst.
 fn best_of_rows(
     columns: &mut impl Columns,
     value: impl Fn(u64, &[u32]) -> i128,
@@ -442,11 +444,12 @@ fn best_of_rows(
     Ok(order)
 }
 
-/// Returns the fewest files and the fewest bytes that the algorithms of other tools keep:
+/// Returns the fewest files and the fewest bytes that the cleanup algorithms of other tools would
+/// keep:
 ///
 /// - `libFuzzer -merge=1` and `cargo fuzz cmin`: in order of size, each input that adds a feature.
-/// - `afl-cmin`: for each uncovered feature, those with the fewest inputs first, its smallest
-///   input.
+/// - `afl-cmin`: for each uncovered feature, rare features first, the smallest input that reaches
+///   it.
 pub(super) fn least_of_other_tools(
     reader: &mut Reader<'_, impl Sets>,
     survey: &Survey,

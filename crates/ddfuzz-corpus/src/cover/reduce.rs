@@ -11,8 +11,8 @@ use super::matrix::{Column, Matrix};
 
 /// A reduced set cover matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
-    /// Columns that the reduction forces into the cover: together with any best cover of `rest`
-    /// they are a best cover of the matrix before the reduction.
+    /// Columns that the reduction forces into the cover: together with any best cover of the
+    /// reduced matrix they are a best cover of the matrix before the reduction.
     pub forced: Vec<Column>,
     pub rest: Matrix,
 }
@@ -53,8 +53,9 @@ pub(super) fn reduce(
     }
 }
 
-/// Moves columns that are the only one of some row into `forced`; returns the matrix without them
-/// and the rows they cover, `None` if there are no such columns.
+/// Moves into `forced` each column that is the only one to cover some row of the matrix. Returns
+/// the matrix without these columns and the rows that they cover; `None` if there are no such
+/// columns.
 fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Matrix> {
     let mut columns = vec![true; matrix.width()];
     let mut rows = vec![true; matrix.height()];
@@ -74,8 +75,8 @@ fn without_sole_holders(matrix: &Matrix, forced: &mut Vec<Column>) -> Option<Mat
     (forced.len() > before).then(|| matrix.keep(&columns, &rows))
 }
 
-/// Marks the rows to keep as true: of rows that the same columns cover only the first. `None` if
-/// all rows differ.
+/// Returns, for each row of a set cover matrix, whether a reduction keeps it: of rows that are
+/// covered by the same columns it keeps only the first. `None` if all rows differ.
 fn equal_rows(matrix: &Matrix) -> Option<Vec<bool>> {
     let mut seen: HashSet<&[u32]> = HashSet::with_capacity(matrix.height());
     let rows = 0..matrix.height();
@@ -117,8 +118,9 @@ fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     true
 }
 
-/// Marks the rows to keep as true: drops a row if it has all columns of another row, because each
-/// cover of that row covers it, too. `None` if all are kept. No two rows may be equal.
+/// Returns, for each row of a set cover matrix, whether a reduction keeps it: it drops a row that
+/// has all columns of another row, because each cover of that other row covers it, too. `None` if
+/// all are kept. No two rows may be equal.
 fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     let height = matrix.height();
     let marks = signatures((0..height).map(|row| matrix.holders_of(row)));
@@ -156,9 +158,9 @@ fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     dropped.then_some(kept)
 }
 
-/// Marks the columns to keep as true: drops a column if another kept one covers all its rows and
-/// costs no more; of equal ones, the first is kept. When `steps` are used up, keeps the rest.
-/// `None` if all are kept.
+/// Returns, for each column of a set cover matrix, whether a reduction keeps it: it drops a column
+/// if another kept one covers all its rows and costs no more; of equal ones, it keeps the first.
+/// When `steps` are used up, all further columns are kept. `None` if all are kept.
 fn needless_columns(
     matrix: &Matrix,
     no_dearer: &impl Fn(&Column, &Column) -> bool,

@@ -18,32 +18,35 @@ const HELD: usize = 8 << 20;
 
 /// The contents of the corpus that did not fail, from which a cleanup chooses those to keep.
 pub(super) struct Candidates<'a> {
-    /// All measured contents, including those that failed.
+    /// All contents of the corpus that were measured, including those that failed.
     pub contents: &'a mut Contents,
-    /// Target, workers and limits for running contents again.
+    /// How candidates are run again: the target, the number of workers and the limits.
     pub settings: &'a MeasureSettings<'a>,
     /// Number of times that each kept content is run, including the first.
     pub repeats: u32,
-    /// Numbers of the contents that are candidates, ascending.
+    /// Numbers of the contents that are candidates (may be kept by the cleanup), ascending.
     pub healthy: Vec<usize>,
-    /// By number, the features of contents that failed in the first run only; they replace the
-    /// features of that run.
+    /// For each content that failed in its first run but in no rerun, by number: the features that
+    /// its runs reached, which are used instead of those of the first run.
     pub recovered: BTreeMap<usize, Features>,
-    /// Numbers of candidates that failed when they were run again, or could not be read.
+    /// Numbers of the candidates (contents that may be kept) that failed when they were run again,
+    /// or could not be read.
     pub unfit: BTreeSet<usize>,
-    /// Candidates that failed when they were run again, to be stored in groups.
+    /// Contents that the cleanup might have kept, but that failed when they were run again; they
+    /// are to be stored in crash groups.
     pub relapsed: Vec<FailingInput>,
-    /// Numbers of candidates whose files can no longer be read.
+    /// Numbers of the candidates (contents that may be kept) whose files can no longer be read.
     pub gone: Vec<usize>,
-    /// Cache of the features and CPU time of the first runs of the first candidates.
+    /// Cache of the first runs of those candidates that come first: the features that a run
+    /// reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// Number of features in the cache `held`.
+    /// Number of features that the cache of first runs holds, of all its runs together.
     held_features: usize,
 }
 
 impl<'a> Candidates<'a> {
-    /// Makes the candidates from the contents with the numbers `healthy`. A candidate that is run
-    /// again is run `repeats` times in all.
+    /// Creates the candidates, which a cleanup may keep: the contents with the numbers `healthy`. A
+    /// candidate that is run again is run `repeats` times in all.
     pub fn new(
         contents: &'a mut Contents,
         settings: &'a MeasureSettings<'a>,
@@ -77,15 +80,15 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Returns how many times a content that failed in its first run is run again: at least once,
-    /// to know its features.
+    /// Returns how many times a content that failed in its first run is run again: as often as
+    /// other contents, but at least once, to learn which features it reaches.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }
 
-    /// Runs each of these contents `times` more times. Returns for each, with its number and the
-    /// first run included: the features that every run reached, those that only some reached, and
-    /// how the reruns ended.
+    /// Runs each of the contents `numbers` again, `times` times, and returns for each its number
+    /// and, over all its runs including the first: the features that every run reached, those that
+    /// only some reached, and how the reruns ended.
     fn repeat(
         &mut self,
         numbers: &[usize],
@@ -96,8 +99,8 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Returns true if no rerun of a content may have failed. Otherwise records the content as
-    /// failing, or as unreadable if its file is gone.
+    /// Returns true if the reruns of a content show that it may be kept: none of them may have
+    /// failed. Otherwise records the content as failing, or as unreadable if its file is gone.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

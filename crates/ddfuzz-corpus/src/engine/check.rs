@@ -12,15 +12,15 @@ use crate::{FeatureUnion, Features};
 use ddfuzz_campaign::Screen;
 use ddfuzz_store::report::clean::{LibFuzzerCounts, LibFuzzerCoverage};
 
-/// Maximum number of rounds in which the final check runs all written files: a single round may
-/// miss a flaky feature.
+/// Maximum number of rounds in which the final check of a cleanup runs all written files: a single
+/// round may miss a flaky feature.
 const TRIES: u32 = 3;
 
 /// Result of the final check of a cleanup, which runs the written files again.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Features that the written files reach together with the `--onto` corpus, without flaky ones
-    /// that earlier runs reached.
+    /// Features that the written files reached in the final check, together with the files of the
+    /// `--onto` corpus; flaky ones that only some of the earlier runs reached are left out.
     pub reached: Features,
     /// Features that the corpus or the `--onto` corpus reaches in every run, and that no round of
     /// the check reached.
@@ -28,14 +28,15 @@ pub(super) struct Checked {
     /// Features that every round of the check reached, and no run before it: neither of the corpus
     /// nor of the `--onto` corpus.
     pub gained: Features,
-    /// Number of runs of files that the check took.
+    /// Number of runs that the final check of the written files made.
     pub runs: u64,
 }
 
 impl Engine<'_> {
-    /// Runs the `written` (kept) files together with the `--onto` corpus, and compares their
-    /// features with those that the corpus reaches in every run; up to three rounds, until both are
-    /// equal. Runs nothing and returns the default if the target reports no coverage.
+    /// Makes the final check of a cleanup: runs the `written` (kept) files and those of the
+    /// `--onto` corpus, and compares the features that they reach with those that the corpus
+    /// reaches in every run; up to three rounds, until both are equal. Runs nothing and returns an
+    /// empty result if the target reports no coverage.
     pub(super) fn check(
         &self,
         kept: &KeptSet,
@@ -92,7 +93,8 @@ impl Engine<'_> {
     }
 }
 
-/// Most files that the target's own fuzzer is given; it holds them all in memory.
+/// Maximum number of files that the target's own fuzzer (such as libFuzzer) is asked to merge; if
+/// there are more, it is not asked, since it holds all of them in memory.
 const MOST: usize = 100_000;
 
 /// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may
@@ -114,10 +116,10 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 /// Result of a merge by the target's own fuzzer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeOutcome {
-    /// The coverage of all files of both lists, as the target's own fuzzer counts it.
+    /// Coverage that all merged files reach together, as the target's own fuzzer counts it.
     pub all: LibFuzzerCoverage,
-    /// Contents of those of the other files that add coverage to the kept ones: together they have
-    /// the coverage `all`.
+    /// Contents of the files that the merge adds to the kept ones, since they add coverage; with
+    /// them the kept files reach the coverage of all merged files.
     pub added: Vec<Vec<u8>>,
 }
 

@@ -18,14 +18,17 @@ const ALONE: usize = 4;
 /// Most attempts to find features of code that runs once per process; an attempt that finds none is
 /// the last.
 const ATTEMPTS: u32 = 4;
-/// Inputs are kept for a flaky feature until the probability that all of them miss it, if each is
-/// run once, falls to this.
+/// Greatest probability with which a flaky feature (reached in some runs only) may be lost: inputs
+/// are kept for it until it is at most so probable that none of them reaches it when each is run
+/// once.
 const MISS_PROBABILITY: f64 = 0.01;
-/// Minimum number of inputs that are kept for a flaky feature, if as many reach it.
+/// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
+/// many reach it.
 const LEAST: usize = 2;
-/// Maximum number of inputs that are kept for a flaky feature.
+/// Maximum number of inputs that are kept for a flaky feature (reached in some runs only).
 const MOST: usize = 24;
-/// Maximum number of inputs that are recorded as reaching one flaky feature.
+/// Maximum number of inputs that are recorded for a flaky feature (reached in some runs only) as
+/// those that reach it.
 const MAX_HOLDERS: usize = 64;
 
 /// The inputs that a cleanup chooses from, numbered from 0 and sorted by size and hash; reads and
@@ -44,23 +47,25 @@ pub(super) trait CandidateSource {
     /// first.
     fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError>;
 
-    /// Runs each input several times, each time in a separate process, and returns the features
-    /// that every run reached; `None` if all runs have separate processes anyway.
+    /// Runs each of the inputs `items` several times, each time in a separate process, and returns
+    /// for each input the features that every run reached; `None` if all runs have separate
+    /// processes anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
-    /// Returns true if inputs are run more than once, so that flaky features are found.
+    /// Returns true if the user wants inputs to be run more than once, so that flaky features are
+    /// found.
     fn repeats(&self) -> bool;
 }
 
 /// The features that one input reached over several runs, and its CPU time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reruns {
-    /// Features that every run reached; empty if a run failed.
+    /// Features that every run of the input reached; empty if a run failed.
     pub steady: Features,
-    /// Features that only some runs reached, with the number of reruns that did. The first run does
-    /// not count, since the input was chosen for its features.
+    /// Features that only some runs of the input reached, each with the number of reruns that
+    /// reached it. The first run is not counted, since the input was chosen for its features.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// Number of reruns (all runs except the first).
+    /// Number of reruns of the input: all its runs except the first.
     pub runs: u32,
     /// The shortest CPU time of all runs of the input.
     pub time: Duration,
@@ -78,17 +83,18 @@ impl Reruns {
 /// more inputs for flaky features, and the features and CPU times that were measured.
 #[derive(Debug)]
 pub(super) struct Choice {
-    /// The set cover of the stable features.
+    /// The chosen set cover: inputs that together reach all stable features (reached in every run
+    /// of some input).
     pub cover: Cover,
-    /// Inputs that are kept for flaky features (reached in some runs only), each with the number of
-    /// such features. Some are in `cover` too.
+    /// Numbers of the inputs that are kept for flaky features (reached in some runs only), each
+    /// with the number of such features. Some of these inputs are in the set cover, too.
     pub sometimes: BTreeMap<usize, u64>,
-    /// By input, the features of all inputs that were run again, including inputs that are not
-    /// kept.
+    /// For each input that was run again, kept or not, by its number: the features and CPU times of
+    /// its runs.
     pub again: BTreeMap<usize, Reruns>,
     /// Stable features: at least one input reaches them in every run.
     pub universe: Features,
-    /// Features that any run of any input reached.
+    /// Features that any run of any input of the corpus reached.
     pub seen: Features,
     /// Counts of features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
@@ -164,11 +170,12 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
     again: BTreeMap<usize, Reruns>,
-    /// Numbers of the inputs that were already run in separate processes.
+    /// Numbers of the inputs that were already run in separate processes, so that they are not run
+    /// so again.
     alone: BTreeSet<usize>,
     /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
-    /// Features that any run of any input reached.
+    /// Features that any run of any input of the corpus reached.
     seen: Features,
     /// Slowness factor of the corpus's median run; the CPU time of each input is divided by it.
     slowdown: u32,

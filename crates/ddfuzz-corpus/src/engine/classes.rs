@@ -26,9 +26,9 @@ struct ClassifiedContents {
 }
 
 impl Engine<'_> {
-    /// Keeps the smallest input of each behaviour class of which the `--onto` corpus contains no
-    /// input; if no subset is chosen, keeps every input that does not fail. Failing inputs are
-    /// stored in groups.
+    /// Decides which inputs of a corpus to keep if the target reports no coverage: the smallest
+    /// input of each behaviour class of which the `--onto` corpus contains no input, or every input
+    /// that does not fail if the user wants no subset. Failing inputs are stored in groups.
     pub(super) fn one_of_each_class(
         &self,
         contents: &Contents,
@@ -65,8 +65,8 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Returns the number of the smallest input of each behaviour class of which the `--onto`
-    /// corpus contains no input.
+    /// Returns the numbers of the inputs to keep: the smallest input of each behaviour class of
+    /// which the `--onto` corpus contains no input.
     fn least_of_new_classes(
         &self,
         contents: &Contents,
@@ -98,8 +98,9 @@ impl Engine<'_> {
         Ok(chosen.map(|(number, _)| number).collect())
     }
 
-    /// Finds the behaviour class of each of these inputs by running those that are not in the
-    /// journal, and adds the inputs to `classes`.
+    /// Finds the behaviour class of each of the inputs `numbers`, by running those that are not in
+    /// the journal, and adds the inputs to `classes`. Returns the inputs with their classes, those
+    /// that fail, and those that cannot be read.
     fn classify(
         &self,
         contents: &Contents,

@@ -19,8 +19,8 @@ impl Screen for Notes<'_> {
 }
 
 impl Engine<'_> {
-    /// Stores the failing inputs of a corpus in crash groups. Returns first the numbers of the
-    /// contents that did not fail, and second of those that failed in the first run only.
+    /// Stores the failing inputs of a corpus in crash groups. Returns two lists of numbers of
+    /// contents: those whose first run did not fail, and those that failed in their first run only.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,
@@ -50,8 +50,9 @@ impl Engine<'_> {
         Ok((healthy, recovered.collect()))
     }
 
-    /// Stores failing inputs in crash groups and minimizes each new group; only counts them in
-    /// `totals` if groups are switched off. Returns the hashes of inputs that did not fail again.
+    /// Stores failing inputs of a corpus in crash groups and minimizes each new group; if the user
+    /// wants no groups, only counts the inputs in `totals`. Returns the hashes of inputs that did
+    /// not fail when they were run again.
     pub(super) fn file(
         &self,
         failing: &[FailingInput],

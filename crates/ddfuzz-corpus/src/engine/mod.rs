@@ -43,7 +43,7 @@ struct Engine<'a> {
     /// Whether the basic blocks that an uninstrumented program runs through are used as its
     /// coverage; false after some run did not report them.
     blocks: bool,
-    /// Pool of started targets, used by all steps.
+    /// Pool of started instances of the target, which all steps of the cleanup share.
     runners: &'a Runners,
     stop: &'a AtomicBool,
 }
@@ -239,32 +239,35 @@ pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
     /// The target for which crashes are stored: of a bundled target the variant without coverage,
-    /// else the same as `target`.
+    /// else the target that the cleanup runs.
     pub filed_for: Target,
-    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
-    /// function.
+    /// Way in which the cleanup executes the target: a new process per run, a fork server, or calls
+    /// of the target's entry function.
     pub way: Way,
     /// Directories and files of the corpus; they are only read.
     pub corpus: Vec<PathBuf>,
     /// Path of another corpus that the kept files are added to (`--onto`): only inputs with
     /// features that it does not reach are kept. `None` if there is none.
     pub onto: Option<PathBuf>,
-    /// Number of worker threads; it changes no result.
+    /// Number of worker threads of the cleanup, which run inputs in parallel; it changes no result.
     pub jobs: usize,
-    /// Longest input, in bytes; longer files are not used.
+    /// Greatest length of an input of the corpus, in bytes; the cleanup does not use longer files.
     pub max_len: u64,
-    /// Whether the time limit of a run adapts to the times of earlier runs.
+    /// Whether the time limit of the cleanup's runs is adapted to the times of earlier runs.
     pub learn_limit: bool,
     /// Number of times that each kept input is run, including the first, to find flaky features.
     pub repeats: u32,
-    /// How failing inputs are stored and minimized; `None` if they are only left out.
+    /// Settings for storing and minimizing the failing inputs of the corpus; `None` if the cleanup
+    /// only leaves these inputs out.
     pub groups: Option<QuarantineSettings>,
-    /// Whether a subset is chosen; otherwise every content that does not fail is kept.
+    /// Whether the cleanup keeps only a subset that reaches all features of the corpus; otherwise
+    /// it keeps every distinct content that does not fail.
     pub subset: bool,
     /// The target's own fuzzer, by whose count, too, the kept files must have as much coverage as
     /// the corpus. `None` if the fuzzer is not asked to count.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
-    /// How kept files are trimmed; `None` if they are not.
+    /// Settings for trimming the kept files (making them smaller with the same coverage); `None` if
+    /// they are not trimmed.
     pub trim: Option<Trim>,
     /// Whether kept files have their path in the corpus as a name, instead of their content hash.
     pub keep_names: bool,
@@ -275,11 +278,11 @@ pub struct CleanSettings {
 pub struct Trim {
     /// Which features a trimmed file must keep.
     pub by: TrimBy,
-    /// Name of the search algorithm of delta debugging; `None` chooses one for each file by its
-    /// content.
+    /// Name of the search algorithm of delta debugging by which files are trimmed; `None` chooses
+    /// one for each file by its content.
     pub search: Option<String>,
-    /// Most tests (runs of candidates) for one file in one round of trimming; there are several
-    /// rounds.
+    /// Maximum number of tests (runs of candidates) for one file in one round of trimming; there
+    /// are several rounds.
     pub tests: u64,
     /// Longest time for one file in one round of trimming; `None` is no limit.
     pub time: Option<Duration>,
@@ -298,29 +301,29 @@ pub enum TrimBy {
 /// The step that a cleanup is in, for the progress line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPhase {
-    /// Reads files, and runs new contents.
+    /// The cleanup reads the files of the corpus, and runs contents that were not run before.
     Reading {
         /// Number of files that were read so far.
         files: u64,
         /// Number of inputs that were run so far.
         runs: u64,
     },
-    /// Triages, stores and minimizes failing inputs.
+    /// The cleanup triages failing inputs, and stores and minimizes them.
     Filing {
         /// Number of failing inputs that are triaged in this step.
         inputs: u64,
     },
-    /// Chooses the subset of inputs to keep.
+    /// The cleanup chooses the subset of inputs to keep.
     Choosing {
         /// Number of distinct file contents to choose from.
         contents: u64,
     },
-    /// Runs inputs again, to find which features every run reaches.
+    /// The cleanup runs inputs again, to find which features every run of them reaches.
     Repeating {
         /// Number of inputs that are run again.
         contents: u64,
     },
-    /// Trims kept files by delta debugging.
+    /// The cleanup trims the kept files by delta debugging.
     Trimming {
         /// Number of the trimming round, from 1.
         round: u32,
@@ -334,7 +337,7 @@ pub enum CleanPhase {
         /// Number of files that the target's own fuzzer runs.
         files: u64,
     },
-    /// Runs the written files again, as a check.
+    /// The cleanup runs the written files again, as the final check.
     Checking {
         /// Number of files that are run again.
         files: u64,

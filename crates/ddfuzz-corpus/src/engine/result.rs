@@ -134,7 +134,7 @@ impl Engine<'_> {
     }
 
     /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed, and second the number of bytes that trimming removed.
+    /// removed; and, as the second value, the number of bytes that trimming removed.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -353,13 +353,14 @@ pub(super) struct CleanTotals {
 }
 
 impl CleanTotals {
-    /// Adds the number of runs that measuring `contents` took to the total.
+    /// Adds the number of runs that measuring `contents` took to the cleanup's total number of
+    /// runs.
     pub fn runs_of(&mut self, contents: &Contents) {
         self.runs += contents.progress.runs;
     }
 
-    /// Takes the counts of the corpus's files from `contents`, and examples of unreadable and
-    /// oversized ones, before any input is chosen.
+    /// Takes the counts of the corpus's files from `contents`, with examples of unreadable and
+    /// oversized ones; called before the inputs to keep are chosen.
     pub fn begin(&mut self, contents: &Contents) {
         self.runs_of(contents);
         self.known = contents.progress.reused;
@@ -435,7 +436,8 @@ impl CleanTotals {
         }
     }
 
-    /// Returns true if the result already contains a group with the same kind and key.
+    /// Returns true if the result of the cleanup already contains the crash group: one with the
+    /// same kind and major key.
     pub fn has_group(&self, group: &CleanGroup) -> bool {
         self.groups.iter().any(|known| is_same(known, group))
     }
@@ -445,8 +447,8 @@ impl CleanTotals {
         self.group(CleanGroup { count: 0, ..group });
     }
 
-    /// Returns the steps of the cleanup before the choice of the subset, each with the number and
-    /// size of the files that it removed.
+    /// Returns the steps of the cleanup that come before a subset of the inputs is chosen (such as
+    /// removing duplicates), each with the number and size of the files that it removed.
     pub fn steps(&self) -> Vec<Step> {
         let crashes = self.crashes + self.flaky;
         let steps = [

@@ -158,9 +158,9 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Makes the [`KeptFile`] of the chosen input `item`, with the features of `again` if it was
-    /// run again. Loads the content if a subset is chosen. Fails if the file was removed or changed
-    /// since.
+    /// Creates the [`KeptFile`] of the input with the number `item`, which is to be kept, with the
+    /// features and the CPU time of its reruns `again`, if there were any. Reads the content into
+    /// memory if a subset is chosen. Fails if the file was removed or changed since it was run.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,
@@ -248,9 +248,10 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the sentence why a file is kept. `only_here`: number of features that no other input
-/// reaches; `private`: of features that no other kept file reaches; `sometimes`: of flaky features
-/// it is kept for.
+/// Returns the sentence that tells the user why a file is kept. `only_here`: number of features
+/// that no other input of the corpus reaches. `private`: number of features that no other kept file
+/// reaches; `None` if the file is not in the set cover. `sometimes`: number of flaky features that
+/// the file is kept for; `None` if for none.
 fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String {
     let features = |count| size::counted(count, "feature");
     match (only_here, private, sometimes) {
@@ -283,33 +284,34 @@ pub(super) struct KeptFile {
     /// Hex digits of the blake3 hash of the content before trimming.
     pub content: String,
     /// The current content of the kept file; `None` if it is not in memory, which means that it is
-    /// still the content of the file `from`.
+    /// still the content of the file of the corpus.
     pub bytes: Option<Vec<u8>>,
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Features that every run of the file's current content reached; those of its only run if it
-    /// was run once.
+    /// Features that every run of the kept file's current content reached; if it was run once,
+    /// those of this run.
     pub features: Features,
-    /// The shortest CPU time of the file's runs.
+    /// The shortest CPU time of all runs of the kept file.
     pub time: Duration,
-    /// Number of features that no other input of the corpus reaches.
+    /// Number of features of the kept file that no other input of the corpus reaches.
     pub only_here: u64,
     /// Whether the file is not trimmed, because it is kept for flaky features, which trimming could
     /// lose.
     pub whole: bool,
     /// Why the file is kept, as a sentence for the user.
     pub why: String,
-    /// The guarantee that trimming gives for the current content, such as 1-minimal; `None` if it
-    /// gives none.
+    /// The guarantee that trimming gives for the kept file's current content, such as 1-minimal;
+    /// `None` if it gives none.
     pub claim: Option<String>,
-    /// Required features with which trimming could remove nothing more from the current content;
-    /// `None` if trimming has not yet ended that way.
+    /// Required features of the last round of trimming that could remove nothing more from the kept
+    /// file's current content; the file is not trimmed for the same features again. `None` if there
+    /// was no such round.
     pub settled_for: Option<Features>,
 }
 
 impl KeptFile {
-    /// Makes a kept file of the content with this number, with the features and the CPU time of its
-    /// first run.
+    /// Creates the record of a kept file from the content with this number, with the features and
+    /// the CPU time of its first run. `why`: the reason why the file is kept, for the user.
     pub fn of(contents: &Contents, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         let (id, seen) = (contents.id(number), contents.seen(number)?);
         Ok(KeptFile {
@@ -323,18 +325,18 @@ impl KeptFile {
         })
     }
 
-    /// Returns the current size of the file in bytes, after trimming if it was trimmed.
+    /// Returns the current size of the kept file in bytes, after trimming if it was trimmed.
     pub fn size(&self) -> u64 {
         let held = self.bytes.as_ref();
         held.map_or(self.size_before, |bytes| bytes.len() as u64)
     }
 
-    /// Returns true if the file was trimmed: it is now shorter than the original.
+    /// Returns true if the kept file was trimmed, that is if it is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
     }
 
-    /// Returns the current content of the file; empty if it is not in memory.
+    /// Returns the current content of the kept file; empty if it is not in memory.
     pub fn text(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or_default()
     }
@@ -349,14 +351,15 @@ pub(super) struct KeptSet {
     pub universe: Option<Features>,
     /// Features that the `--onto` corpus reaches in every run.
     pub covered: Features,
-    /// Files of the `--onto` corpus that do not fail.
+    /// Paths of the files of the `--onto` corpus that do not fail.
     pub onto: Vec<PathBuf>,
     /// Number of files that are kept because they are among those that most often reach flaky
     /// features; some may be needed for other features, too.
     pub flaky_files: u64,
     /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,
-    /// Weight and lower bound of the set cover; `None` if no subset is chosen.
+    /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
+    /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
     /// Coverage counts of the target's own fuzzer, before and after the cleanup; `None` if it was
     /// not asked.
@@ -367,7 +370,8 @@ pub(super) struct KeptSet {
     pub trim_runs: u64,
 }
 
-/// The kept files as inputs of another set cover, to find those that trimming made redundant.
+/// The kept files, as the inputs from which a second set cover is chosen to find the files that
+/// trimming made redundant.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {

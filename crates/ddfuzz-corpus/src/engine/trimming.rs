@@ -26,7 +26,8 @@ use ddfuzz_triage::{Found, Triager, Verdict};
 /// Maximum number of rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
-/// Callback that runs each content several times, and returns its features over these runs.
+/// Callback that runs each of the given contents several times, and returns for each the features
+/// that its runs reached, and its CPU time.
 pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
 /// Callback for a crash that a candidate caused: gets the content that was being trimmed, the
 /// crash, and the number of the candidate's test (`None` for a check).
@@ -35,9 +36,11 @@ pub(super) type OnSlip<'a> =
 
 /// Settings and callbacks of the rounds in which kept files are trimmed.
 pub(super) struct TrimRounds<'a> {
-    /// Budget per file, and which features a trimmed file must keep.
+    /// What the user wants of trimming: the budget for each file, and which features a trimmed file
+    /// must keep.
     pub trim: &'a Trim,
-    /// The target, and the delta debugging algorithm that trims files.
+    /// The target, the way of execution, and the delta debugging algorithm by which files are
+    /// trimmed.
     pub trimming: &'a TrimSettings,
     /// Number of worker threads that trim files.
     pub jobs: usize,
@@ -47,7 +50,8 @@ pub(super) struct TrimRounds<'a> {
     pub wanted: &'a Features,
     /// Features that any run of any input reached; trimmed files may reach no others.
     pub seen: &'a Arc<Features>,
-    /// Callback that runs trimmed contents again, to verify their features.
+    /// Callback that runs trimmed contents again, to verify that they still reach the features that
+    /// they must keep.
     pub steady: Steady<'a>,
     /// Called with each crash that a candidate caused, to store it.
     pub on_slip: OnSlip<'a>,
@@ -70,7 +74,8 @@ struct TrimTask {
     at: usize,
     /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,
-    /// The file's content, the features that the search must retain, and the folder of its log.
+    /// The file's content, the features that trimming must retain, and the folder of the file's
+    /// log.
     file: ToTrim,
 }
 
@@ -171,8 +176,9 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents if these reach in every run the features that
-    /// the file must keep, and none that no run reached before. Returns true if any was replaced.
+    /// Replaces kept files by their trimmed contents. A trimmed content counts only if every run of
+    /// it reaches the features that its file must keep, and it reaches no feature that no run
+    /// reached before. Returns true if any file was replaced.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -216,8 +222,8 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops kept files whose wanted features other kept files reach, but none that is kept for
-    /// flaky features; returns true if any was dropped.
+    /// Drops kept files that are not needed, since other kept files reach their wanted features;
+    /// drops none that is kept for flaky features. Returns true if any was dropped.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -260,7 +266,7 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
     owned.into_iter().map(Features::from_unsorted).collect()
 }
 
-/// A crash group in the output directory, with its stored crashes.
+/// A crash group in the output directory, together with its entries (stored crashes).
 struct GroupEntries {
     told: CleanGroup,
     entries: Vec<Entry>,

@@ -23,19 +23,20 @@ use record::HEAD;
 pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
-/// Age of the oldest record that is not yet synced to the device, at which the next append also
-/// syncs the journal.
+/// Longest time that an appended record may wait to be synced to the device: an append that finds
+/// an older unsynced record also syncs the journal.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What was found in a journal of runs when it was opened: intact records and damaged bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalState {
-    /// Number of intact records of runs of this target.
+    /// Number of intact records of runs that the opened journal contains.
     pub records: u64,
-    /// Number of bytes after the last intact record, which were cut off.
+    /// Number of bytes after the last intact record, which were cut off when the journal was
+    /// opened.
     pub cut: u64,
-    /// Whether the file was replaced, because it was no journal, or belonged to another target or
-    /// build.
+    /// Whether the journal's file was replaced by an empty one when it was opened, because it was
+    /// no journal, or belonged to another target or build.
     pub replaced: bool,
 }
 
@@ -202,8 +203,8 @@ impl JournalView {
     }
 }
 
-/// Version of the numbering of features and of the records of runs; it is part of the identity that
-/// a journal must match.
+/// Version of the numbering of features and of the format of run records. It is part of the
+/// identity that a journal must match, so journals of other versions are not used.
 const VERSION: u32 = 1;
 
 /// Identifies all that determines what runs reach: the target's program, arguments, environment and
@@ -308,8 +309,8 @@ impl Records<'_> {
         Ok(Some(&self.buffer[from..self.from]))
     }
 
-    /// Reads the file until the buffer has `count` unused bytes; returns false if the file ends
-    /// before.
+    /// Reads more of the journal's file until the buffer has `count` unused bytes; returns false if
+    /// the file ends before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

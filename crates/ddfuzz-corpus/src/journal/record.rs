@@ -8,15 +8,16 @@ use std::time::Duration;
 use crate::{ContentId, Feature, Features};
 use ddfuzz_exec::Ended;
 
-/// Number of bytes of a record before its body: the body's length and checksum.
+/// Number of bytes of a journal record before its body: the body's length and checksum.
 pub(super) const HEAD: usize = 4 + SUM;
 const SUM: usize = 8;
-/// Longest body of a record, in bytes; a longer one is damaged.
+/// Greatest length of the body of a journal record, in bytes; a record with a longer one is
+/// damaged.
 const LONGEST: usize = 1 << 30;
 
 /// First byte of the body of a journal's first record, which identifies the target.
 pub(super) const IDENTITY: u8 = 1;
-/// First byte of the body of a record that describes a run.
+/// First byte of the body of those journal records that describe a run.
 const SEEN: u8 = 2;
 
 const SUSPICIOUS: u8 = 1;
@@ -31,7 +32,7 @@ pub struct RecordHead {
     pub content: ContentId,
     /// Number of the run of this content: 0 is the first run, higher ones are reruns.
     pub round: u32,
-    /// Whether the run may have failed; see [`Observation::suspicious`].
+    /// Whether the recorded run may have failed; see [`Observation::suspicious`].
     pub suspicious: bool,
 }
 
@@ -67,7 +68,8 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
     });
 }
 
-/// Appends a journal record to `bytes`: length, checksum, and the body that `fill` writes.
+/// Appends one journal record to `bytes`: the length and the checksum of its body, and the body,
+/// which `fill` appends.
 pub(super) fn frame(bytes: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&[0; HEAD]);

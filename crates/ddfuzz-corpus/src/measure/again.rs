@@ -15,10 +15,11 @@ use crate::{Feature, Features};
 use ddfuzz_exec::{Ended, Freshness};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
-/// Number of target processes that few inputs are divided into, so that worker threads share the
-/// work.
+/// Number of processes of the target among which a small number of inputs is divided, so that
+/// several worker threads have work.
 const PROCESSES: usize = 4;
-/// Fewest inputs that are run in one target process, since its start costs as much as some runs.
+/// Least number of inputs that are run in one process of the target (if there are so many), since
+/// starting a process costs as much as some runs.
 const FEWEST: usize = 32;
 
 /// A list of inputs to run, numbered from 0.
@@ -26,7 +27,8 @@ pub trait Inputs: Sync {
     /// Returns the number of inputs to run.
     fn count(&self) -> usize;
 
-    /// Replaces `bytes` by the bytes of the input with this number; fails if it cannot be read.
+    /// Replaces `bytes` by the bytes of the input with the number `number`; fails if the input
+    /// cannot be read.
     fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead>;
 }
 
@@ -68,7 +70,7 @@ type EachSome<'a> =
 
 /// The order in which inputs are run, and which of them share a process.
 pub(super) struct RunOrder<'a> {
-    /// Numbers of the inputs, in the order in which they are run.
+    /// Numbers of the inputs to run, in the order in which they are run.
     pub(super) numbers: Vec<u32>,
     /// Number of consecutive inputs that share a process, if runs may share one. The features of an
     /// input then depend on the inputs of its process only, not on workers or earlier calls.
@@ -79,8 +81,9 @@ pub(super) struct RunOrder<'a> {
 }
 
 impl<'a> RunOrder<'a> {
-    /// Makes the order in which the inputs `numbers` are run, with a suitable number of inputs per
-    /// process.
+    /// Creates the order in which the inputs `numbers` are run. If runs share processes, each
+    /// process runs a quarter of the inputs, but at least 32 and at most 128. `needed` tells which
+    /// inputs must be run.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),
@@ -119,7 +122,8 @@ impl<'a> RunOrder<'a> {
 /// A worker thread whose tasks are ranges of the inputs in the order of their runs.
 type PartWorker<'a> = Worker<'a, Range<usize>, (), MeasureError>;
 
-/// State shared by the worker threads that run each input of a list once.
+/// What the worker threads share that run each input of a list once: the inputs, the order of the
+/// runs, and the callback that gets the results.
 struct RunRound<'a, 'e> {
     inputs: &'a dyn Inputs,
     numbers: Vec<u32>,
@@ -127,8 +131,8 @@ struct RunRound<'a, 'e> {
 }
 
 /// Runs all `inputs` once, in new processes and in an order that depends on `round`, and calls
-/// `each` as runs end. No journal is used. Returns false if the user stopped it before all were
-/// run.
+/// `each` with the result of each run when it has ended. The results are not recorded in the
+/// journal. Returns false if the user stopped it before all were run.
 pub fn run_again(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -241,8 +245,9 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Removes numbers from the front of `numbers`, and returns them with the bytes of their
-    /// inputs, up to the memory limit of a worker. Inputs that cannot be read are added to `told`.
+    /// Removes numbers of inputs from the front of `numbers`, and returns them with the bytes of
+    /// the inputs, until these reach the memory limit of a worker. For each input that cannot be
+    /// read, adds the number and the reason to `told` instead.
     fn read_some(
         &self,
         numbers: &mut &[u32],
@@ -284,26 +289,28 @@ fn mixed(number: u64) -> u64 {
 /// What all runs of one content reached, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
-    /// Features that every run with coverage reached, including the first.
+    /// Features that every run of the content reached, including the first; runs without coverage
+    /// do not count.
     pub each_time: Features,
-    /// Features that every rerun reached, whatever the first run did; `None` if no rerun reported
-    /// coverage.
+    /// Features that every rerun of the content reached, even if the first run did not; `None` if
+    /// no rerun reported coverage.
     pub each_repeat: Option<Features>,
-    /// Features that only some runs reached, with the number of reruns that did.
+    /// Features that only some runs of the content reached, each with the number of reruns that
+    /// reached it.
     pub sometimes: BTreeMap<Feature, u32>,
-    /// Number of runs: the first one, and the reruns that reported coverage.
+    /// Number of runs of the content: the first one, and the reruns that reported coverage.
     pub runs: u32,
     /// The shortest CPU time of all runs of the content.
     pub least: Duration,
     /// How each rerun of the content ended, in order.
     pub ended: Vec<Ended>,
-    /// Whether any rerun may have failed (crash, hang or out of memory).
+    /// Whether any rerun of the content may have failed (crash, hang or out of memory).
     pub suspicious: bool,
     /// Why the content could not be run again; `None` if it could.
     pub not_read: Option<NotRead>,
 }
 
-/// The contents of a corpus with some given numbers, as inputs to run.
+/// Contents of a corpus, selected by their numbers, as a list of inputs to run.
 struct SelectedContents<'a> {
     entries: &'a [Entry],
     spool: &'a PathSpool,

@@ -142,8 +142,8 @@ pub(super) fn read_entry(
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
-    /// Bytes of the contents found first, cached so that their files need not be read again for the
-    /// runs.
+    /// Bytes of the contents that were found first, as far as they fit into the cache, so that
+    /// their files need not be read again for the runs.
     pub(super) held: ContentCache,
     pub(super) spool: PathSpool,
     pub(super) tally: FileCounts,
@@ -161,7 +161,7 @@ pub(super) struct RunResults {
 }
 
 impl ContentIndex {
-    /// Makes an index without contents that stores paths in `spool`.
+    /// Creates an empty index of contents, which stores their paths in `spool`.
     pub(super) fn new(spool: PathSpool) -> ContentIndex {
         ContentIndex {
             table: ContentTable::default(),
@@ -267,7 +267,8 @@ const MOST: usize = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct ContentCache {
     bytes: Vec<u8>,
-    /// For each cached content, the offset in `bytes` at which it ends.
+    /// For each cached content, the offset of its end in the buffer that holds the bytes of all of
+    /// them.
     ends: Vec<usize>,
     /// True once a content did not fit into the cache; no later one is cached then.
     is_full: bool,
@@ -291,7 +292,8 @@ impl ContentCache {
     }
 }
 
-/// Value that stands for a missing position, in the journal or in the temporary file of paths.
+/// Value of a position that is missing: of a content's record in the journal, or of a path in the
+/// temporary file of paths.
 const NO_POSITION: u64 = u64::MAX;
 
 /// A content with the position of its record in the journal and of its path in the `PathSpool`;
@@ -361,7 +363,8 @@ impl ContentTable {
         (self.entries.len() - 1, true)
     }
 
-    /// Returns the number of a content's entry; `None` if the table does not contain it.
+    /// Returns the number of a content's entry in the table; `None` if the table does not contain
+    /// the content.
     pub(super) fn find(&self, content: &ContentId) -> Option<usize> {
         match self.slots.is_empty() {
             true => None,
@@ -427,7 +430,7 @@ const LENGTH: usize = 4;
 #[derive(Debug)]
 pub(super) struct PathSpool {
     file: File,
-    /// Length of the file, in bytes; later bytes are still in `tail`.
+    /// Length in bytes of the temporary file of paths; paths stored later are still in memory.
     written: u64,
     tail: Vec<u8>,
 }
@@ -457,7 +460,7 @@ impl PathSpool {
         Ok(at)
     }
 
-    /// Returns the path that was stored at a position.
+    /// Returns the path that [`PathSpool::keep`] has stored at the position `at`.
     pub(super) fn path(&self, at: u64) -> io::Result<PathBuf> {
         let mut length = [0; LENGTH];
         self.read(at, &mut length)?;
@@ -466,8 +469,8 @@ impl PathSpool {
         Ok(OsStr::from_bytes(&bytes).into())
     }
 
-    /// Fills `bytes` with the stored bytes from position `at` on, which are in the file or in
-    /// `tail`; a path never extends over both.
+    /// Fills `bytes` with those bytes of the stored paths that begin at position `at`. They are
+    /// either all in the temporary file or all still in memory.
     fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(behind) = at.checked_sub(self.written) else {
             return self.file.read_exact_at(bytes, at);

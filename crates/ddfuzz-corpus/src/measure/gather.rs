@@ -284,12 +284,12 @@ pub enum NotRead {
     /// The file no longer exists.
     #[error("it no longer exists")]
     Vanished,
-    /// The file is longer than the longest allowed input (`--max-len`).
+    /// The file is longer than the greatest allowed length of an input (`--max-len`).
     #[error("it has {size} bytes, more than the {limit} of --max-len")]
     Oversized {
-        /// Length of the file, in bytes.
+        /// Length of the file that is too long, in bytes.
         size: u64,
-        /// Length of the longest allowed input, in bytes.
+        /// Greatest allowed length of an input (`--max-len`), in bytes.
         limit: u64,
     },
     /// The file was changed since it was hashed, or keeps changing while it is read.
@@ -298,7 +298,7 @@ pub enum NotRead {
     /// The file could not be read for another reason, such as missing permission.
     #[error("{why}")]
     Refused {
-        /// Length of the file in bytes; 0 if it could not be opened.
+        /// Length in bytes of the file that could not be read; 0 if it could not be opened.
         size: u64,
         /// Why the file could not be read: an error of the system, or it is no regular file.
         why: Unread,

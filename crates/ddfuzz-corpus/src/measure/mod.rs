@@ -54,14 +54,15 @@ pub fn measure(
 /// How the inputs of a corpus are run: target, way of execution, limits and number of workers.
 #[derive(Clone, Copy)]
 pub struct MeasureSettings<'a> {
-    /// The target; its limits decide whether an input hangs.
+    /// The target that the inputs of a corpus are run with; its limits decide whether an input
+    /// hangs.
     pub target: &'a Target,
-    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
-    /// function.
+    /// Way in which the target is executed: a new process per run, a fork server, or calls of the
+    /// target's entry function.
     pub way: Way,
     /// Number of worker threads that read files and run inputs, at least 1; it changes no result.
     pub jobs: usize,
-    /// Longest input, in bytes; longer files are not read.
+    /// Greatest length of an input of the corpus, in bytes; longer files are not read.
     pub max_len: u64,
     /// Whether runs have a shorter, adaptive time limit first. A run that exceeds it is repeated
     /// with the full limit, which alone decides whether the input hangs.
@@ -74,7 +75,8 @@ pub struct MeasureSettings<'a> {
     pub blocks: bool,
     /// Pool of started targets that workers take from; if `None`, each worker starts one.
     pub runners: Option<&'a Runners>,
-    /// When it turns true, current runs end and no further ones start.
+    /// Flag of the user's stop: when it turns true, present runs are ended and no further ones
+    /// start.
     pub stop: &'a AtomicBool,
 }
 
@@ -108,7 +110,8 @@ pub struct FileCounts {
 pub struct MeasureProgress {
     /// Number of files that were read, or could not be read.
     pub files: u64,
-    /// Total size in bytes of the files counted in `files`, as far as it is known.
+    /// Total size in bytes of the files that were read, or could not be read, as far as it is
+    /// known.
     pub bytes: u64,
     /// Number of distinct contents of the files read so far.
     pub contents: u64,

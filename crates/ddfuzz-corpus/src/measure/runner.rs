@@ -15,7 +15,7 @@ use ddfuzz_exec::{
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
 
-/// Maximum number of inputs that the target runs for one request.
+/// Maximum number of inputs that one request asks the target to run.
 pub(super) const MANY: usize = 128;
 /// Wall time that a request of several inputs to the target should not exceed; if one takes longer,
 /// the next has fewer inputs.
@@ -104,7 +104,8 @@ pub(super) struct Runner {
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
-    /// Greatest number of inputs in the next request, adapted to the time that the last one took.
+    /// Greatest number of inputs in the next request to the target, adapted to the time that the
+    /// last one took.
     batch: usize,
     /// Whether runs of the target may share a process, as requested when it was started.
     requested: Freshness,

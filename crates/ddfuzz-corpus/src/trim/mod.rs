@@ -30,10 +30,11 @@ const TESTS: u64 = 1000;
 /// Settings for trimming files: the target, the search algorithm and the budget.
 #[derive(Clone, Debug)]
 pub struct TrimSettings {
-    /// The target. Its time limits are fixed, so that no result depends on the load of the machine.
+    /// The target whose features a trimmed file must still reach. Its time limits are fixed, so
+    /// that no result depends on the load of the machine.
     pub target: Target,
-    /// Method of execution: a new process per run, a fork server, or calls of the target's entry
-    /// function.
+    /// Way in which the target is executed for trimming: a new process per run, a fork server, or
+    /// calls of the target's entry function.
     pub way: Way,
     /// Name of the search algorithm of delta debugging; `None` chooses one for each file by its
     /// content ([`trim_search`](ddfuzz_minimize::trim_search)).
@@ -75,28 +76,31 @@ impl TrimSettings {
     }
 }
 
-/// The result of trimming one file, as stored in `trimmed.json`; its content is in `minimized`.
+/// The result of trimming one file, as stored in `trimmed.json`; the file `minimized` beside it
+/// holds the trimmed content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
-    /// Size of the file after trimming, in bytes; at most `size_before`.
+    /// Size of the file after trimming, in bytes; at most the size before.
     pub size_after: u64,
     /// blake3 hash of the file's content after trimming.
     pub blake3: ContentHash,
-    /// Number of tests by kind; all 0 if the file was skipped before the first test.
+    /// Numbers of tests (of candidates) that trimming the file took, by how each was answered, such
+    /// as by a run or from the cache; all 0 if the file was skipped before the first test.
     pub tests: Counts,
     /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
     /// the file was skipped.
     pub claim: Claim,
-    /// How many of the removals that the guarantee `claim` is about were tested.
+    /// How many removals were tested, of those that the guarantee (such as 1-minimal) is about.
     pub proved: Proved,
-    /// Features that the result reached in every one of several runs in fresh processes.
+    /// Features that the file after trimming reached in each of several runs in fresh processes.
     pub features: Features,
     /// Why the file was skipped; `None` if it was trimmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<SkipReason>,
-    /// Whether the result is that of an earlier call, and nothing was run.
+    /// Whether the result was taken from an earlier call, which stored it, so that the target was
+    /// not run.
     #[serde(skip)]
     pub reused: bool,
 }
@@ -136,8 +140,8 @@ pub enum TrimError {
          program compiled by AFL++ or a bundled target"
     )]
     NoCoverage {
-        /// Method of execution: a new process per run, a fork server, or calls of the target's
-        /// entry function.
+        /// Way in which the target was executed when it reported no coverage, such as a fork
+        /// server.
         way: Way,
     },
     /// A minimization failed or was stopped; see [`TrimError::is_interrupted`].
@@ -146,7 +150,7 @@ pub enum TrimError {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The caller asked to stop, between two files.
+    /// The caller asked to stop while no file was being trimmed, between two files.
     #[error("interrupted; files that are trimmed already are not trimmed again")]
     Interrupted,
     /// A callback of the caller, which takes a trimmed file or a crash, failed.

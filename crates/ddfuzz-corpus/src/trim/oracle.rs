@@ -22,9 +22,9 @@ pub struct RequiredFeatures {
     /// Features that every run of the trimmed file must reach. If the original does not reach them
     /// in every run, the file is skipped.
     pub required: Features,
-    /// Other features that runs may reach; `None` allows all. Flaky features must be included, or
-    /// candidates that happen to reach one are rejected. The features of the original are always
-    /// allowed.
+    /// Other features that runs of the trimmed file may reach; `None` allows all. Flaky features
+    /// must be included, or candidates that happen to reach one are rejected. The features of the
+    /// original are always allowed.
     pub allowed: Option<Arc<Features>>,
 }
 
@@ -63,8 +63,8 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
-    /// Returns true if a run with the required exit status and the features `found` meets the
-    /// condition.
+    /// Returns true if a run of a candidate with the required exit status and the features `found`
+    /// meets this condition for trimming the file to the candidate.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let required = &self.wanted.required;
         let fits = |allowed: &Arc<Features>| {
@@ -74,8 +74,8 @@ impl TrimCondition {
         found.has_all(required) && self.wanted.allowed.as_ref().is_none_or(fits)
     }
 
-    /// Returns the outcome of a run with the required exit status and these hit counters (modulo
-    /// 256): FAIL if it meets the condition, else PASS.
+    /// Returns the outcome of a run of a candidate with the required exit status and these hit
+    /// counters (modulo 256): FAIL if the run meets this condition for trimming, else PASS.
     pub(super) fn judge(&self, counters: &[u8]) -> Answer {
         // The required features are checked first: they reject most candidates.
         let met = self.wanted.required.are_in(counters)
@@ -86,8 +86,8 @@ impl TrimCondition {
         })
     }
 
-    /// Converts the condition to its record in the log, for a target with `places` instrumented
-    /// places (edges) and the build id `build`.
+    /// Converts this condition for trimming a file to its record in the log, for a target with
+    /// `places` instrumented places (edges) and the build id `build`.
     pub fn record(&self, places: usize, build: Option<&str>) -> CoverageRecord {
         CoverageRecord {
             exit: self.exit,
@@ -141,7 +141,8 @@ pub struct CoverageOracle {
     prefilter: Prefilter,
 }
 
-/// Which candidates the quick executor decides alone, without a run in a fresh process.
+/// Which candidates are decided by the quick executor alone, whose runs may share a process, and
+/// not by a run in a fresh process.
 enum Prefilter {
     /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
@@ -243,8 +244,9 @@ impl CoverageOracle {
         self.slips.forget();
     }
 
-    /// Runs the original `input` by the quick executor, to find the required features by which it
-    /// can reject candidates. If a run does not end as it should, the quick executor decides
+    /// Runs the original `input` by the quick executor (whose runs share a process), to learn which
+    /// required features it sees there: candidates that lack one of them are then rejected without
+    /// a run in a fresh process. If a run does not end as it should, the quick executor decides
     /// nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
@@ -268,7 +270,7 @@ impl CoverageOracle {
     }
 
     /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached; `None` if a run does not meet the condition.
+    /// reached; `None` if a run does not meet the condition for candidates of the present file.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let mut steady: Option<Features> = None;
         for (run, counters) in self.fresh_runs(text, times)? {
@@ -285,7 +287,7 @@ impl CoverageOracle {
     }
 
     /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached, without regard to the condition.
+    /// reached, whether or not the runs meet the condition for candidates.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for (run, counters) in self.fresh_runs(text, times)? {
@@ -332,8 +334,8 @@ impl CoverageOracle {
         })
     }
 
-    /// Runs a candidate by the quick executor, and returns the outcome; `None` if a run in a fresh
-    /// process must decide.
+    /// Runs a candidate by the quick executor, whose runs may share a process, and returns the
+    /// outcome; `None` if a run in a fresh process must decide.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
         if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);

@@ -37,8 +37,8 @@ pub struct ToTrim {
     pub input: Vec<u8>,
     /// Features that the trimmed file must reach, and others that it may reach.
     pub wanted: RequiredFeatures,
-    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of this file; no other
-    /// file may use it.
+    /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of the file to be
+    /// trimmed; no other file may use it.
     pub folder: PathBuf,
 }
 
@@ -107,9 +107,9 @@ impl Trimmer {
         }
     }
 
-    /// Minimizes a file, with a log in its folder from which a later call continues. A log that is
-    /// damaged, is of another input, target, search or condition, or has more tests than the budget
-    /// allows is removed and begun anew.
+    /// Trims a file by delta debugging, and logs each test in the file's folder, so that a later
+    /// call can continue. A log that is damaged, is of another input, target, search or condition,
+    /// or has more tests than the budget allows is removed and begun anew.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -237,7 +237,8 @@ const NAME: &str = "trimmed.json";
 /// The stored result of trimming a file, which is written after all other files of its folder.
 #[derive(Serialize, Deserialize)]
 struct TrimRecord {
-    /// Hash of all that the result of trimming depends on; see [`asked`].
+    /// Hash of all that the result of trimming depends on, as computed by [`asked`]: file, required
+    /// features, target, search and budget.
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
@@ -312,7 +313,8 @@ pub struct TrimWatch<'a> {
     /// Called with each crash of a candidate, one call at a time, and once per (major, minor) key
     /// of a file. The order depends on the workers; the set of crashes does not.
     pub on_slip: OnSlipOf<'a>,
-    /// When it turns true, all workers stop; their logs keep their state.
+    /// Flag of the user's stop: when it turns true, all workers stop, and another call continues
+    /// from their logs.
     pub stop: &'a AtomicBool,
 }
 

@@ -25,9 +25,9 @@ const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".o
 /// Pairs of a harmless utility and the denied program that it is a link to.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Returns the reason to deny a utility (a name or a path) because `program`, to which it is a
-/// link, could do harm; `None` if it may be run. `words` are its arguments and all options that may
-/// be drawn.
+/// Returns the reason to deny the utility `utility` (a name or a path) because it is a link to
+/// `program`, which could do harm; `None` if it may be run. `words` are the utility's arguments and
+/// all options that may be drawn.
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)

@@ -14,7 +14,7 @@ use super::installed::{files_of, package_of};
 
 /// Greatest number of file extensions that [`extensions`] returns for a program.
 pub const MOST: usize = 6;
-/// Number of bytes of a man page from which on the rest is not read.
+/// Greatest number of bytes of a man page that are read; the rest of a longer page is ignored.
 const PAGE_LIMIT: u64 = 4 << 20;
 /// Sections of the Unix manual whose pages describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
