@@ -21,13 +21,13 @@ pub struct CodeCoverage {
 /// functions the runs of a campaign have reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCoverage {
-    /// Path of the program or library.
+    /// Path of the program or library whose coverage is counted.
     pub file: String,
-    /// Number of basic blocks of the file that were reached.
+    /// Number of basic blocks of the file that the campaign's runs have reached.
     pub blocks: u64,
     /// Number of all known basic blocks of the file.
     pub blocks_of: u64,
-    /// Number of functions of the file that were reached.
+    /// Number of functions of the file that the campaign's runs have reached.
     pub functions: u64,
     /// Number of all known functions of the file.
     pub functions_of: u64,
@@ -43,6 +43,6 @@ pub struct UnreachedFunction {
     pub address: String,
     /// Name of the function; null where the file has no symbol for it.
     pub name: Option<String>,
-    /// Number of basic blocks of the function.
+    /// Number of basic blocks in the function that no run has reached.
     pub blocks: u64,
 }

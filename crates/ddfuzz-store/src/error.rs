@@ -48,13 +48,13 @@ pub enum StoreError {
     Damaged {
         /// Path of the damaged file.
         path: PathBuf,
-        /// Why the content is invalid.
+        /// Reason why the content of the file is invalid.
         why: String,
     },
     /// A record cannot be serialized as JSON.
     #[error("{} cannot be written: {why}", path.display())]
     Unwritable {
-        /// The file that was to be written.
+        /// Path of the file to which the record was to be written.
         path: PathBuf,
         /// Reason why the record could not be serialized as JSON.
         why: String,

@@ -27,7 +27,8 @@ pub struct Input {
 pub struct Directory {
     /// Absolute path of the searched directory.
     pub path: PathBuf,
-    /// The recognized type of the searched directory.
+    /// Type of the searched directory (of AFL++, of libFuzzer, …), recognized by the file names in
+    /// it.
     pub layout: Layout,
     /// Number of inputs directly in the searched directory, without its subdirectories.
     pub inputs: u64,
@@ -176,8 +177,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Recognizes the type of a directory by the file names in it. `afl_instance`: its parent is an
-    /// AFL++ instance.
+    /// Recognizes the type of a directory (of AFL++, of libFuzzer, …) by the file names in it.
+    /// `afl_instance` says that the directory above it belongs to an AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {
@@ -207,7 +208,7 @@ impl Layout {
         }
     }
 
-    /// Returns a name of the directory type for messages, such as `AFL++`.
+    /// Returns the name of the directory's type for messages, such as `AFL++`.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -286,29 +287,30 @@ pub enum Fuzzer {
 /// How the input failed in the fuzzer that found it, according to the file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedEnd {
-    /// The program was killed by this signal (a Linux number).
+    /// The other fuzzer reports that the program was killed by this signal (a Linux number).
     Signal(i32),
-    /// The program crashed; the name does not say how.
+    /// The other fuzzer reports a crash; the file name does not say by which signal.
     Crash,
-    /// The run exceeded the fuzzer's time limit.
+    /// The other fuzzer reports that the run exceeded the fuzzer's time limit.
     Timeout,
-    /// The run exceeded the fuzzer's memory limit.
+    /// The other fuzzer reports that the run exceeded the fuzzer's memory limit.
     OutOfMemory,
-    /// The program leaked memory.
+    /// The other fuzzer reports that the program leaked memory.
     Leak,
-    /// The run was slow, but not over the time limit (libFuzzer's `slow-unit-`).
+    /// The other fuzzer reports that the run was slow, but not over the time limit (libFuzzer's
+    /// `slow-unit-`).
     Slow,
 }
 
 /// Information parsed from the name of a fuzzer's crash file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashName {
-    /// The fuzzer that wrote the file.
+    /// The fuzzer that wrote the crash file, according to the file's name.
     pub fuzzer: Fuzzer,
     /// How the input failed in the fuzzer that found it, according to the file name.
     pub reported_end: ReportedEnd,
-    /// Whether the whole name follows the fuzzer's scheme. `crash-1`, for example, only begins like
-    /// a libFuzzer name, which ends with a hash.
+    /// Whether the whole name of the crash file follows the fuzzer's scheme. `crash-1`, for
+    /// example, only begins like a libFuzzer name, which ends with a hash.
     pub exact: bool,
 }
 
@@ -347,7 +349,8 @@ impl CrashName {
             .or_else(|| libfuzzer(name))
     }
 
-    /// Describes how the input failed in the other fuzzer, for messages: `SIGSEGV`, `a timeout`.
+    /// Describes for messages how the input failed in the fuzzer that found it: `SIGSEGV`, `a
+    /// timeout`.
     pub fn describe(&self) -> String {
         match self.reported_end {
             ReportedEnd::Signal(number) => match SIGNALS.iter().find(|(_, known)| *known == number)
@@ -411,7 +414,8 @@ fn honggfuzz(name: &str) -> Option<CrashName> {
 }
 
 /// Parses a libFuzzer name: a prefix such as `crash-`, then a SHA-1 in 40 hex digits. `None`
-/// without such a prefix; with something else after it, the name is not exact.
+/// without such a prefix; if anything but a SHA-1 follows it, the result is marked as not
+/// [`exact`](CrashName::exact).
 fn libfuzzer(name: &str) -> Option<CrashName> {
     let (begin, reported_end) = LIBFUZZER
         .iter()

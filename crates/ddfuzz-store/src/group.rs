@@ -14,13 +14,14 @@ use ddfuzz_triage::{Class, Crash, Key, Severity};
 /// One complete entry of the output directory: a stored input and its crash record.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Id of the entry: kind, keys and hash of the input.
+    /// Id of the entry (stored input with its crash record): kind and keys of the crash, and hash
+    /// of the input.
     pub id: EntryId,
     /// Folder with the files of the entry.
     pub folder: PathBuf,
     /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
-    /// Result of the minimization; `None` until the minimization has ended.
+    /// Result of the minimization of the entry's input; `None` until that minimization has ended.
     pub minimized: Option<Minimized>,
 }
 
@@ -72,7 +73,7 @@ impl Entry {
         })
     }
 
-    /// Returns the path of the input as found (`original`).
+    /// Returns the path of the entry's input as it was found, before minimization (`original`).
     pub fn original(&self) -> PathBuf {
         self.folder.join(layout::ORIGINAL)
     }
@@ -88,23 +89,25 @@ impl Entry {
         }
     }
 
-    /// Returns the path of the minimization log, which may not exist yet.
+    /// Returns the path of the log of the minimization of the entry's input; the log may not exist
+    /// yet.
     pub fn log(&self) -> PathBuf {
         self.folder.join(layout::LOG)
     }
 
-    /// Returns the path of `reproduce.sh`, which may not exist yet.
+    /// Returns the path of the entry's `reproduce.sh`, which shows the crash without ddfuzz; the
+    /// script may not exist yet.
     pub fn script(&self) -> PathBuf {
         self.folder.join(layout::REPRODUCE)
     }
 
-    /// Returns whether `reproduce.sh` exists and can also show the crash in gdb.
+    /// Returns whether the entry's `reproduce.sh` exists and can also show the crash in gdb.
     pub fn script_has_gdb(&self) -> bool {
         let text = std::fs::read(self.script()).unwrap_or_default();
         super::reproduce::has_gdb(&text)
     }
 
-    /// Reads the bytes of the entry's input as found (`original`).
+    /// Reads the bytes of the entry's input as it was found, before minimization (`original`).
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
     }
@@ -153,17 +156,19 @@ pub struct Proved {
 /// reproducer and the log beside it are final.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Minimized {
-    /// Proved minimality: `1-minimal`, `2-minimal` or `best-so-far`.
+    /// Minimality of the reproducer: `1-minimal` (it does not fail without any one of its parts),
+    /// `2-minimal` (nor without any two) or `best-so-far` (nothing claimed). How much of it is
+    /// proved is in `proved`.
     pub claim: String,
-    /// Size of the input as found, in bytes.
+    /// Size of the input before the minimization, in bytes.
     pub size_before: u64,
-    /// Size of the reproducer, in bytes.
+    /// Size of the reproducer (the smallest failing input found by the minimization), in bytes.
     pub size_after: u64,
-    /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
-    /// `min`.
+    /// Numbers of the minimization's tests by how they were answered (by a run, a cache, …), as in
+    /// the JSON result of `min`.
     pub tests: serde_json::Value,
-    /// Progress of the proof of minimality (`claim`): the number of removals of parts of the
-    /// reproducer that were tested, and the number that the proof needs.
+    /// Progress of the proof of the reproducer's minimality (`claim`): the number of removals of
+    /// parts of the reproducer that were tested, and the number that the proof needs.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
     /// unknown.
@@ -179,9 +184,9 @@ pub struct Minimized {
     /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
-    /// How often the reproducer failed, if it did not fail every time, otherwise how often the
-    /// input as found did. `None` if all runs failed. A rate of 100 % means that one candidate
-    /// failed once and not again.
+    /// How often the reproducer failed when it was run repeatedly, if not every time; else how
+    /// often the input as found did, if not every time; `None` if both always failed. A rate of 100
+    /// % means that one candidate failed once, but not when it was run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
     /// Reason why the minimization was abandoned; `None` if it was not.
@@ -216,18 +221,19 @@ impl Minimized {
 pub struct GroupRecord {
     /// Version of the JSON schema of `group.json`.
     pub v: u32,
-    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
+    /// Class of the group's crashes, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
     /// Major key of the group, all hex digits.
     pub major: Key,
-    /// Highest estimated severity of the group's entries.
+    /// Highest estimated severity of the crashes in the group.
     pub severity: Severity,
-    /// Time when the group's first entry was stored, as RFC 3339 in UTC.
+    /// Time when the first crash of the group was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// For each minor key (12 hex digits), the hash of its best entry: proved minimal first, then
-    /// smallest.
+    /// For each minor key (12 hex digits; a call path to the bug), the hash of the stored input
+    /// that represents it: one whose reproducer is proved minimal first, then the one with the
+    /// smallest reproducer.
     pub representatives: BTreeMap<String, String>,
-    /// Number of runs that ended in the group, by campaign id.
+    /// Number of runs that ended in the group, by id of the campaign that made them.
     pub seen: BTreeMap<String, u64>,
 }
 
@@ -321,7 +327,8 @@ pub(super) struct GroupIndex {
 }
 
 impl GroupIndex {
-    /// Returns whether the group has a complete entry with this id: an input and its crash record.
+    /// Returns whether the group has a complete entry (an input with its crash record) with this
+    /// id.
     pub(super) fn has(&self, id: &EntryId) -> bool {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
@@ -343,9 +350,10 @@ impl GroupIndex {
         }
     }
 
-    /// Reads a group; `None` if it has neither a record nor a complete entry. A missing or damaged
-    /// record is rebuilt from the entries; `first_seen` is then the oldest modification time of
-    /// their inputs.
+    /// Reads the group with the major key `major` from the output directory `root`; `None` if it
+    /// has neither a record nor a complete entry (an input with its crash record). A missing or
+    /// damaged record is rebuilt from the entries; `first_seen` is then the oldest modification
+    /// time of their inputs.
     pub(super) fn read(
         root: &Path,
         kind: Kind,
@@ -355,8 +363,8 @@ impl GroupIndex {
         GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`;
-    /// without a record, one is made from the entries.
+    /// Reads a group like [`GroupIndex::read`], but with `record` in place of the content of
+    /// `group.json`. If `record` is `None`, a record is made from the group's entries.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,
@@ -390,8 +398,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Records the rank of a new or changed entry, and updates the best entry of its minor key.
-    /// `group` is the folder of the group.
+    /// Records in the group the rank of a new or changed entry (stored input), and updates which
+    /// entry is the best of its minor key. `group` is the folder of the group.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,

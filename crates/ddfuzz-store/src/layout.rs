@@ -48,17 +48,18 @@ const KEY_DIGITS: usize = 12;
 /// Number of hex digits of the hash of an input or program in a file name.
 const HASH_DIGITS: usize = 16;
 
-/// Kind of a finding. Each kind has its own folder in the output directory.
+/// Kind of a stored failure: crash, flaky crash, hang, or out of memory. Each kind has its own
+/// folder in the output directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A reproducible crash.
+    /// The failure is a reproducible crash.
     Crash,
-    /// A crash that did not occur again when the input was re-run.
+    /// The failure is a crash that did not occur again when the input was re-run.
     Flaky,
-    /// A run over the time limit.
+    /// The failure is a run over the time limit.
     Hang,
-    /// A run over the memory limit.
+    /// The failure is a run over the memory limit.
     Oom,
 }
 
@@ -104,7 +105,8 @@ pub fn hash_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..HASH_DIGITS].to_owned()
 }
 
-/// Id of an entry: an input together with the kind and the keys of its crash.
+/// Id of an entry, that is, of a stored input: the input's hash together with the kind and the keys
+/// of its crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntryId {
     kind: Kind,
@@ -124,7 +126,9 @@ impl EntryId {
         }
     }
 
-    /// Makes an id from folder names; `None` unless they are 12, 12 and 16 lower-case hex digits.
+    /// Makes an entry's id from its kind and the names of its folders: first digits of the major
+    /// key, of the minor key, and of the hash of the input. `None` unless these are 12, 12 and 16
+    /// lower-case hex digits.
     pub fn from_names(kind: Kind, major: &str, minor: &str, hash: &str) -> Option<EntryId> {
         let fits = is_key_name(major) && is_key_name(minor) && is_hash_name(hash);
         fits.then(|| EntryId {
@@ -149,17 +153,19 @@ impl EntryId {
         self.kind
     }
 
-    /// Returns the first 12 hex digits of the major key.
+    /// Returns the major key (which identifies the bug) in the entry's id, its first 12 hex digits.
     pub fn major(&self) -> &str {
         &self.major
     }
 
-    /// Returns the first 12 hex digits of the minor key.
+    /// Returns the minor key (which identifies the call path to the bug) in the entry's id, its
+    /// first 12 hex digits.
     pub fn minor(&self) -> &str {
         &self.minor
     }
 
-    /// Returns the first 16 hex digits of the blake3 hash of the input as found.
+    /// Returns the first 16 hex digits of the blake3 hash of the entry's input as found, before
+    /// minimization.
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -171,12 +177,14 @@ impl EntryId {
             .join(&self.hash)
     }
 
-    /// Returns the path of the entry's input as found, in the output directory `root`.
+    /// Returns the path, in the output directory `root`, of the entry's input as found, before
+    /// minimization.
     pub fn original(&self, root: &Path) -> PathBuf {
         self.folder(root).join(ORIGINAL)
     }
 
-    /// Returns the path of the entry's minimization log, in the output directory `root`.
+    /// Returns the path, in the output directory `root`, of the log of the minimization of the
+    /// entry's input.
     pub fn log(&self, root: &Path) -> PathBuf {
         self.folder(root).join(LOG)
     }
@@ -193,13 +201,14 @@ pub(super) fn is_key_name(name: &str) -> bool {
     name.len() == KEY_DIGITS && is_hex(name)
 }
 
-/// Returns whether `name` can be the file of a study: a campaign id in lower-case hex digits, then
-/// `.json`.
+/// Returns whether `name` can be the name of the file with a study's result: a campaign id in
+/// lower-case hex digits, then `.json`.
 pub(super) fn is_study_name(name: &str) -> bool {
     name.strip_suffix(".json").is_some_and(is_hex)
 }
 
-/// Returns whether `name` can be the hash of a stored input or program: 16 lower-case hex digits.
+/// Returns whether `name` can be a file or folder name made of the hash of a stored input or
+/// program: 16 lower-case hex digits.
 pub(super) fn is_hash_name(name: &str) -> bool {
     name.len() == HASH_DIGITS && is_hex(name)
 }

@@ -203,7 +203,7 @@ impl Reader {
         Ok(code.filter(|code| Some(&code.campaign) == current.as_ref()))
     }
 
-    /// Returns whether the campaign's corpus contains this input.
+    /// Returns whether the corpus of the directory's campaign contains this input.
     pub fn has_in_corpus(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
@@ -230,8 +230,8 @@ impl Reader {
     }
 }
 
-/// Lists the names in `folder` that `fits` accepts, sorted; an empty list if the folder does not
-/// exist. Names that are not UTF-8 are skipped.
+/// Lists the names of the files and folders in `folder` that `fits` accepts, sorted; an empty list
+/// if the folder does not exist. Names that are not UTF-8 are skipped.
 pub(super) fn sorted_names(
     folder: &Path,
     fits: impl Fn(&str) -> bool,

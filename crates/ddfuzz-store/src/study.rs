@@ -19,22 +19,23 @@ pub struct StudyRecord {
     pub campaign: String,
     /// Host name of the machine on which the study ran.
     pub host: String,
-    /// Name of the machine's operating system, from `/etc/os-release`.
+    /// Name of the operating system on which the study ran, from `/etc/os-release`.
     pub system: String,
-    /// Version of the machine's kernel.
+    /// Version of the kernel on which the study ran.
     pub kernel: String,
     /// Start of the study, as RFC 3339 in UTC.
     pub started: String,
-    /// Seed from which all inputs are generated.
+    /// Seed of the random generator from which all inputs of the study come.
     pub seed: u64,
     /// Name of the list of utilities that the study fuzzes.
     pub list: String,
-    /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
+    /// Which part of the list of utilities this study runs, as (number of the part, number of
+    /// parts), counted from 1; `None` for the whole list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
     /// Names of the sandbox features (such as Landlock) with which the utilities were run.
     pub sandbox: Vec<String>,
-    /// Results of the utilities, in the order of the list.
+    /// Results of the fuzzed utilities, in the order of the list of utilities.
     pub utilities: Vec<UtilityRecord>,
 }
 
@@ -76,8 +77,8 @@ impl StudyRecord {
     }
 }
 
-/// Labels of utilities that a call of `ddfuzz revisit` could not run; each label names the reason.
-/// A later call tries these utilities again.
+/// Labels of the utilities that a call of `ddfuzz revisit` (a study of many utilities) could not
+/// run; each label names the reason. A later call tries these utilities again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -98,21 +99,25 @@ pub struct UtilityRecord {
     pub utility: String,
     /// Index of the utility in the whole list of utilities, from 0.
     pub place: u64,
-    /// Package that contains the program; `None` if no package owns it or it is missing.
+    /// Package that contains the utility's program; `None` if no package owns the program or it is
+    /// missing.
     pub package: Option<String>,
-    /// Version of the package; `None` if unknown.
+    /// Version of the package that contains the utility's program; `None` if unknown.
     pub version: Option<String>,
-    /// Path of the program; `None` if it is missing.
+    /// Path of the utility's program; `None` if the program is missing.
     pub path: Option<OsText>,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
-    /// normal ones.
+    /// Label that says what is special about the utility, such as `missing` or `setuid`; `None` for
+    /// a normal one.
     pub label: Option<String>,
-    /// Explanation of the label, for people; `None` if the label needs none.
+    /// Explanation, for people, of the label that says what is special about the utility; `None` if
+    /// the label needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
+    /// Numbers of runs of the utility, one tally for each channel (how inputs reached the program)
+    /// and kind of input.
     pub tallies: Vec<Tally>,
-    /// The groups in which runs of the utility ended, each with the number of these runs.
+    /// The groups of failures (bugs) in which runs of the utility ended, each with the number of
+    /// these runs.
     pub groups: Vec<GroupTally>,
     /// Whether all runs of the utility that the study asks for are done.
     pub done: bool,
@@ -129,8 +134,9 @@ impl UtilityRecord {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Returns a rank by progress, to choose between two records of the same utility: more runs is
-    /// greater. The JSON text breaks ties, so that the order of merging does not matter.
+    /// Returns the rank by which the better of two records of the same utility is chosen: the
+    /// greater one is better. More runs are greater; the JSON text breaks ties, so that the order
+    /// of merging does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
@@ -181,7 +187,7 @@ impl Tally {
     }
 }
 
-/// Number of runs of one utility that ended in one group.
+/// A group of failures (one bug) in which runs of a utility ended, with the number of these runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTally {
     /// Kind of the group: crash, flaky crash, hang or out of memory.
@@ -203,8 +209,8 @@ pub struct Replayed {
     pub hits: u32,
     /// Number of re-runs of the reproducer.
     pub tries: u32,
-    /// Number of further re-runs without address randomization, as many as `tries`, that ended in
-    /// the reproducer's group; `None` if they were not made, because all re-runs with randomization
+    /// Number of re-runs of the reproducer without address randomization, as many as `tries`, that
+    /// ended in its group; `None` if these were not made, because all re-runs with randomization
     /// ended there.
     pub fixed_hits: Option<u32>,
 }
@@ -231,7 +237,8 @@ impl Store {
         json::write(&path, study)
     }
 
-    /// Merges the result of a study from another output directory into this one.
+    /// Merges the result of a study from another output directory into this directory's record of
+    /// the same study; without such a record, stores it.
     pub(super) fn take_study(&self, theirs: StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&theirs.campaign)?;
         // Joining a new study with itself sorts it.

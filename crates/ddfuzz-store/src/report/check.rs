@@ -45,9 +45,9 @@ pub struct CheckedGroup {
     pub frame: Option<String>,
     /// Verdict: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Reason why there is no verdict on the group; null if there is one.
+    /// Reason why `ddfuzz check` gives no verdict on the group; null if it gives one.
     pub why: Option<String>,
-    /// Advice how to get a verdict on the group; null if there is one.
+    /// Advice how to get a verdict on the group; null if it has a verdict.
     pub hint: Option<String>,
     /// How a group's input fails now; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
@@ -80,13 +80,15 @@ pub struct CameBack {
 /// Failure of a group's input with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentFailure {
-    /// Class of the crash, such as `segv`.
+    /// Class of the crash with the current program, such as `segv`.
     pub class: String,
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key of the crash with the current program, which identifies the bug; its first 12 hex
+    /// digits.
     pub major: String,
-    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
+    /// Minor key of the crash with the current program, which identifies the call path to the bug;
+    /// its first 12 hex digits.
     pub minor: String,
-    /// Location of the current crash in the user's code; null if unknown.
+    /// Location, in the user's code, of the crash with the current program; null if unknown.
     pub frame: Option<String>,
 }
 

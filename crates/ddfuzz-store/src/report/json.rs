@@ -12,7 +12,8 @@ use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::Severity;
 
-/// Result of `ddfuzz run`: numbers of runs and groups, why it ended, and the groups of crashes.
+/// Result of `ddfuzz run`: numbers of runs and groups, the reason why the campaign ended, and the
+/// groups of crashes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     /// Number of fuzzing runs in this call of `ddfuzz run`.
@@ -53,43 +54,46 @@ pub struct RunResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
-    /// All requested runs were made.
+    /// The campaign ended because all requested runs were made.
     #[default]
     Runs,
-    /// The time that the user set for fuzzing has passed.
+    /// The campaign ended because the time that the user set for fuzzing has passed.
     Time,
-    /// The requested number of findings was reached, or nothing new was found for long enough.
+    /// The campaign ended because the requested number of findings was reached, or nothing new was
+    /// found for long enough.
     Until,
-    /// The other fuzzer that `ddfuzz watch` observed has ended.
+    /// The campaign ended because the other fuzzer, which `ddfuzz watch` observed, has ended.
     Fuzzer,
-    /// The user stopped the campaign.
+    /// The campaign ended because the user stopped it.
     Interrupted,
 }
 
 /// A group of crashes (one bug) in the JSON result of `ddfuzz run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunGroup {
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key of the group, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
+    /// Minor key of the crash that represents the group, which identifies the call path to the bug;
+    /// its first 12 hex digits.
     pub minor: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Number of runs, over all campaigns of the output directory, that ended in the group.
     pub runs_seen: u64,
-    /// Size of the input as found, in bytes.
+    /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,
     /// Size of the smallest known failing input, in bytes.
     pub size_after: u64,
-    /// Proved minimality, such as `1-minimal`; null until the minimization has ended.
-    pub claim: Option<String>,
-    /// Numbers of tests by how they were answered (by a run, a cache, …); null until the
+    /// Proved minimality of the smallest known failing input, such as `1-minimal`; null until the
     /// minimization has ended.
+    pub claim: Option<String>,
+    /// Numbers of the minimization's tests by how they were answered (by a run, a cache, …); null
+    /// until the minimization has ended.
     pub tests: Option<Value>,
-    /// Path of the smallest known failing input.
+    /// Path of the smallest known failing input of the group.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Path of the minimization log; null if there is none.
+    /// Path of the log of the minimization of the group's input; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
     /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
@@ -99,7 +103,7 @@ pub struct RunGroup {
     pub kind: Kind,
     /// Estimated severity of the group.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the estimated severity of the group.
     pub severity_reason: String,
     /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
@@ -116,7 +120,7 @@ pub struct RunGroup {
     /// Status of the group (fixed, same, …) after the last rebuild of the program; null if the
     /// program was not rebuilt.
     pub status: Option<Status>,
-    /// Utility that crashed; only in a study of many utilities.
+    /// Name of the utility that crashed; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
     /// Whether the target crashes on every input; omitted if false.

@@ -13,9 +13,9 @@ use ddfuzz_model::files::escaped_markup as escaped;
 /// One reduction in a minimization: a candidate that failed and became the new best input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reduction {
-    /// Index of the reduction's test in the minimization log, from 0.
+    /// Index, in the minimization log, of the test that made the reduction, from 0.
     pub i: u64,
-    /// Number of tests that ran the target up to the reduction, inclusive.
+    /// Number of tests that ran the target up to the test that made the reduction, inclusive.
     pub executed: u64,
     /// Name of the transformation that made the candidate.
     pub rule: String,
@@ -30,8 +30,8 @@ pub struct Reduction {
 pub struct TestPoint {
     /// Number of the test among the tests that ran the target, from 1.
     pub executed: u64,
-    /// Size of the candidate, in bytes; in units (such as arguments) where parts of the command
-    /// line are minimized.
+    /// Size of the tested candidate, in bytes; in units (such as arguments) where parts of the
+    /// command line are minimized.
     pub size: u64,
     /// Whether the candidate failed, that is, still shows the crash.
     pub failed: bool,
@@ -286,7 +286,8 @@ impl Isolation {
     }
 }
 
-/// Width of the SVG drawing, in pixels; its height and margins follow.
+/// Width of the SVG drawing of a minimization, in pixels; the constants after it are its height and
+/// margins.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
@@ -344,7 +345,7 @@ impl Axis {
         }
     }
 
-    /// Returns the values at which an axis of the SVG drawing is labelled.
+    /// Returns the values at which the axis of the SVG drawing has labels, from 0 up to `most`.
     fn marks(&self) -> Vec<u64> {
         if self.logarithmic {
             let powers = (0..19).map(|power| 10u64.pow(power));
@@ -520,8 +521,8 @@ fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     tests as u64
 }
 
-/// Converts a size to the height of its column in the text plot, in eighths of a row; a size above
-/// 0 takes at least one.
+/// Converts a size of the best input to the height of its column in the text plot, in eighths of a
+/// row; a size above 0 gets at least one eighth.
 fn height(history: &MinimizationHistory, size: u64) -> u64 {
     let most = history.size_before as f64;
     let share = match history.wants_log_sizes() {
