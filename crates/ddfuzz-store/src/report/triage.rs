@@ -11,7 +11,8 @@ use crate::Kind;
 use ddfuzz_exec::Way;
 use ddfuzz_triage::{Confidence, Severity};
 
-/// Result of `ddfuzz triage`: how each input ended, and the groups of those that fail.
+/// Result of `ddfuzz triage`: how the runs of each input ended, and the groups (bugs) into which
+/// the failing inputs fall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
     /// Results of the triaged inputs, one for each file.
@@ -34,17 +35,18 @@ pub struct TriageResult {
     /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
     /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with (`--against`) whose crashes the program as run
-    /// cannot show.
+    /// Groups of the directory to compare with (`--against`) for which the triage gives no verdict,
+    /// because the program as run cannot show their crashes.
     pub cannot_tell: Vec<CannotTell>,
 }
 
 /// A group of another output directory for which the triage gives no verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CannotTell {
-    /// Major key of the group, its first 12 hex digits.
+    /// Major key (which identifies the bug) of the group without a verdict, its first 12 hex
+    /// digits.
     pub major: String,
-    /// Recorded class of the crash, such as `segv`.
+    /// Class of the crash, such as `segv`, that the other output directory records for the group.
     pub class: String,
     /// Reason why the triage gives no verdict on the group.
     pub why: String,
@@ -74,7 +76,7 @@ pub struct TriageInput {
     /// Confidence that the keys of the input's crash identify the bug; null if the input does not
     /// crash.
     pub confidence: Option<Confidence>,
-    /// Number of runs of the input that ended in its crash.
+    /// Number of runs of the input that ended in the crash recorded for it.
     pub hits: u32,
     /// Number of runs of the input.
     pub tries: u32,
@@ -89,16 +91,17 @@ pub struct TriageGroup {
     pub major: String,
     /// Kind of the group: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Highest severity among the group's minor keys (call paths), each estimated from its smallest
     /// input.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the group's estimated severity.
     pub severity_reason: String,
     /// Number of triaged inputs whose crashes are in the group.
     pub count: u64,
-    /// Minor keys (call paths to the bug) of the group, their first 12 hex digits.
+    /// Minor keys of the crashes in the group, which identify the call paths to the bug; their
+    /// first 12 hex digits.
     pub minors: Vec<String>,
     /// Stable key (made of function names) of the smallest input's crash, all hex digits; null
     /// without symbols.
@@ -124,7 +127,8 @@ pub struct TriageGroup {
     pub new: Option<bool>,
     /// Reason why it is unknown whether the group is new (`new`); null otherwise.
     pub why: Option<String>,
-    /// How the group was matched with a group of the directory to compare with; null if it was not.
+    /// How the group was matched with a group of the directory to compare with (`--against`); null
+    /// if it was not matched.
     pub same_by: Option<SameBy>,
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -139,20 +143,20 @@ pub struct TriageGroup {
     pub build: Option<String>,
 }
 
-/// How a group was recognized as the same as a group of another run or study.
+/// How two groups of crashes, found in different runs or studies, were recognized as the same bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SameBy {
-    /// The groups have equal major keys.
+    /// The two groups have equal major keys (hashes that identify the bug).
     Key,
-    /// The groups have equal stable keys, made of function names; the program was rebuilt in
-    /// between.
+    /// The two groups have equal stable keys, made of function names; the program was rebuilt
+    /// between their runs.
     Names,
 }
 
 impl TriageGroup {
-    /// Returns what the column NEWS of the table says of the group: `muted`, `new`, `known` and so
-    /// on.
+    /// Returns the word for the group in the column NEWS of the table of groups: `muted`, `new`,
+    /// `known` and so on; empty if there is nothing to say.
     fn news(&self) -> &'static str {
         match (self.known, self.new, self.same_by) {
             (true, ..) => "muted",
@@ -209,8 +213,8 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// Formats a note on groups for which only the class is known, because one such group may contain
-/// several bugs; `None` if there are none.
+/// Formats a note on those groups of the triage for which only the class of the crash is known,
+/// because one such group may contain several bugs; `None` if there are none.
 pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     // For an exit status that the user declared a crash, only the class is ever known.
     let rests_on_class = |group: &&TriageGroup| {

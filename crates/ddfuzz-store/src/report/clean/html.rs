@@ -65,8 +65,8 @@ fn is_loss(finding: &str) -> bool {
     finding.starts_with("COVERAGE LOST")
 }
 
-/// Formats a sentence on the result of a cleanup: whether the kept files reach all that the corpus
-/// reached, and how much smaller they are.
+/// Formats a sentence on the result of a cleanup: whether the kept files reach all the code that
+/// the corpus reached, and how much smaller they are.
 fn lead(result: &CleanResult) -> String {
     let kept = size::reduction(result.before.bytes, result.after.bytes);
     let reaches = match (result.features_before, result.missing.len()) {
@@ -139,8 +139,8 @@ fn steps(result: &CleanResult) -> Markup {
     )
 }
 
-/// Makes the section on the groups of failures that the cleanup met, with the folder of each group
-/// in the output directory; empty if there are none.
+/// Makes the HTML section on the groups of failures (crashes, hangs, …) that the cleanup met, with
+/// the folder of each group in the output directory; empty if there are none.
 fn failures(groups: &[CleanGroup]) -> Markup {
     let lines = groups.iter().map(|group| {
         vec![

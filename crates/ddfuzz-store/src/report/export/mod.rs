@@ -32,11 +32,11 @@ pub struct Reproducer {
     pub kind: Kind,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: Class,
     /// Location of the crash in the user's code; `None` if unknown.
     pub place: Option<String>,
-    /// Content of the smallest known failing input.
+    /// Content of the smallest known failing input of the group.
     pub input: Vec<u8>,
     /// How the run of the input as found ended.
     pub ended: Ended,
@@ -65,7 +65,8 @@ impl Reproducer {
         name.trim_end_matches('_').to_owned()
     }
 
-    /// Returns one line on the group for a comment, without a final backslash (C would join lines).
+    /// Returns one line that describes the group, for a comment in generated code; without a final
+    /// backslash, because C would join the next line to it.
     fn title(&self) -> String {
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),
@@ -101,7 +102,7 @@ impl Reproducer {
         (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Returns whether the crash is a memory leak, which sanitizers report only on request.
+    /// Returns whether the group's crash is a memory leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
         self.class.is_leak()
     }

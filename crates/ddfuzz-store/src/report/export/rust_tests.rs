@@ -104,7 +104,8 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
     )
 }
 
-/// Returns the `use` lines of the exported test, without unused imports.
+/// Returns the `use` lines of an exported Rust test, without unused imports. `takes_file` says that
+/// the program reads its input from a file.
 fn uses(takes_file: bool) -> String {
     let mut uses = PROGRAM_USES.to_owned();
     if !takes_file {
@@ -160,7 +161,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
     lines
 }
 
-/// Generates the Rust statements of the test that decide whether the program failed.
+/// Generates the Rust statements of an exported test that decide whether the program failed.
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
