@@ -226,7 +226,8 @@ const LONGEST_MAPS: u64 = 1 << 20;
 struct Window {
     /// Addresses in the dead process from which the bytes were copied.
     range: Range<u64>,
-    /// Offset of the copied bytes, in the part of the shared memory that belongs to this copy.
+    /// Offset in bytes at which the copied memory begins, in the part of the shared memory that
+    /// belongs to its copy.
     at: u64,
 }
 

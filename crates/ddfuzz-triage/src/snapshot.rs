@@ -54,7 +54,7 @@ pub enum Trust {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The stack walk reached the first frame of the thread.
+    /// The stack walk was complete: it reached the first frame of the thread.
     Clean,
     /// The stack walk met a return address that no call instruction precedes.
     Untrusted,
@@ -72,12 +72,13 @@ pub enum End {
 /// How control flow reached the program counter of a crashed thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// Control flow was normal: no invalid call, jump or return.
+    /// Control flow reached the program counter normally, without an invalid call, jump or return.
     #[default]
     Sound,
-    /// A call or jump to an invalid address was made.
+    /// Control flow left the code by a call or jump to an invalid address.
     WildCall,
-    /// A function returned to an invalid address, because the stack was overwritten.
+    /// Control flow left the code when a function returned to an invalid address, because the stack
+    /// was overwritten.
     Smashed,
 }
 
@@ -145,7 +146,8 @@ pub struct Endless {
 /// Class and keys of a crash are computed from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The signal, exit or exceeded limit at which the process was stopped.
+    /// The event at which the process was stopped and its state was read: a signal, an exit, or an
+    /// exceeded limit.
     pub event: Event,
     /// Registers of the thread that crashed, or that was stopped at an exit or limit.
     pub registers: Registers,

@@ -54,8 +54,8 @@ pub(crate) enum Goes {
 }
 
 impl Goes {
-    /// Returns the address to which the branch may go; `None` for a return, and where the address
-    /// comes from a register or memory.
+    /// Returns the address to which the branch may go, other than the next instruction; `None` for
+    /// a return, and where the address comes from a register or memory.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
             Goes::To(target) | Goes::Either(target) => Some(target),

@@ -10,7 +10,7 @@ use addr2line::gimli::{
 
 mod elf;
 
-/// A loadable segment of an ELF file: its place in the file and in the file's address space.
+/// A loadable segment of an ELF file: where it is in the file, and in the file's own address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// Offset in the ELF file at which the segment begins, in bytes.
@@ -262,9 +262,9 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Returns the address range of the function that contains `address`, by these unwind tables;
-    /// `None` where no entry contains it. All addresses are those of the ELF file, without the load
-    /// bias.
+    /// Returns the address range of the function that contains `address`, according to these unwind
+    /// tables; `None` if no table entry contains it. All addresses are those of the ELF file,
+    /// without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,

@@ -82,8 +82,9 @@ impl Symbolizer {
         self.is_off = true;
     }
 
-    /// Looks up the function names and source lines of the code at `offset` (in bytes from the load
-    /// bias) in the program or library at `path`.
+    /// Looks up the names and source lines of the functions (inlined ones included) at one code
+    /// address of the program or library at `path`; `offset` is the address in bytes from the load
+    /// bias.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
         self.look_up(path, offset, true)
     }
@@ -133,9 +134,9 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the function that declares a variable in the source line `line`, in the program or
-    /// library at `path`: the function that starts at `start`, or one inlined into it. Without a
-    /// line, the function at `start`.
+    /// Returns the function that declares a variable in the source line `line` of the program or
+    /// library at `path`: the function that starts at the offset `start`, or one inlined into it.
+    /// Without a line, returns the function at `start`.
     pub(crate) fn declaring(
         &mut self,
         path: &Arc<Path>,

@@ -136,8 +136,9 @@ const PHRASES: [(&str, &str); 17] = [
     ("CHECK failed", "check-failed"),
 ];
 
-/// Parts of UndefinedBehaviorSanitizer's messages and the check (`-fsanitize=CHECK`) that prints
-/// them, special before general (`compiler-rt/lib/ubsan/ubsan_handlers.cpp`).
+/// Parts of UndefinedBehaviorSanitizer's messages, each with the check (`-fsanitize=CHECK`) that
+/// prints the message; special parts come before general ones
+/// (`compiler-rt/lib/ubsan/ubsan_handlers.cpp`).
 #[rustfmt::skip]
 const CHECKS: [(&str, &str); 38] = [
     ("unsigned integer overflow", "unsigned-integer-overflow"),
