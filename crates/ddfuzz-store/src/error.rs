@@ -38,15 +38,15 @@ pub enum StoreError {
         None => "another process".to_owned(),
     })]
     InUse {
-        /// The locked output directory.
+        /// Path of the output directory whose lock another process holds.
         path: PathBuf,
-        /// Process id of the lock's holder; `None` if unknown.
+        /// Id of the process that holds the lock of the output directory; `None` if unknown.
         holder: Option<u32>,
     },
     /// A file of the output directory has invalid content.
     #[error("{} is damaged: {why}", path.display())]
     Damaged {
-        /// Path of the damaged file.
+        /// Path of the file, in the output directory, that has invalid content.
         path: PathBuf,
         /// Reason why the content of the file is invalid.
         why: String,

@@ -256,7 +256,7 @@ impl GroupRecord {
 /// One group of an output directory (all crashes with one major key), as read from disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
@@ -319,7 +319,8 @@ pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 /// key is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct GroupIndex {
-    /// The record of the group, with up-to-date best entries.
+    /// The group's record (`group.json`), with the best entry (stored input) of each minor key up
+    /// to date.
     pub(super) record: GroupRecord,
     /// Ranks of the group's complete entries (inputs with crash records), by minor key and hash of
     /// the input.

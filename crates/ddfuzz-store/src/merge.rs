@@ -260,8 +260,9 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     Ok(Ordering::Equal)
 }
 
-/// Replaces the minimization in `into` by the one in `from`. The result file is removed first and
-/// written last, so that it never stands beside files of another minimization.
+/// Replaces the minimization (reproducer, log and result) in the folder `into` by the one in the
+/// folder `from`. The result file is removed first and written last, so that it never stands beside
+/// files of another minimization.
 fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     let outcome = json::bytes(&from.join(layout::OUTCOME))?;
     remove(&into.join(layout::OUTCOME))?;

@@ -169,7 +169,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Returns the sum of some tallies (numbers of runs); its channel and kind of input are empty.
+    /// Returns the sums of the numbers of runs in `tallies`, as a tally whose channel and kind of
+    /// input are empty.
     pub fn total(tallies: &[Tally]) -> Tally {
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
@@ -190,7 +191,7 @@ impl Tally {
 /// A group of failures (one bug) in which runs of a utility ended, with the number of these runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTally {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key of the group, its first 12 hex digits.
     pub major: String,

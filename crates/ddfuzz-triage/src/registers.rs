@@ -34,8 +34,8 @@ impl Registers {
             .collect()
     }
 
-    /// Converts the register values that a dying process copied, in the order of
-    /// `crates/ddfuzz-exec/runtime/snapshot.h`.
+    /// Converts the register values `copied`, which a dying process stored in the order of
+    /// `crates/ddfuzz-exec/runtime/snapshot.h`, to registers with names.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [

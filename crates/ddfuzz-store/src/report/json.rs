@@ -99,7 +99,7 @@ pub struct RunGroup {
     /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
     /// not print it.
     pub debug: Option<String>,
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Estimated severity of the group.
     pub severity: Severity,

@@ -17,7 +17,7 @@ pub struct Reduction {
     pub i: u64,
     /// Number of tests that ran the target up to the test that made the reduction, inclusive.
     pub executed: u64,
-    /// Name of the transformation that made the candidate.
+    /// Name of the transformation that made the candidate of this reduction.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
     /// command line are minimized; for the isolations `max` and `diff`, the number of deltas by
@@ -56,7 +56,8 @@ pub struct Pass {
     pub rules: BTreeMap<String, u64>,
 }
 
-/// The course of a minimization or isolation: its reductions, executed tests and passes.
+/// The course of a minimization, or of an isolation (of the difference between a failing and a
+/// passing input): its reductions, executed tests and passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MinimizationHistory {
     /// Name of the search algorithm.
@@ -86,8 +87,8 @@ pub struct MinimizationHistory {
 }
 
 impl MinimizationHistory {
-    /// Computes the course of a minimization or isolation from the start line of its log and the
-    /// lines after it.
+    /// Computes the course of a minimization, or of an isolation (of the difference between a
+    /// failing and a passing input), from the start line of its log and the lines after it.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -507,8 +508,8 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     text
 }
 
-/// Returns the number of executed tests at the right edge of a column of the text plot; columns
-/// count from 1.
+/// Returns the number of executed tests that the right edge of a column stands for, in the plot of
+/// a minimization as text; columns count from 1, `columns` is their number.
 fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     let (all, share) = (history.executed, column as f64 / columns as f64);
     if column == columns {
@@ -521,8 +522,8 @@ fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     tests as u64
 }
 
-/// Converts a size of the best input to the height of its column in the text plot, in eighths of a
-/// row; a size above 0 gets at least one eighth.
+/// Converts a size of the best input to the height of its column in the plot of a minimization as
+/// text, in eighths of a row; a size above 0 gets at least one eighth.
 fn height(history: &MinimizationHistory, size: u64) -> u64 {
     let most = history.size_before as f64;
     let share = match history.wants_log_sizes() {

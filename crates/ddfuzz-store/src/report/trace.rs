@@ -245,8 +245,8 @@ fn assertion_place(crash: &Crash) -> Option<Place> {
 
 /// A line of a stack as it is formatted for a report; frames are given by their index in the stack.
 enum Shown<'a> {
-    /// A function of a stack frame. Functions of runtimes are shown only if the stack has no
-    /// others.
+    /// A function of a stack frame, inlined or not. Functions of runtimes are shown only if the
+    /// stack has no other functions.
     Function {
         frame: usize,
         site: Site,

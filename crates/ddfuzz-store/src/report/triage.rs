@@ -89,7 +89,7 @@ pub struct TriageInput {
 pub struct TriageGroup {
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Class of the group's crashes, such as `segv`.
     pub class: String,

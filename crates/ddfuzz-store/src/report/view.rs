@@ -51,7 +51,7 @@ impl VariantView {
 /// Data that reports show of one group of crashes, taken from the stored input that represents it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key of the group, which identifies the bug.
     pub major: Key,
@@ -306,7 +306,7 @@ fn absolute(path: &Path) -> PathBuf {
 /// Data of one group that the text for the terminal and the reports for CI servers show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,

@@ -34,8 +34,8 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Returns the function that was called: its module, and its start as an offset in the module;
-    /// `None` if the code is in no module.
+    /// Returns the function that this call executes: the name of its module, and its start as an
+    /// offset in the module, in bytes; `None` if the code is in no module.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);

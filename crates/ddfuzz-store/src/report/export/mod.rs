@@ -28,7 +28,7 @@ const MIN_RUN_LIMIT: Duration = Duration::from_secs(60);
 /// Data of a group from which all exported tests, dumps and scripts are generated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproducer {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
@@ -147,7 +147,8 @@ struct Need {
     /// as the checks of UndefinedBehaviorSanitizer (UBSan) write it: other sanitizers' runtimes
     /// contain UBSan's functions, too.
     checked: bool,
-    /// The compiler flag, such as `-fsanitize=address`.
+    /// The compiler flag without which the program cannot show the crash, such as
+    /// `-fsanitize=address`.
     flag: String,
 }
 

@@ -67,8 +67,8 @@ pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Ve
     (bytes(&pieces, original) == minimized).then_some(pieces)
 }
 
-/// Returns the byte ranges of the input as found that the pieces of a reproducer contain,
-/// ascending.
+/// Returns the byte ranges of the input as found that are kept in a reproducer, given by its
+/// pieces: `[start, end]`, without the byte at `end`, sorted and joined.
 pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let ranges = pieces.iter().filter_map(|piece| match piece {
         Piece::Kept(range) => Some([range.start as u64, range.end as u64]),
@@ -86,7 +86,8 @@ pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns the byte ranges of the minimized input that are new bytes, ascending.
+/// Returns the byte ranges of the minimized input, given by its pieces, that are not bytes of the
+/// input as found: `[start, end]`, without the byte at `end`, sorted.
 pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -157,9 +158,9 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
 /// A reader of the pieces of an input, from beginning to end, that is used to apply an edit to
 /// them.
 struct Source<'a> {
-    /// The pieces that are not yet read to their end.
+    /// The pieces of the input that the reader has not yet read to their end.
     pieces: &'a [Piece],
-    /// Position in the input up to which it has been read, in bytes.
+    /// Position in the input up to which the reader has read, in bytes.
     at: usize,
     /// Position in the input at which the first of `pieces` begins, in bytes.
     base: usize,

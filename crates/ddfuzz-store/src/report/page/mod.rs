@@ -38,8 +38,8 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Total size of the groups' sections in a page, in bytes; when they exceed it, no further group is
-/// shown in full.
+/// Maximum total size, in bytes, of the groups' sections in a page; once it is exceeded, no further
+/// group is shown in full.
 const SECTIONS: usize = 4 << 20;
 
 /// File name of the HTML report in an output directory.

@@ -76,7 +76,7 @@ pub struct UtilityInStudy {
 /// One group of failures of a utility, matched across all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedGroup {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Class of the group's crashes, such as `segv`; null if no study has an input of the group.
     pub class: Option<String>,
