@@ -27,7 +27,7 @@ pub struct Campaign {
     /// The program that the campaign fuzzes, and how it is run; `None` for a campaign of `ddfuzz
     /// revisit`, which fuzzes several utilities.
     pub target: Option<TargetRecord>,
-    /// Builds of the program that the campaign has run, oldest first.
+    /// Builds (by hash of the file) of the fuzzed program that the campaign has run, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
     /// Limits on time and memory of each run; `None` if they are not recorded.
@@ -75,7 +75,7 @@ pub struct CampaignFile {
     /// The directory's own campaign, which `--resume` continues; `None` after a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
-    /// The other campaigns whose findings the directory holds, that is, all but its own; sorted by
+    /// The campaigns, other than the directory's own, whose findings the directory holds; sorted by
     /// id.
     #[serde(rename = "campaigns")]
     pub others: Vec<Campaign>,
@@ -151,8 +151,9 @@ impl CampaignFile {
 pub enum Status {
     /// None of the stored inputs of the group of crashes fails with the new build of the program.
     Fixed,
-    /// It is not known whether the bug is fixed: no input of the group fails as before, but the new
-    /// build (with other sanitizers, for example) or the limits could not show the crash.
+    /// It is not known whether the bug is fixed: no input of the group fails as before, but the
+    /// crash may be invisible in the new runs, because the build has other sanitizers, for example,
+    /// or the limits are different.
     #[serde(rename = "cannot tell")]
     CannotTell,
     /// The stored inputs of the group of crashes fail in some runs only, before or after the

@@ -25,11 +25,11 @@ pub struct FileCoverage {
     pub file: String,
     /// Number of basic blocks of the file that the campaign's runs have reached.
     pub blocks: u64,
-    /// Number of all known basic blocks of the file.
+    /// Number of all known basic blocks of the program or library, reached or not.
     pub blocks_of: u64,
     /// Number of functions of the file that the campaign's runs have reached.
     pub functions: u64,
-    /// Number of all known functions of the file.
+    /// Number of all known functions of the program or library, reached or not.
     pub functions_of: u64,
 }
 

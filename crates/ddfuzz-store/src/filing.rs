@@ -123,9 +123,9 @@ impl Store {
         answer
     }
 
-    /// Replaces an entry's reproducer, the smallest known failing input (`minimized`), by `bytes`,
-    /// and updates the group's record. Errors: [`StoreError::NoSuch`] if the entry does not exist;
-    /// if the file cannot be written: the previous reproducer stays.
+    /// Replaces an entry's reproducer (the smallest known failing input, in the file `minimized`)
+    /// by `bytes`, and updates the group's record. Errors: [`StoreError::NoSuch`] if the entry does
+    /// not exist; if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;

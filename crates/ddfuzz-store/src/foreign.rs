@@ -15,14 +15,14 @@ const DEPTH: usize = 64;
 /// An input file that [`find`] has found at or below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Absolute path of the input.
+    /// Absolute path of the input file that was found.
     pub path: PathBuf,
     /// The parsed file name, as another fuzzer gives it to a crash file; `None` if no known fuzzer
     /// gave it.
     pub named: Option<CrashName>,
 }
 
-/// A directory that was searched for inputs.
+/// A directory that [`find`] has searched for inputs: its type, and what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Absolute path of the searched directory.
@@ -30,7 +30,7 @@ pub struct Directory {
     /// Type of the searched directory (of AFL++, of libFuzzer, …), recognized by the file names in
     /// it.
     pub layout: Layout,
-    /// Number of inputs directly in the searched directory, without its subdirectories.
+    /// Number of inputs found directly in the searched directory, without its subdirectories.
     pub inputs: u64,
     /// Files and subdirectories that were left out of the search, each with the reason.
     pub skipped: Vec<(PathBuf, &'static str)>,
@@ -42,7 +42,7 @@ pub struct Directory {
 pub struct Inputs {
     /// The inputs, in the order of the paths given; those of one directory are sorted by name.
     pub inputs: Vec<Input>,
-    /// The directories that were searched for inputs.
+    /// The directories that [`find`] has searched for inputs, each with the number of inputs in it.
     pub directories: Vec<Directory>,
     /// Directories that could not be listed, each with the reason.
     pub unread: Vec<(PathBuf, String)>,
@@ -155,7 +155,8 @@ fn listed(path: &Path) -> std::io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Type of a directory, which decides which of its files are inputs.
+/// Type of a directory of a fuzzer (AFL++, libFuzzer, ddfuzz, …), which decides which of its files
+/// are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// An output directory of ddfuzz; its inputs are the files `original`.
@@ -280,7 +281,7 @@ pub enum Fuzzer {
     Afl,
     /// honggfuzz, whose file names start with a signal.
     Honggfuzz,
-    /// libFuzzer, with which cargo-fuzz fuzzes, too.
+    /// libFuzzer, including the fuzz targets of cargo-fuzz, which are built with it.
     LibFuzzer,
 }
 

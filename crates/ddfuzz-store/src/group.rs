@@ -17,7 +17,7 @@ pub struct Entry {
     /// Id of the entry (stored input with its crash record): kind and keys of the crash, and hash
     /// of the input.
     pub id: EntryId,
-    /// Folder with the files of the entry.
+    /// Folder of the entry, with the input, the crash record and the files of the minimization.
     pub folder: PathBuf,
     /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
@@ -112,8 +112,8 @@ impl Entry {
         read_whole(&self.original())
     }
 
-    /// Reads the smallest known failing input: `minimized` if it exists, else `original`
-    /// ([`Entry::reproducer`]).
+    /// Reads the bytes of the entry's smallest known failing input: `minimized` if it exists, else
+    /// `original` ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
@@ -177,7 +177,7 @@ pub struct Minimized {
     /// `None` if the harness does not print it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug: Option<String>,
-    /// Whether the target crashes on every input.
+    /// Whether the target crashes on every input, so that the input does not matter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
     /// Number of bytes of the reproducer for which the minimization did not yet test whether the
@@ -216,14 +216,14 @@ impl Minimized {
 }
 
 /// Record of a group, that is, of all crashes with one major key (`group.json`). It is computed
-/// from the group's entries, except `first_seen` and `seen`.
+/// from the group's entries (stored inputs with crash records), except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
     /// Version of the JSON schema of `group.json`.
     pub v: u32,
     /// Class of the group's crashes, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major key of the group, all hex digits.
+    /// Major key of the group (the hash that identifies the bug), all 32 hex digits.
     pub major: Key,
     /// Highest estimated severity of the crashes in the group.
     pub severity: Severity,
@@ -260,13 +260,14 @@ pub struct Group {
     pub kind: Kind,
     /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
-    /// The record of the group (`group.json`): class, severity, best entries and counts of runs.
+    /// The record of the group (`group.json`): class, severity, best entries (stored inputs) and
+    /// counts of runs.
     pub record: GroupRecord,
 }
 
 impl Group {
-    /// Iterates over the ids of the group's best entries, one for each minor key (call path to the
-    /// bug), sorted by minor key.
+    /// Iterates over the ids of the group's best entries (stored inputs), one for each minor key
+    /// (call path to the bug), sorted by minor key.
     pub fn representatives(&self) -> impl Iterator<Item = EntryId> {
         let major = self.record.major.short();
         (self.record.representatives.iter())
@@ -291,17 +292,19 @@ impl Group {
 /// best. Entries of equal rank are compared by the bytes of their reproducers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
-    /// Whether the minimality of the entry's reproducer is not proved.
+    /// Whether the minimality of the entry's reproducer (smallest known failing input) is not
+    /// proved.
     unproved: bool,
     /// Whether the entry's reproducer has another minor key than the input as found.
     other_minor: bool,
-    /// Size of the reproducer, in bytes.
+    /// Size of the entry's reproducer (smallest known failing input), in bytes.
     size: u64,
 }
 
 impl EntryRank {
-    /// Computes the rank of an entry from its files: whether its minimality is proved, whether its
-    /// reproducer has another minor key, and its size.
+    /// Computes the rank of an entry (stored input) from its files: whether its minimality is
+    /// proved, whether its reproducer has another minor key than the input as found, and the
+    /// reproducer's size.
     pub(super) fn of(entry: &Entry) -> EntryRank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         EntryRank {
@@ -315,8 +318,8 @@ impl EntryRank {
 /// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
-/// A group in the writer's memory: its record, and the ranks by which the best entry of each minor
-/// key is chosen.
+/// A group of crashes in the memory of the directory's writer: its record, and the ranks by which
+/// the best entry (stored input) of each minor key is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct GroupIndex {
     /// The group's record (`group.json`), with the best entry (stored input) of each minor key up
@@ -334,8 +337,8 @@ impl GroupIndex {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// Makes an index without entries for the group that `entry` belongs to, first seen at the time
-    /// `first_seen`.
+    /// Makes an index, still without entries (stored inputs), for the group to which the crash of
+    /// `entry` belongs; `first_seen` is the time when the group was first seen.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -428,8 +431,9 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses the best entry of the minor key `minor` anew: the one of the lowest rank, then with
-    /// the smallest bytes, then with the smallest hash. `group` is the folder of the group.
+    /// Chooses anew the best entry (stored input) of the minor key `minor`: the one of the lowest
+    /// rank, then the one whose reproducer has the smallest bytes, then the one with the smallest
+    /// hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

@@ -25,16 +25,16 @@ pub struct KnownGroups {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?} is not a key")]
 pub struct InvalidKey {
-    /// Number of the line in the list, from 1.
+    /// Number of the invalid line in the list of muted groups, from 1.
     pub line: usize,
-    /// Content of the line that is not a key, without comment.
+    /// Content of the invalid line in the list of muted groups, without its comment.
     pub text: String,
 }
 
 impl KnownGroups {
     /// Parses a list of muted groups. A line holds 12 to 32 hex digits of a major key, or `stable:`
-    /// and as many digits of a stable key; `#` starts a comment. Errors: [`InvalidKey`] for the
-    /// first line that is neither empty nor a key.
+    /// and as many digits of a stable key (made of function names); `#` starts a comment. Errors:
+    /// [`InvalidKey`] for the first line that is neither empty nor a key.
     pub fn parse(text: &str) -> Result<KnownGroups, InvalidKey> {
         let mut known = KnownGroups::default();
         for (at, line) in text.lines().enumerate() {

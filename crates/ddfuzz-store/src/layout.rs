@@ -27,18 +27,18 @@ pub(super) const GROUP: &str = "group.json";
 pub(super) const ORIGINAL: &str = "original";
 pub(super) const CRASH: &str = "crash.json";
 pub(super) const MINIMIZED: &str = "minimized";
-/// Name of the file with the result of an entry's minimization.
+/// Name of the file with the result of the minimization of a stored input.
 pub(super) const OUTCOME: &str = "minimized.json";
-/// File with the minimized input as parsed by the harness, in Rust's `Debug` format.
+/// Name of the file with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
-/// File with the text of an explanation of the failure, which `ddfuzz explain` writes.
+/// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";
-/// File with the explanation of a failure as JSON.
+/// Name of the file with the explanation of a failure, by `ddfuzz explain`, as JSON.
 pub(super) const EXPLANATION_RECORD: &str = "explanation.json";
 pub(super) const EXPLANATION_FILES: [&str; 3] =
     ["explanation.html", EXPLANATION_RECORD, EXPLANATION];
-/// File with the log of the minimization of a utility's command-line options.
+/// Name of the file with the log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
 pub(super) const STUDIES: &str = "studies";
 pub(super) const REPRODUCE: &str = "reproduce.sh";
@@ -64,7 +64,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of reports.
+    /// All kinds of stored failures, in the order in which reports list them.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
 
     /// Returns the kind of a reproducible failure of this class: hang, out of memory, else crash.
@@ -139,8 +139,8 @@ impl EntryId {
         })
     }
 
-    /// Returns the id of the entry with the same input and keys under another kind, such as
-    /// `flaky`.
+    /// Returns the id that the entry (stored input) has, with the same input and keys, under
+    /// another kind, such as `flaky`.
     pub fn among(&self, kind: Kind) -> EntryId {
         EntryId {
             kind,
@@ -148,7 +148,7 @@ impl EntryId {
         }
     }
 
-    /// Returns the kind of the entry: crash, flaky crash, hang or out of memory.
+    /// Returns the kind of failure in the entry's id: crash, flaky crash, hang or out of memory.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -170,7 +170,8 @@ impl EntryId {
         &self.hash
     }
 
-    /// Returns the entry's folder in the output directory `root`.
+    /// Returns the path of the folder, in the output directory `root`, in which the entry's files
+    /// are stored.
     pub fn folder(&self, root: &Path) -> PathBuf {
         group_folder(root, self.kind, &self.major)
             .join(&self.minor)

@@ -72,8 +72,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     Ok(merged)
 }
 
-/// Merges one group of the directory `from` into the directory `into`, and returns the number of
-/// entries that are new there.
+/// Merges one group (bug) of the output directory `from` into the output directory `into`, and
+/// returns the number of entries (stored inputs) that are new there.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
     // Read before copying, because copies have new modification times.

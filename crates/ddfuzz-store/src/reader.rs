@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Returns the path of the output directory.
+    /// Returns the path of the output directory that this reader reads.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -165,8 +165,8 @@ impl Reader {
     }
 
     /// Returns whether the group with this major key (12 hex digits) is muted (left out of
-    /// reports), by its major key or a stable key. If the group cannot be read, only the major key
-    /// counts.
+    /// reports), by its major key or by a stable key (made of function names). If the group cannot
+    /// be read, only the major key counts.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.has_stable_keys()

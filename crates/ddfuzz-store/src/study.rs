@@ -15,7 +15,7 @@ use ddfuzz_triage::Subject;
 pub struct StudyRecord {
     /// Version of the record's JSON schema ([`StudyRecord::VERSION`]).
     pub v: u32,
-    /// Id of the study's campaign.
+    /// Id of the campaign that made the study.
     pub campaign: String,
     /// Host name of the machine on which the study ran.
     pub host: String,
@@ -92,10 +92,11 @@ pub fn is_refusal(label: &str) -> bool {
     REFUSALS.contains(&label)
 }
 
-/// Result of fuzzing one utility in a study.
+/// Result of fuzzing one system utility in a study: program, numbers of runs, and groups of
+/// failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
-    /// Name of the utility in the list of utilities.
+    /// Name by which the list of utilities identifies the utility.
     pub utility: String,
     /// Index of the utility in the whole list of utilities, from 0.
     pub place: u64,
@@ -177,7 +178,7 @@ impl Tally {
         total
     }
 
-    /// Adds the numbers of runs of another tally to those of this one.
+    /// Adds the numbers of runs of the tally `other` to those of this tally.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -208,7 +209,8 @@ pub struct Replayed {
     /// Number of re-runs (plain `execve`, with address randomization) that ended in the
     /// reproducer's group.
     pub hits: u32,
-    /// Number of re-runs of the reproducer.
+    /// Number of times that the reproducer was run again (plain `execve`, with address
+    /// randomization).
     pub tries: u32,
     /// Number of re-runs of the reproducer without address randomization, as many as `tries`, that
     /// ended in its group; `None` if these were not made, because all re-runs with randomization
@@ -254,9 +256,9 @@ impl Store {
         Ok(folder.join(format!("{campaign}.json")))
     }
 
-    /// Replaces the command recorded in the entry's `crash.json`, for example after its arguments
-    /// were minimized. Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file
-    /// cannot be written.
+    /// Replaces the command (program, arguments, environment) recorded in the entry's `crash.json`,
+    /// for example after its arguments were minimized. Errors: [`StoreError::NoSuch`] if the entry
+    /// does not exist; if the file cannot be written.
     pub fn set_subject(&mut self, id: &EntryId, subject: &Subject) -> Result<(), StoreError> {
         let folder = id.folder(self.reader().root());
         let Some(entry) = self.reader().entry(id)? else {
@@ -267,8 +269,8 @@ impl Store {
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the path of the log for minimizing the command-line options of an entry's utility,
-    /// and creates the log's folder.
+    /// Returns the path of the log for minimizing the command-line options with which an entry's
+    /// utility was run, and creates the log's folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

@@ -18,9 +18,9 @@ pub struct Triaged {
     pub campaign: String,
     /// Hash of the target: program file, arguments, environment, limits and version of the keys.
     pub target: ContentHash,
-    /// Hash of the input that was run.
+    /// Hash of the input that `ddfuzz triage` ran.
     pub input: ContentHash,
-    /// Size of the input, in bytes.
+    /// Size of the input that `ddfuzz triage` ran, in bytes.
     pub size: u64,
     /// How the last run of the input ended: exit status, signal, timeout or out of memory.
     pub ended: Ended,
@@ -56,7 +56,7 @@ pub struct CrashLine {
     pub stable: Option<Key>,
     /// Confidence that the keys of the crash identify the bug.
     pub confidence: Confidence,
-    /// Estimated severity of the crash.
+    /// Estimated severity of the crash: low, medium or high.
     pub severity: Severity,
     /// Reason for the estimated severity of the crash.
     pub severity_reason: String,

@@ -123,7 +123,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a reader of the output directory.
+    /// Returns a reader of this output directory, which does not need the lock.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }

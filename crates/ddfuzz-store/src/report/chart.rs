@@ -124,8 +124,8 @@ impl Axis {
     }
 }
 
-/// A range of values on the horizontal axis of a curve, with a name, drawn as a coloured band
-/// behind the curve.
+/// A range of values on the horizontal axis of a curve, with a name, drawn as a band behind the
+/// curve.
 #[derive(Clone, Debug)]
 pub(super) struct Band {
     pub(super) name: String,
@@ -137,9 +137,9 @@ pub(super) struct Band {
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,
-    /// The horizontal axis of the curve.
+    /// The horizontal axis of the curve: how its values are placed, and the greatest one.
     pub(super) across: Axis,
-    /// The vertical axis of the curve.
+    /// The vertical axis of the curve: how its values are placed, and the greatest one.
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,

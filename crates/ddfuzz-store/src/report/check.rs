@@ -58,13 +58,14 @@ pub struct CheckedGroup {
     /// smallest input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Number of the group's inputs that were run.
+    /// Number of the group's stored inputs that `ddfuzz check` ran.
     pub inputs: u64,
     /// Name of the utility that the group's input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// The commits between which the fixed group started to fail again; omitted if no earlier check
-    /// found it fixed in another commit, or if it does not fail now in the same way.
+    /// The commits between which the group, which an earlier check found fixed, started to fail
+    /// again; omitted if no earlier check found it fixed in another commit, or if it does not fail
+    /// now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
 }

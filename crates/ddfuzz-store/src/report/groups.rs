@@ -8,7 +8,7 @@ use super::view::Finding;
 use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
 use ddfuzz_triage::Severity;
 
-/// Blanks between two columns of a table.
+/// Blanks that separate two neighbouring columns of a table for the terminal.
 const GAP: &str = "  ";
 
 /// Columns of tables of groups that are dropped, in this order, if the terminal is too narrow.

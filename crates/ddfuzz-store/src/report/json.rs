@@ -40,7 +40,7 @@ pub struct RunResult {
     pub exec: Way,
     /// Whether this call of `ddfuzz run` continued the campaign of an earlier one.
     pub resumed: bool,
-    /// Reason why the campaign ended.
+    /// Reason why the campaign ended: all runs made, time over, findings reached, and so on.
     pub ended_by: EndedBy,
     /// Whether the program was rebuilt during the campaign; then the seed does not reproduce it.
     pub rebuilt: bool,
@@ -78,7 +78,8 @@ pub struct RunGroup {
     pub minor: String,
     /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Number of runs, over all campaigns of the output directory, that ended in the group.
+    /// Number of runs, over all campaigns of the output directory, that ended in the group; if none
+    /// did, the number of its crashes that were met during minimizations.
     pub runs_seen: u64,
     /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,
@@ -101,7 +102,7 @@ pub struct RunGroup {
     pub debug: Option<String>,
     /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Estimated severity of the group.
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
     /// Reason for the estimated severity of the group.
     pub severity_reason: String,
@@ -166,7 +167,7 @@ impl From<&GroupView> for RunGroup {
 /// An error as JSON: `{"error":{"kind","message","path","hint"}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorReport {
-    /// Kind, message, path and hint of the error.
+    /// The error itself: its kind, message, path and hint.
     pub error: ErrorBody,
 }
 
@@ -175,7 +176,7 @@ pub struct ErrorReport {
 pub struct ErrorBody {
     /// Name of the error for scripts, such as `disk-full`.
     pub kind: String,
-    /// Error message, a sentence for people.
+    /// Message that describes the error, a sentence for people.
     pub message: String,
     /// Path of the file or directory that the error is about; null if there is none.
     #[serde(serialize_with = "lossy_option")]

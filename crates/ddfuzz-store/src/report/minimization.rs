@@ -20,8 +20,8 @@ pub struct Reduction {
     /// Name of the transformation that made the candidate of this reduction.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized; for the isolations `max` and `diff`, the number of deltas by
-    /// which the passing and the failing input still differ.
+    /// command line are minimized. For `max` and `diff`, which narrow the difference between a
+    /// passing and a failing input, the number of deltas by which these two still differ.
     pub size: u64,
 }
 
@@ -60,16 +60,18 @@ pub struct Pass {
 /// passing input): its reductions, executed tests and passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MinimizationHistory {
-    /// Name of the search algorithm.
+    /// Name of the search algorithm that the minimization used.
     pub search: String,
     /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit`
     /// (between two inputs) or `change` (between two versions of a program).
     pub unit: &'static str,
-    /// Size of the input before the minimization, in the history's `unit`; for the isolations `max`
-    /// and `diff`, the number of deltas between the two inputs.
+    /// Size of the input before the minimization, in the history's `unit`. For `max` and `diff`,
+    /// which narrow the difference between a passing and a failing input, the number of deltas
+    /// between these two.
     pub size_before: u64,
-    /// Size of the best input so far, in the history's `unit`; for the isolations `max` and `diff`,
-    /// the number of deltas by which the passing and the failing input still differ.
+    /// Size of the best input so far, in the history's `unit`. For `max` and `diff`, which narrow
+    /// the difference between a passing and a failing input, the number of deltas by which these
+    /// two still differ.
     pub size_after: u64,
     /// Number of tests of the minimization, including those answered by a cache or a predictor.
     pub tests: u64,
@@ -77,7 +79,8 @@ pub struct MinimizationHistory {
     pub executed: u64,
     /// The reductions (candidates that became the new best input), oldest first.
     pub steps: Vec<Reduction>,
-    /// The tests that ran the target, oldest first; empty for the isolations `max` and `diff`.
+    /// The tests that ran the target, oldest first. Empty for `max` and `diff`, which narrow the
+    /// difference between a passing and a failing input.
     pub dots: Vec<TestPoint>,
     /// The passes of the search with their counts of tests and reductions, in the order of their
     /// first test.
@@ -227,23 +230,27 @@ impl MinimizationHistory {
     }
 }
 
-/// State of an isolation (`max`, `diff`): the numbers of deltas in its passing and its failing
-/// input, which approach each other. The byte sizes in the log do not show the progress, because
-/// the passing input grows.
+/// State of an isolation (`max`, `diff`), a search that narrows the difference between a passing
+/// and a failing input: the numbers of deltas in these two inputs, which approach each other. The
+/// byte sizes in the log do not show the progress, because the passing input grows.
 pub(super) struct Isolation {
-    /// Number of deltas applied in the current passing input of the isolation.
+    /// Number of deltas that the current passing input contains, in a search that narrows the
+    /// difference between a passing and a failing input; it grows from 0.
     passing: u64,
-    /// Number of deltas applied in the current failing input of the isolation.
+    /// Number of deltas that the current failing input contains, in a search that narrows the
+    /// difference between a passing and a failing input; it shrinks from the number of all deltas.
     failing: u64,
-    /// Number of deltas in the candidate of each test, in the order of the log.
+    /// Number of deltas that the candidate of each test of the isolation contains, in the order of
+    /// the log.
     kept: Vec<u64>,
-    /// Unit of a delta: `byte` or `edit`.
+    /// Unit of one delta between the passing and the failing input: `byte` or `edit`.
     pub unit: &'static str,
 }
 
 impl Isolation {
-    /// Makes the state of an isolation (`max` or `diff`) before its first test, from the log's
-    /// start line; `None` for the log of a minimization (`min`).
+    /// Makes the state, before its first test, of an isolation (`max` or `diff`, which narrow the
+    /// difference between a passing and a failing input) from the log's start line; `None` for the
+    /// log of a minimization (`min`).
     pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
         Some(Isolation {
@@ -257,14 +264,14 @@ impl Isolation {
         })
     }
 
-    /// Returns the number of deltas by which the passing and the failing input of an isolation
-    /// still differ.
+    /// Returns the number of deltas by which the current passing and the current failing input of
+    /// an isolation still differ.
     pub fn left(&self) -> u64 {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the number of deltas in the candidate of a test of the isolation, read from the
-    /// test's line in the log.
+    /// Records the number of deltas that the candidate of a test of the isolation contains, read
+    /// from the test's line in the log.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -275,8 +282,9 @@ impl Isolation {
         });
     }
 
-    /// Makes the candidate of test `i` the new passing input (rules `increase-…`) or the new
-    /// failing input (other rules).
+    /// Makes the candidate of test `i` the new passing input (if the name `rule` of the reduction's
+    /// transformation begins with `increase-`) or the new failing input (otherwise) of the
+    /// isolation.
     pub fn reduce(&mut self, i: u64, rule: &str) {
         let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
         let Some(kept) = kept else { return };

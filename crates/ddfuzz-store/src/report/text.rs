@@ -29,7 +29,7 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Escapes text for a cell of a Markdown table.
+/// Escapes control characters and markup in a text for a cell of a Markdown table.
 pub fn escaped_markdown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {

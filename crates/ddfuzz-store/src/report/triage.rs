@@ -40,7 +40,8 @@ pub struct TriageResult {
     pub cannot_tell: Vec<CannotTell>,
 }
 
-/// A group of another output directory for which the triage gives no verdict.
+/// A group of the output directory to compare with (`--against`) for which the triage gives no
+/// verdict (new, known or fixed).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CannotTell {
     /// Major key (which identifies the bug) of the group without a verdict, its first 12 hex
@@ -50,7 +51,7 @@ pub struct CannotTell {
     pub class: String,
     /// Reason why the triage gives no verdict on the group.
     pub why: String,
-    /// Advice how to get a verdict on the group.
+    /// Advice how to get a verdict on the group, whose crash the program as run cannot show.
     pub hint: String,
 }
 
@@ -78,7 +79,7 @@ pub struct TriageInput {
     pub confidence: Option<Confidence>,
     /// Number of runs of the input that ended in the crash recorded for it.
     pub hits: u32,
-    /// Number of runs of the input.
+    /// Number of times that the triage ran the input.
     pub tries: u32,
     /// Reason why the input was not run; null if it was.
     pub error: Option<String>,
@@ -116,10 +117,10 @@ pub struct TriageGroup {
     /// Location of the smallest input's crash as `file:line`, from the debug information; null if
     /// unknown.
     pub source: Option<String>,
-    /// Path of the group's smallest input.
+    /// Path of the smallest triaged input in the group.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,
-    /// Size of the group's smallest input, in bytes.
+    /// Size of the smallest triaged input in the group, in bytes.
     pub size: u64,
     /// Whether the user has muted the group (`--known`).
     pub known: bool,

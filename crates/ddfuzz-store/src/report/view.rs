@@ -19,7 +19,8 @@ pub struct VariantView {
     pub minor: String,
     /// Size of the input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the reproducer, in bytes.
+    /// Size of the reproducer (smallest known failing input) of this call path to the bug, in
+    /// bytes.
     pub size_after: u64,
     /// Proved minimality of the reproducer (smallest known failing input), such as `1-minimal`.
     pub claim: String,
@@ -57,9 +58,9 @@ pub struct GroupView {
     pub major: Key,
     /// Minor key of the representative input, which identifies the call path to the bug.
     pub minor: Key,
-    /// Class of the crash, such as `segv`.
-    pub class: Class,
     /// Class of the group's crashes, such as `segv`.
+    pub class: Class,
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
     /// Reason for the estimated severity of the representative input's crash.
     pub severity_reason: String,
@@ -73,7 +74,8 @@ pub struct GroupView {
     /// How often the reproducer fails, if not every time; `None` if it always fails. A rate of 100
     /// % means that its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
-    /// Number of runs that ended in the group; if none, number of crashes met during minimizations.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
+    /// crashes that were met during minimizations.
     pub runs_seen: u64,
     /// Size of the representative input before minimization, in bytes.
     pub size_before: u64,
@@ -314,14 +316,14 @@ pub struct Finding {
     pub class: String,
     /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
-    /// Estimated severity of the group.
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
     /// Reason for the estimated severity of the group.
     pub severity_reason: String,
     /// Location of the crash in the user's code: function and line, else module and offset; `None`
     /// if unknown.
     pub place: Option<String>,
-    /// Message and stacks of the crash.
+    /// Message, stacks and source locations of the group's crash.
     pub trace: Trace,
     /// Location of the crash as `file:line`, with the path from the debug information; `None` if
     /// unknown.

@@ -88,7 +88,7 @@ pub struct CleanResult {
     pub exec: Option<Way>,
     /// Paths of the corpus as given: files and directories.
     pub corpus: Vec<OsText>,
-    /// Directory to which the kept files were written.
+    /// Directory to which the cleanup wrote the kept files.
     pub out: OsText,
     /// Existing corpus to which the kept files add coverage (option `--onto`); null without this
     /// option.
@@ -125,13 +125,13 @@ pub struct Step {
     pub bytes: u64,
 }
 
-/// Name of a step of a corpus cleanup.
+/// Name of a step of a corpus cleanup, in which files or bytes are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {
     /// The step removes files with the same content as another file of the corpus.
     Duplicates,
-    /// The step removes files that cannot be read.
+    /// The step removes files of the corpus that cannot be read.
     Unreadable,
     /// The step removes files longer than the maximum size of an input (`max_len`).
     Oversized,
@@ -309,13 +309,13 @@ pub struct GainedFeature {
 /// Distributions of file sizes and run times before and after a corpus cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distributions {
-    /// Sizes of all inputs of the corpus that end normally, in bytes.
+    /// Distribution of the sizes of all inputs of the corpus that end normally, in bytes.
     pub sizes_before: Distribution,
-    /// Sizes of the kept files, in bytes.
+    /// Distribution of the sizes of the files that the cleanup kept, in bytes.
     pub sizes_after: Distribution,
-    /// Run times of all inputs of the corpus that end normally, in µs.
+    /// Distribution of the run times of all inputs of the corpus that end normally, in µs.
     pub times_before: Distribution,
-    /// Run times of the kept files, in µs.
+    /// Distribution of the run times of the files that the cleanup kept, in µs.
     pub times_after: Distribution,
 }
 

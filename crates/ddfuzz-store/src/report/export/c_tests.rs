@@ -84,7 +84,7 @@ pub struct LinkedHarness<'a> {
     pub function: EntryFunction,
     /// Target of the recorded run, which gives the environment variables and the working directory.
     pub target: &'a Target,
-    /// Sanitizers of the harness, as in `-fsanitize=`.
+    /// Sanitizers with which the harness is compiled, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
     /// Name of the generated C file, for the compiler commands in it.
     pub file: &'a str,

@@ -38,7 +38,8 @@ pub struct Reproducer {
     pub place: Option<String>,
     /// Content of the smallest known failing input of the group.
     pub input: Vec<u8>,
-    /// How the run of the input as found ended.
+    /// How the recorded run of the group's input as found ended: signal, exit status or exceeded
+    /// limit.
     pub ended: Ended,
     /// Time and memory limits under which the input as found was run.
     pub limits: Limits,
@@ -108,7 +109,7 @@ impl Reproducer {
     }
 }
 
-/// Exit status of a Go program that panics.
+/// Exit status with which a Go program ends after a panic.
 const GO_PANIC: i32 = 2;
 
 /// CPU time to start a program without and with a sanitizer, in ms, which an exported test adds to

@@ -115,8 +115,8 @@ fn uses(takes_file: bool) -> String {
     uses
 }
 
-/// Generates the Rust statement that creates the command which runs the program; limits are set by
-/// a shell.
+/// Generates the Rust statement of an exported test that creates the command which runs the
+/// program; if there are limits, the command is a shell that sets them.
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {

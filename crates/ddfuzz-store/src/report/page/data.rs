@@ -20,7 +20,7 @@ pub struct CampaignReport {
     pub ddfuzz: String,
     /// Time when the report was made, as RFC 3339 in UTC.
     pub made: String,
-    /// Absolute path of the output directory.
+    /// Absolute path of the output directory that the report is about.
     pub out: String,
     /// Campaigns whose findings are in the directory, its own first.
     pub campaigns: Vec<CampaignFacts>,
@@ -38,7 +38,7 @@ pub struct CampaignReport {
 /// Facts on a campaign whose findings are in the output directory, as recorded in `ddfuzz.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignFacts {
-    /// Id of the campaign.
+    /// Id of the campaign, unique among all campaigns.
     pub id: String,
     /// Command line that started the campaign, as words of a shell.
     pub command: String,
@@ -110,7 +110,7 @@ pub struct GroupSummary {
     pub major: String,
     /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Estimated severity: `high`, `medium` or `low`.
+    /// Estimated severity of the group's bug: `high`, `medium` or `low`.
     pub severity: String,
     /// Reason for the estimated severity of the group.
     pub severity_reason: String,
@@ -123,7 +123,8 @@ pub struct GroupSummary {
     pub size_before: u64,
     /// Size of the smallest known failing input of the group, in bytes.
     pub size_after: u64,
-    /// Number of runs that ended in the group.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
+    /// crashes that were met during minimizations.
     pub runs_seen: u64,
     /// Time when the group's first input was stored, as RFC 3339 in UTC.
     pub first_seen: String,
@@ -211,7 +212,8 @@ pub struct GroupReport {
     pub explanation: Option<ExplanationReport>,
 }
 
-/// One stack of a crash, formatted as lines.
+/// One stack of a crash (of the crash itself, or of an allocation or `free` of memory), formatted
+/// as lines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackReport {
     /// Title of the stack: `stack` (the crash), `alloc` or `origin` (allocation of the memory
@@ -290,7 +292,7 @@ pub struct VariantReport {
     pub claim: Option<String>,
 }
 
-/// A stored input of a group of crashes.
+/// A stored input of a group of crashes: its keys, sizes, origin and file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputReport {
     /// Name of the stored input: 16 hex digits of its blake3 hash.
@@ -341,21 +343,21 @@ pub struct PhaseReport {
     pub removed: u64,
 }
 
-/// A command line that shows a crash.
+/// A command line that shows a crash, with the name of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandReport {
     /// Kind of the command: `shell` (the script `reproduce.sh`), `gdb`, `cargo` or `ddfuzz`.
     pub name: String,
-    /// The command line, quoted for a shell.
+    /// The command line that shows the crash, quoted for a shell.
     pub command: String,
 }
 
 /// A regression test for a group's bug, as `ddfuzz export` writes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestReport {
-    /// Form of the test: `rust-test` or `c-test`.
+    /// Form of the regression test: `rust-test` or `c-test`.
     pub form: String,
-    /// Source text of the test.
+    /// Source text of the regression test.
     pub text: String,
 }
 

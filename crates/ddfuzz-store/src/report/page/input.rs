@@ -26,7 +26,7 @@ pub(super) struct Marked<'a> {
     /// The marked byte ranges of the input, ascending and without overlap; `None` if it is not
     /// known which bytes to mark.
     pub(super) ranges: Option<&'a [[u64; 2]]>,
-    /// CSS class with which marked bytes are shown.
+    /// CSS class with which the page shows the input's marked bytes.
     pub(super) class: &'static str,
 }
 

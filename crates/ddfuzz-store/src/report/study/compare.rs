@@ -35,7 +35,7 @@ pub struct Comparison {
     pub tests: Vec<RateTest>,
 }
 
-/// Failure rates of the study in one directory.
+/// Failure rates of one of the compared studies, with the study's output directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryResult {
     /// Output directory of the study, as the user gave it.
@@ -58,7 +58,7 @@ pub struct ComparedUtility {
     pub groups: Vec<ComparedGroup>,
 }
 
-/// Result of one utility in one study.
+/// Result of one utility in one of the compared studies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UtilityInStudy {
     /// The packages, each with its version, in which the study ran the utility, without
@@ -66,7 +66,7 @@ pub struct UtilityInStudy {
     pub versions: Vec<String>,
     /// Whether runs of the utility crashed, hung or ran out of memory; null if there were no runs.
     pub marks: Option<Marks>,
-    /// Number of runs of the utility in the study.
+    /// Number of runs of the utility in this study.
     pub runs: u64,
     /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
     /// normal ones.
@@ -96,7 +96,8 @@ pub struct ComparedGroup {
     names: BTreeSet<(String, Option<String>)>,
 }
 
-/// What became of a group in the last of several studies.
+/// What became of a group of failures in the last of the compared studies: new, gone, the same, or
+/// not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {

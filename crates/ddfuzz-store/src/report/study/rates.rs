@@ -18,9 +18,9 @@ const Z: f64 = 1.959_963_984_540_054;
 pub struct Rate {
     /// Number of trials (utilities or runs) that failed.
     pub hits: u64,
-    /// Number of trials (utilities or runs).
+    /// Number of all trials (utilities or runs), failed or not.
     pub of: u64,
-    /// The rate, from 0 to 1; `None` without trials.
+    /// The rate of trials that failed, from 0 to 1; `None` without trials.
     pub share: Option<f64>,
     /// Lower end of the 95 % confidence interval of the rate, from 0 to 1; `None` without trials.
     pub low: Option<f64>,

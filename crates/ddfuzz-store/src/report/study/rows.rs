@@ -315,7 +315,7 @@ fn rank(kind: Kind) -> u8 {
 pub struct StudyGroup {
     /// Name of the utility in the study.
     pub utility: String,
-    /// Data that reports show of the group.
+    /// Data that reports show of the stored group: class, location, sizes, files and so on.
     pub view: GroupView,
     /// Stable key (made of function names) of the representative input's crash, all hex digits;
     /// `None` without symbols.
@@ -325,8 +325,8 @@ pub struct StudyGroup {
     pub build: Option<String>,
 }
 
-/// Reads all groups of a study's utilities in a directory, sorted by kind, major key and utility.
-/// Stored inputs whose record does not name a utility are skipped.
+/// Reads all groups of failures of a study's utilities from an output directory, sorted by kind,
+/// major key and utility. Stored inputs whose record does not name a utility are skipped.
 pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
