@@ -39,10 +39,11 @@ pub struct FileCoverage {
 pub struct UnreachedFunction {
     /// Path of the program or library that contains the function.
     pub file: String,
-    /// Address of the function in that file, such as `0x4510`.
+    /// Address of the function in the file of the program or library that contains it, such as
+    /// `0x4510`.
     pub address: String,
     /// Name of the function; null where the file has no symbol for it.
     pub name: Option<String>,
-    /// Number of basic blocks in the function that no run has reached.
+    /// Number of basic blocks in the never reached function.
     pub blocks: u64,
 }

@@ -189,7 +189,7 @@ pub struct Minimized {
     /// % means that one candidate failed once, but not when it was run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
-    /// Reason why the minimization was abandoned; `None` if it was not.
+    /// Reason why the minimization of the input was abandoned; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
 }
@@ -494,8 +494,8 @@ pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     Ok(groups)
 }
 
-/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted; an
-/// empty list if the kind has none.
+/// Lists the major keys (12 hex digits) of the groups of one kind (crash, hang, …) that have a
+/// folder in the output directory `root`, sorted; empty if there are none.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }

@@ -148,23 +148,29 @@ impl UtilityRecord {
 /// the runs ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// How the input reached the program: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
+    /// How the inputs of the counted runs reached the program: `stdin`, `file`, `cp NAME` (a copy
+    /// in the file NAME), `two_files` or `pty`.
     pub channel: String,
-    /// Kind of input: a name of the classic generator, `keys`, or `empty`.
+    /// Kind of the inputs of the counted runs: a kind of the classic generator of random inputs,
+    /// `keys` (typed at a terminal), or `empty`.
     pub kind: String,
-    /// Number of runs over this channel with this kind of input.
+    /// Number of runs of the utility with inputs of this kind over this channel (`stdin`, `file`,
+    /// …).
     pub runs: u64,
-    /// Number of runs over this channel with this kind of input that crashed.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that crashed.
     pub crashes: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the time limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the time limit.
     pub hangs: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the memory limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the memory limit.
     pub ooms: u64,
-    /// Number of runs over this channel with this kind of input that did not crash, but exited with
-    /// a status of 126 or more.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that did not crash, but exited with a status of 126 or more.
     pub high_exits: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the time limit, but
-    /// end when given several times the limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the time limit, but end when given several times the limit.
     #[serde(default)]
     pub slow: u64,
 }
@@ -203,7 +209,7 @@ pub struct GroupTally {
     pub replayed: Option<Replayed>,
 }
 
-/// How often a reproducer failed when it was run again.
+/// How often a group's reproducer (smallest known failing input) failed when it was run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     /// Number of re-runs (plain `execve`, with address randomization) that ended in the

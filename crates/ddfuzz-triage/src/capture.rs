@@ -49,16 +49,16 @@ pub(crate) struct Tracer<'a> {
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the first process that stopped itself (`SIGSTOP`) in the run, used if the
-    /// process is never continued and has to be killed; `None` if none has.
+    /// Snapshot of the process of the run that stopped itself (`SIGSTOP`) first, used if it is
+    /// never continued and has to be killed; `None` if no process stopped itself.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
     /// The last snapshot of each process of the run, by process id, with the id of the thread that
     /// it shows.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The process of the run that was the first to die of a crash signal, and that signal; `None`
-    /// if none has.
+    /// The process of the run that was the first to die of a crash signal, and the number of that
+    /// signal; `None` if no process has died so.
     crash: Option<(Pid, i32)>,
 }
 

@@ -110,7 +110,7 @@ pub struct Subject {
 pub struct Crash {
     /// Version number of the format of crash records in which this record is.
     pub v: u32,
-    /// Keys of the crash: hashes by which it is grouped with others.
+    /// Keys of the crash: hashes by which it is grouped with other crashes of the same bug.
     pub keys: Keys,
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,

@@ -17,7 +17,7 @@ pub struct Conditions {
     pub instrumentation: Option<Vec<String>>,
     /// Time and memory limits under which the target is run.
     pub limits: Limits,
-    /// Exit status that counts as a crash in this run; `None` if none does.
+    /// Exit status of the target that counts as a crash in the run; `None` if no exit status does.
     pub crash_exit: Option<i32>,
 }
 

@@ -140,7 +140,7 @@ pub trait Start: Send {
     /// Returns the time and memory limits of each run of the target.
     fn limits(&self) -> Limits;
 
-    /// Returns the exit status of the target that counts as a crash; `None` if none does.
+    /// Returns the exit status of the target that counts as a crash; `None` if no exit status does.
     fn crash_exit(&self) -> Option<i32>;
 }
 

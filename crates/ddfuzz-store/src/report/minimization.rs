@@ -62,8 +62,9 @@ pub struct Pass {
 pub struct MinimizationHistory {
     /// Name of the search algorithm that the minimization used.
     pub search: String,
-    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit`
-    /// (between two inputs) or `change` (between two versions of a program).
+    /// Unit of all sizes in this history of a minimization: `byte`, `unit` (of the command line,
+    /// such as an argument), `edit` (between two inputs) or `change` (between two versions of a
+    /// program).
     pub unit: &'static str,
     /// Size of the input before the minimization, in the history's `unit`. For `max` and `diff`,
     /// which narrow the difference between a passing and a failing input, the number of deltas
@@ -186,7 +187,8 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes in the plural: `bytes`, `units`, `edits` or `changes`.
+    /// Returns the unit of all sizes in this history of a minimization, in the plural: `bytes`,
+    /// `units`, `edits` or `changes`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",

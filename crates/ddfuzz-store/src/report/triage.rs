@@ -15,7 +15,7 @@ use ddfuzz_triage::{Confidence, Severity};
 /// the failing inputs fall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
-    /// Results of the triaged inputs, one for each file.
+    /// Results of the triaged inputs, one for each input file.
     pub inputs: Vec<TriageInput>,
     /// The groups (bugs) into which the crashes of the inputs fall.
     pub groups: Vec<TriageGroup>,

@@ -32,11 +32,11 @@ const ALL: Duration = Duration::from_secs(1);
 /// Maximum number of returns and loop exits that the search for the call that does not return waits
 /// for.
 const HOPS: usize = 40;
-/// Number of times that deeper calls of the same function may hit the breakpoint at which a call's
-/// return is detected; after that, the call counts as endless, because each hit takes long.
+/// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
+/// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Number of times that deeper calls of the same function may leave the loop whose exits are
-/// watched; after that, its exits are no longer watched.
+/// Maximum number of times that deeper calls of the same function may leave the loop whose exits
+/// are watched; after that, its exits are no longer watched.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
@@ -46,7 +46,8 @@ const BETWEEN: Duration = Duration::from_millis(2);
 
 /// The result of waiting until a call returns or a loop in it is left.
 enum WaitResult {
-    /// The call returned; the thread is stopped directly after that.
+    /// The call that was waited for has returned; holds its thread, stopped directly after the
+    /// return.
     Call(StoppedThread),
     /// The loop was left at this address, inside the same call, and the thread is stopped there,
     /// before it has returned from the call.
@@ -63,8 +64,8 @@ pub(super) struct Test {
     /// Time in which a call must return, or it counts as endless. Time in which the thread waits
     /// for a processor does not count.
     pub returns: Duration,
-    /// Whether the loop that does not end is searched, too, in the function of the call that does
-    /// not return.
+    /// Whether the search looks not only for the call that does not return, but also for the loop
+    /// in its function that does not end.
     pub loops: bool,
 }
 

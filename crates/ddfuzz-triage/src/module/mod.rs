@@ -139,15 +139,15 @@ pub(crate) struct NamedRange {
     pub start: u64,
     /// First address after the named function; equal to `start` where its size is unknown.
     pub end: u64,
-    /// Name of the function at these addresses.
+    /// Name of the function to which the range of addresses belongs.
     pub name: Arc<str>,
 }
 
 /// Function names with their ranges of addresses, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// Functions, each with name and address range, ascending by start address; no two have the
-    /// same start.
+    /// The named functions, each with its address range, ascending by start address; no two have
+    /// the same start.
     sorted: Vec<NamedRange>,
 }
 

@@ -332,9 +332,9 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
 /// instruction's line is used for it.
 const NEAR: u64 = 1024;
 
-/// Returns the innermost of the functions `levels` at the code address `offset` with a source line,
-/// where the compiler gave the instruction there the line 0: the line is that of the nearest
-/// instruction of the same inlined call, before it if possible.
+/// For a code address `offset` to which the compiler gave the line 0: returns the innermost of the
+/// functions `levels` there, with the source line of the nearest instruction of the same inlined
+/// call, before the address if possible; `None` if no such instruction is near.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());

@@ -246,8 +246,8 @@ fn kept(files: &[KeptFile], corpus: &[OsText]) -> Markup {
     table(heads, rows)
 }
 
-/// Names a file of the corpus: its path below the corpus if that is one directory, else its whole
-/// path.
+/// Returns the name by which the page shows a file of the corpus: its path below the corpus, if the
+/// corpus is a single directory, else its whole path.
 fn name(file: &OsText, corpus: &[OsText]) -> String {
     let path = Path::new(&file.0);
     let below = match corpus {

@@ -243,10 +243,11 @@ impl Cover {
 /// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// Coverage of all inputs of the corpus that end normally, as libFuzzer counts it; null if it
-    /// could not.
+    /// Coverage of all inputs of the corpus that end normally, as counted by libFuzzer; null if
+    /// libFuzzer could not count it.
     pub before: Option<LibFuzzerCoverage>,
-    /// Coverage of the kept files, as libFuzzer counts it; null if it could not.
+    /// Coverage of the files that the cleanup kept, as counted by libFuzzer; null if libFuzzer
+    /// could not count it.
     pub after: Option<LibFuzzerCoverage>,
     /// Number of files that libFuzzer's own merge added to the kept files, so that their coverage,
     /// as libFuzzer counts it, is not less than that of the corpus.

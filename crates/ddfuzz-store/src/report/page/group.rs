@@ -218,7 +218,8 @@ fn inputs_side_by_side(group: &LoadedGroup) -> Markup {
     }
 }
 
-/// Shows an input as text, with its hex view folded below, or only as hex if it is not text.
+/// Formats an input as HTML: as text, with its hex view folded below, or only as hex if it is not
+/// text.
 fn views(input: &Marked<'_>) -> Markup {
     html! {
         @if input.is_text() { (input.text()) details { summary { "as hex" } (input.hex()) } }

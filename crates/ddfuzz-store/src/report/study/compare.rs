@@ -68,8 +68,8 @@ pub struct UtilityInStudy {
     pub marks: Option<Marks>,
     /// Number of runs of the utility in this study.
     pub runs: u64,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
-    /// normal ones.
+    /// Label that says what is special about the utility in this study, such as `missing` or
+    /// `setuid`; null for a normal one.
     pub label: Option<String>,
 }
 
@@ -90,8 +90,8 @@ pub struct ComparedGroup {
     pub same_by: Option<SameBy>,
     /// What became of the group in the last of the compared studies, such as new or gone.
     pub change: Change,
-    /// Stable keys (made of function names) of the group, each with the build id of the program, if
-    /// it has one.
+    /// Stable keys (made of function names) of the group's crashes, as pairs of the key and the
+    /// build id of the program; `None` for a program without a build id.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }

@@ -89,7 +89,8 @@ impl Rate {
     }
 }
 
-/// Formats a share in percent; a small share gets more digits, so that it does not look like 0.
+/// Formats a rate from 0 to 1 in percent; a small rate gets more digits, so that it does not look
+/// like 0.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value {
@@ -105,11 +106,11 @@ fn percent(share: f64) -> String {
 pub struct RateLine {
     /// Name of the channel (`stdin`, `file`, …) or of the kind of input.
     pub name: String,
-    /// Failure rate over the utilities run with this channel or kind of input. Each utility counts
-    /// once, and fails if any of its versions fails on any machine.
+    /// Failure rate over the utilities that were run over this channel, or with this kind of input.
+    /// Each utility counts once, and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Failure rate over all runs with this channel or kind of input. Runs of one utility are not
-    /// independent of each other.
+    /// Failure rate over all runs over this channel, or with this kind of input. Runs of one
+    /// utility are not independent of each other.
     pub runs: Rate,
 }
 

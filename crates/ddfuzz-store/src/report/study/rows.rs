@@ -344,7 +344,8 @@ pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     Ok(groups)
 }
 
-/// Selects the best stored input of each utility in a group: a minimized one, then the smallest.
+/// Selects, for each utility that crashed in a group, the best of its stored inputs: a minimized
+/// one before others, then the smallest; keyed by the name of the utility.
 fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
     let mut best = BTreeMap::new();
     for entry in reader.entries(group.kind, &group.record.major.short())? {
