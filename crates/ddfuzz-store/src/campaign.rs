@@ -184,9 +184,9 @@ impl Status {
 /// A build of the fuzzed program, identified by the hash of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The blake3 hash of the program's file, as 64 hex digits.
+    /// The blake3 hash of this build's program file, as 64 hex digits.
     pub blake3: String,
-    /// Time when the campaign first ran the build, as RFC 3339 in UTC.
+    /// Time when the campaign first ran this build of the program, as RFC 3339 in UTC.
     pub seen: String,
     /// Status (fixed, same, …) of each group of crashes found with earlier builds, after its inputs
     /// were run with this build: by kind, then by major key of the group; empty for the campaign's

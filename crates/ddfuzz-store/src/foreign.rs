@@ -173,7 +173,8 @@ pub enum Layout {
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
-    /// Any other directory; all files in it and below are inputs.
+    /// Any directory that is not recognized as one of a fuzzer; all files in it and below are
+    /// inputs.
     Plain,
 }
 
@@ -279,7 +280,7 @@ impl Layout {
 pub enum Fuzzer {
     /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
     Afl,
-    /// honggfuzz, whose file names start with a signal.
+    /// honggfuzz, whose crash files have names that start with a signal.
     Honggfuzz,
     /// libFuzzer, including the fuzz targets of cargo-fuzz, which are built with it.
     LibFuzzer,

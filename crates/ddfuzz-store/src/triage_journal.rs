@@ -12,11 +12,12 @@ use ddfuzz_triage::{Class, Confidence, Key, Severity};
 /// One line of the journal of `ddfuzz triage`: the result of running one input on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Version of the schema of the journal's lines ([`Triaged::VERSION`]).
+    /// Version of the schema of this line in the journal of `ddfuzz triage` ([`Triaged::VERSION`]).
     pub v: u32,
     /// Id of the campaign for which the input was run.
     pub campaign: String,
-    /// Hash of the target: program file, arguments, environment, limits and version of the keys.
+    /// Hash of the target on which the input was run: program file, arguments, environment, limits
+    /// and version of the keys.
     pub target: ContentHash,
     /// Hash of the input that `ddfuzz triage` ran.
     pub input: ContentHash,
@@ -36,7 +37,7 @@ pub struct Triaged {
 }
 
 impl Triaged {
-    /// Current version of the schema of the journal's lines.
+    /// Current version of the schema of the lines in the journal of `ddfuzz triage`.
     pub const VERSION: u32 = 1;
 }
 

@@ -68,9 +68,9 @@ pub enum Found {
     /// A run of a fuzzing campaign found the crash. `input` is a text from which the campaign's
     /// generator makes the input again.
     Run {
-        /// Id of the campaign that found the crash.
+        /// Id of the fuzzing campaign whose run found the crash.
         campaign: String,
-        /// Index of the run in its campaign, from 0.
+        /// Index, in its campaign, of the run that found the crash, from 0.
         run: u64,
         /// Name from which the generator of the campaign makes the input again: `KIND:SEED:LENGTH`,
         /// or `seed+HASH:SEED` for a mutated seed.
@@ -89,7 +89,7 @@ pub enum Found {
     },
     /// The user passed a file with the crashing input.
     File {
-        /// Path of the file with the crashing input.
+        /// Path of the user's file with the crashing input.
         path: std::path::PathBuf,
     },
 }
@@ -98,7 +98,7 @@ pub enum Found {
 /// of many programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Name of the program that crashed.
+    /// Name of the utility (program) that crashed.
     pub utility: String,
     /// How the crashed program was run (path, arguments, environment), without its limits.
     pub target: TargetRecord,
@@ -116,7 +116,8 @@ pub struct Crash {
     pub class: Class,
     /// How the run that crashed ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// How far the keys of the crash can be trusted.
+    /// How far the keys of the crash (hashes by which crashes are grouped) can be trusted: high or
+    /// low.
     pub confidence: Confidence,
     /// Estimate of how dangerous the bug behind the crash is: low, medium or high.
     pub severity: Severity,
@@ -189,7 +190,7 @@ pub struct PanicRecord {
     /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Message of the panic, without its location.
+    /// Message of the Rust or Go panic, without its source location.
     pub message: String,
     /// Text that is hashed into the keys to identify the panic: usually its source location, with a
     /// shortened path.

@@ -86,7 +86,7 @@ pub(crate) struct Layout {
     /// Whether the process runs the target's own executable, and not another program that the
     /// target started.
     own: bool,
-    /// Stack unwinder for the mapped modules.
+    /// Stack unwinder for the modules that are mapped in the process.
     pub unwinder: Unwinder,
 }
 

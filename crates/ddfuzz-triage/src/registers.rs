@@ -6,7 +6,8 @@ use nix::unistd::Pid;
 
 use crate::fault::Address;
 
-/// The registers of a stopped thread.
+/// The registers of a stopped thread, with the program counter and the stack, frame and link
+/// registers apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// Program counter of the thread: address of the current instruction.

@@ -17,9 +17,10 @@ use crate::registers::Registers;
 pub enum Event {
     /// The process stopped because a signal, such as `SIGSEGV`, was about to be delivered to it.
     Signal {
-        /// Number of the signal, as on Linux.
+        /// Number of the signal that was about to be delivered, as on Linux.
         number: i32,
-        /// The kernel's `si_code` of the signal, which tells who raised it.
+        /// The kernel's `si_code` of the signal that was about to be delivered, which tells who
+        /// raised it.
         code: i32,
     },
     /// The process stopped because it was about to exit with this status.
@@ -64,7 +65,7 @@ pub enum End {
     Cap,
     /// The stack walk stopped at the first user frame, because the stack below it is destroyed.
     Smashed,
-    /// The stack was not walked at all.
+    /// The stack was not walked at all, so that no frames are known.
     #[default]
     None,
 }

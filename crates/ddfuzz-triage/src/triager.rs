@@ -54,7 +54,7 @@ impl Default for Settings {
 pub enum Verdict {
     /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
     Crash(Box<Crash>),
-    /// No run of the input crashed or exceeded a limit.
+    /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
     Flaky {
         /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
         /// counted.

@@ -21,7 +21,7 @@ const DEEPEST: usize = 32;
 /// blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// Address at which the loop is entered; the lowest one if there are several.
+    /// Address at which execution enters the loop; the lowest one if there are several.
     pub head: u64,
     /// Start addresses of the basic blocks of which the loop consists.
     pub pieces: BTreeSet<u64>,
@@ -30,7 +30,8 @@ pub(super) struct Loop {
     pub exits: Vec<u64>,
 }
 
-/// The loops in the machine code of one function.
+/// The loops in the machine code of one function, and the control flow graph in which they were
+/// found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loops {
     /// The control flow graph of the function: for each basic block, by its start address, the

@@ -15,7 +15,7 @@ use ddfuzz_model::files::printable;
 pub enum FatalMessage {
     /// The report of a sanitizer, such as AddressSanitizer.
     Report(Box<Report>),
-    /// A panic message of Rust's panic hook.
+    /// A panic message that Rust's panic hook printed.
     RustPanic(RustPanic),
     /// A panic or fatal error that Go's runtime printed.
     GoPanic(GoPanic),

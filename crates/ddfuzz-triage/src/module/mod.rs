@@ -37,7 +37,7 @@ pub enum Entry {
 pub(crate) struct Module {
     /// GNU build id of the ELF file, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Segments of the ELF file that contain code.
+    /// Executable segments of the ELF file, that is, those that contain code.
     pub executable: Vec<Segment>,
     /// Unwind tables of the ELF file (`.eh_frame` and its index); `None` if it has none.
     pub unwind: Option<UnwindTables>,
@@ -193,7 +193,7 @@ impl Names {
 pub(crate) struct Section {
     /// Address of the section in the file's own address space, without the load bias.
     pub address: u64,
-    /// Contents of the ELF section.
+    /// Contents (bytes) of the section of the ELF file.
     pub data: Arc<[u8]>,
 }
 

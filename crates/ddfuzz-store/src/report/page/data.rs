@@ -104,7 +104,7 @@ pub(super) fn absolute(path: &Path) -> String {
 /// Summary of a group of crashes, as a row of the table of groups shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupSummary {
-    /// Kind of the group: `crash`, `flaky`, `hang` or `oom`.
+    /// Kind of failure that the group's inputs show: `crash`, `flaky`, `hang` or `oom`.
     pub kind: String,
     /// Major key of the group, which identifies the bug; its first 12 hex digits.
     pub major: String,

@@ -3,7 +3,8 @@
 use crate::messages::sanitizer::Tool;
 use crate::messages::{cut, number};
 
-/// The parsed first line of a sanitizer's report.
+/// The parsed first line of a sanitizer's report: the sanitizer, the kind of error, and the text of
+/// the line.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) tool: Tool,

@@ -16,9 +16,9 @@ pub use ddfuzz_exec::Sanitizer as Tool;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportAccess {
-    /// The faulty access read memory.
+    /// The faulty access that the sanitizer reports read memory.
     Read,
-    /// The faulty access wrote memory.
+    /// The faulty access that the sanitizer reports wrote memory.
     Write,
 }
 
