@@ -72,7 +72,8 @@ impl std::fmt::Display for SettingsFile {
 pub struct CampaignFile {
     /// Version of the output directory's format ([`VERSION`]).
     pub version: u64,
-    /// The directory's own campaign, which `--resume` continues; `None` after a merge.
+    /// The output directory's own campaign, which `--resume` continues; `None` in a directory made
+    /// by a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
     /// The campaigns, other than the directory's own, whose findings the directory holds; sorted by

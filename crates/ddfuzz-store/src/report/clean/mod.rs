@@ -283,8 +283,8 @@ pub struct LostFeature {
     pub edge: u32,
     /// Smallest and largest hit count of the edge in a run that has the lost feature.
     pub counts: (u8, u8),
-    /// Path of the kept file that the cleanup chose to cover the lost feature, because it did so in
-    /// earlier runs; null if unknown.
+    /// Path of a kept file that covered the lost feature in earlier runs, and so should cover it;
+    /// null if unknown.
     pub file: Option<OsText>,
 }
 
