@@ -14,24 +14,28 @@ use ddfuzz_model::files::{OsText, atomic};
 /// A fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start and machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Campaign {
-    /// Id of the campaign, unique among all campaigns.
+    /// Id of the fuzzing campaign, unique among all campaigns; other files of the output directory
+    /// refer to the campaign by it.
     #[serde(rename = "campaign")]
     pub id: String,
     /// The command line that started the campaign, one element an argument.
     pub command_line: Vec<OsText>,
-    /// Options that a settings file added to the command line; `None` without such a file.
+    /// Options that a settings file added to the campaign's command line; `None` without such a
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsFile>,
-    /// The fuzzed target; `None` for `revisit`, which runs several.
+    /// The program that the campaign fuzzes, and how it is run; `None` for a campaign of `ddfuzz
+    /// revisit`, which fuzzes several utilities.
     pub target: Option<TargetRecord>,
-    /// Builds of the program that the campaign has run, oldest first.
+    /// Builds (by hash of the file) of the fuzzed program that the campaign has run, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
     /// Limits on time and memory of each run; `None` if they are not recorded.
     pub limits: Option<Limits>,
     /// Ways of execution (fork server, `execve`, …) that the campaign has used.
     pub ways: Vec<Way>,
-    /// Seed of the input generator; `None` where the campaign has no generator.
+    /// Seed of the random generator from which the campaign's inputs come; `None` where the
+    /// campaign has no generator.
     pub seed: Option<u64>,
     /// Start of the campaign, as RFC 3339 in UTC ([`super::rfc3339`]).
     pub started: String,
@@ -42,9 +46,10 @@ pub struct Campaign {
 /// A settings file and the options that it adds to a command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsFile {
-    /// Absolute path of the settings file.
+    /// Absolute path of the settings file that adds options to a command line.
     pub file: OsText,
-    /// The settings of the file as command-line arguments.
+    /// Options that the settings file adds, as command-line arguments; empty if the file has none
+    /// for the command.
     pub arguments: Vec<OsText>,
 }
 
@@ -67,10 +72,11 @@ impl std::fmt::Display for SettingsFile {
 pub struct CampaignFile {
     /// Version of the output directory's format ([`VERSION`]).
     pub version: u64,
-    /// The directory's own campaign, which `--resume` continues; `None` after a merge.
+    /// The output directory's own campaign, which `--resume` continues; `None` in a directory made
+    /// by a merge.
     #[serde(flatten)]
     pub current: Option<Campaign>,
-    /// The other campaigns whose findings the directory holds, that is, all but its own; sorted by
+    /// The campaigns, other than the directory's own, whose findings the directory holds; sorted by
     /// id.
     #[serde(rename = "campaigns")]
     pub others: Vec<Campaign>,
@@ -114,9 +120,9 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to the list `others`, unless its id is that of the directory's own campaign.
-    /// Of two records with one id, the record whose JSON text sorts first stays, so that the order
-    /// of the calls does not matter.
+    /// Adds a campaign to the list `others` (campaigns other than the directory's own), unless its
+    /// id is that of the directory's own campaign. Of two records with one id, the record whose
+    /// JSON text sorts first stays, so that the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
             return;
@@ -144,17 +150,21 @@ impl CampaignFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// None of the group's inputs fails with the new build.
+    /// None of the stored inputs of the group of crashes fails with the new build of the program.
     Fixed,
-    /// It is not known whether the bug is fixed: no input of the group fails as before, but the new
-    /// build (with other sanitizers, for example) or the limits could not show the crash.
+    /// It is not known whether the bug is fixed: no input of the group fails as before, but the
+    /// crash may be invisible in the new runs, because the build has other sanitizers, for example,
+    /// or the limits are different.
     #[serde(rename = "cannot tell")]
     CannotTell,
-    /// The group's inputs fail in some runs only, before or after the rebuild.
+    /// The stored inputs of the group of crashes fail in some runs only, before or after the
+    /// rebuild, so that it is not known whether the bug is fixed.
     Flaky,
-    /// An input of the group fails with another crash than before.
+    /// A stored input of the group of crashes fails with the new build, but with another crash than
+    /// before.
     Other,
-    /// An input of the group still fails with the same crash.
+    /// A stored input of the group of crashes still fails with the new build, with the same crash
+    /// as before.
     Same,
 }
 
@@ -175,19 +185,20 @@ impl Status {
 /// A build of the fuzzed program, identified by the hash of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// The blake3 hash of the program's file, as 64 hex digits.
+    /// The blake3 hash of this build's program file, as 64 hex digits.
     pub blake3: String,
-    /// Time when the campaign first ran the build, as RFC 3339 in UTC.
+    /// Time when the campaign first ran this build of the program, as RFC 3339 in UTC.
     pub seen: String,
-    /// What became of each group found with earlier builds when its inputs were run with this
-    /// build, by kind and major key; empty for the first build.
+    /// Status (fixed, same, …) of each group of crashes found with earlier builds, after its inputs
+    /// were run with this build: by kind, then by major key of the group; empty for the campaign's
+    /// first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
 }
 
 impl Build {
-    /// Returns the status of a group (fixed, same, …) with this build; `None` if the group was not
-    /// checked.
+    /// Returns the status (fixed, same, …) that a group of crashes has with this build of the
+    /// program; `None` if the group was not checked. `major` is the group's major key.
     pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
         self.groups.get(&kind)?.get(major).copied()
     }
@@ -237,8 +248,8 @@ pub(super) fn near(path: &Path) -> Option<PathBuf> {
     Some(above.to_owned())
 }
 
-/// Returns whether the folder contains a file name that is not UTF-8; [`reader::sorted_names`]
-/// omits such names.
+/// Returns whether the folder contains a file with a name that is not UTF-8;
+/// [`reader::sorted_names`] omits such names.
 fn has_undecodable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())

@@ -21,15 +21,15 @@ pub struct CodeCoverage {
 /// functions the runs of a campaign have reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileCoverage {
-    /// Path of the program or library.
+    /// Path of the program or library whose coverage is counted.
     pub file: String,
-    /// Number of basic blocks of the file that were reached.
+    /// Number of basic blocks of the file that the campaign's runs have reached.
     pub blocks: u64,
-    /// Number of all known basic blocks of the file.
+    /// Number of all known basic blocks of the program or library, reached or not.
     pub blocks_of: u64,
-    /// Number of functions of the file that were reached.
+    /// Number of functions of the file that the campaign's runs have reached.
     pub functions: u64,
-    /// Number of all known functions of the file.
+    /// Number of all known functions of the program or library, reached or not.
     pub functions_of: u64,
 }
 
@@ -39,10 +39,11 @@ pub struct FileCoverage {
 pub struct UnreachedFunction {
     /// Path of the program or library that contains the function.
     pub file: String,
-    /// Address of the function in that file, such as `0x4510`.
+    /// Address of the function in the file of the program or library that contains it, such as
+    /// `0x4510`.
     pub address: String,
     /// Name of the function; null where the file has no symbol for it.
     pub name: Option<String>,
-    /// Number of basic blocks of the function.
+    /// Number of basic blocks in the never reached function.
     pub blocks: u64,
 }

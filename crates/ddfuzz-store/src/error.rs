@@ -7,10 +7,11 @@ use ddfuzz_model::files::{FileError, LockError};
 /// Error of opening, reading, writing or merging an output directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The output directory to read does not exist.
+    /// The output directory to read does not exist; holds its path.
     #[error("there is no output directory {}", .0.display())]
     Missing(PathBuf),
-    /// The path is not an output directory: a file, or a directory with other content.
+    /// The path (held here) is not an output directory of ddfuzz: it is a file, or a directory with
+    /// other content.
     #[error("{} is not an output directory of ddfuzz", .0.display())]
     NotOurs(PathBuf),
     /// The path to read exists, but is no output directory, because it has no `ddfuzz.json`.
@@ -27,9 +28,9 @@ pub enum StoreError {
     OtherVersion {
         /// Path of the output directory that has the unknown format version.
         path: PathBuf,
-        /// Format version of the output directory.
+        /// Format version of the output directory, which this ddfuzz does not know.
         found: u64,
-        /// Format version that this ddfuzz supports.
+        /// The only format version of output directories that this ddfuzz supports.
         known: u64,
     },
     /// Another process holds the lock of the output directory.
@@ -38,23 +39,23 @@ pub enum StoreError {
         None => "another process".to_owned(),
     })]
     InUse {
-        /// The locked output directory.
+        /// Path of the output directory whose lock another process holds.
         path: PathBuf,
-        /// Process id of the lock's holder; `None` if unknown.
+        /// Id of the process that holds the lock of the output directory; `None` if unknown.
         holder: Option<u32>,
     },
     /// A file of the output directory has invalid content.
     #[error("{} is damaged: {why}", path.display())]
     Damaged {
-        /// Path of the damaged file.
+        /// Path of the file, in the output directory, that has invalid content.
         path: PathBuf,
-        /// Why the content is invalid.
+        /// Reason why the content of the file is invalid.
         why: String,
     },
-    /// A record cannot be serialized as JSON.
+    /// A record that was to be written to the output directory cannot be serialized as JSON.
     #[error("{} cannot be written: {why}", path.display())]
     Unwritable {
-        /// The file that was to be written.
+        /// Path of the file to which the record was to be written.
         path: PathBuf,
         /// Reason why the record could not be serialized as JSON.
         why: String,
@@ -64,7 +65,7 @@ pub enum StoreError {
     MergeIntoInput {
         /// The source directory of the merge that is the destination, or contains it.
         input: PathBuf,
-        /// The destination directory of the merge.
+        /// Path of the destination directory of the refused merge.
         into: PathBuf,
     },
     /// A `reproduce.sh` needs a bundled program that is not installed in the output directory.

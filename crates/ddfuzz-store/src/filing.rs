@@ -24,16 +24,17 @@ pub struct Filed {
     pub new_major: bool,
     /// Whether the crash is the first of its minor key (call path to the bug) in its group.
     pub new_minor: bool,
-    /// Whether the entry existed before: the same input with the same keys.
+    /// Whether the crash was stored before: an entry for the same input with the same keys existed.
     pub already: bool,
 }
 
 impl Store {
-    /// Stores a crash: first the input, then `crash.json`, both synced, then the group's record.
-    /// [`Crash::found`] should be set. Storing the same input with the same keys again changes at
-    /// most `crash.json`, and only if the new origin is better: a run of the campaign before a
-    /// crash met during a minimization, a lower run number before a higher one. Fails if a file
-    /// cannot be written. Calling the function again resumes the work and returns the same result.
+    /// Stores a crash with its input: first the input, then `crash.json`, both synced, then the
+    /// group's record. [`Crash::found`] should be set. Storing the same input with the same keys
+    /// again changes at most `crash.json`, and only if the new origin of the input is better: a run
+    /// of the campaign before a crash met during a minimization, a lower run number before a higher
+    /// one. Fails if a file cannot be written. Calling the function again resumes the work and
+    /// returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
@@ -65,15 +66,16 @@ impl Store {
         Ok(filed)
     }
 
-    /// Reads an entry of the directory; an error if its input or its crash record is missing.
+    /// Reads the entry (stored input with its crash record) that has this id; an error if its input
+    /// or its crash record is missing.
     fn complete_entry(&self, id: &EntryId) -> Result<Entry, StoreError> {
         (self.reader.entry(id)?).ok_or_else(|| StoreError::NoSuch(id.folder(self.reader.root())))
     }
 
     /// Adds a complete entry (an input with its crash record) to its group. If the group has the
-    /// entry already, updates the rank by which the best entry is chosen, after a new reproducer or
-    /// result. Writes the group's record if it changed; if writing fails, the group in memory stays
-    /// as it was.
+    /// entry already, updates the rank by which the group's best entry is chosen, because the
+    /// entry's reproducer or minimization result may be new. Writes the group's record if it
+    /// changed; if writing fails, the group in memory stays as it was.
     fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
@@ -121,9 +123,9 @@ impl Store {
         answer
     }
 
-    /// Replaces an entry's reproducer, the smallest known failing input (`minimized`), by `bytes`,
-    /// and updates the group's record. Errors: [`StoreError::NoSuch`] if the entry does not exist;
-    /// if the file cannot be written: the previous reproducer stays.
+    /// Replaces an entry's reproducer (the smallest known failing input, in the file `minimized`)
+    /// by `bytes`, and updates the group's record. Errors: [`StoreError::NoSuch`] if the entry does
+    /// not exist; if the file cannot be written: the previous reproducer stays.
     pub fn write_minimized(&mut self, id: &EntryId, bytes: &[u8]) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         atomic::write(&entry.folder.join(layout::MINIMIZED), bytes)?;
@@ -156,10 +158,11 @@ impl Store {
         Ok(())
     }
 
-    /// Records the result of minimizing an entry's input (`minimized.json`). The reproducer and the
-    /// log must be complete before. The reproducer as parsed by the harness (`debug.txt`) is
-    /// written first. A crash that never failed again is then moved to `flaky/`. Errors:
-    /// [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be written.
+    /// Records the result of minimizing an entry's input in `minimized.json`, after writing the
+    /// reproducer as parsed by the harness to `debug.txt`. The caller must have completed the
+    /// reproducer and the minimization log before. A crash that never failed again is then moved to
+    /// `flaky/`. Errors: [`StoreError::NoSuch`] if the entry does not exist; if a file cannot be
+    /// written.
     pub fn write_outcome(&mut self, id: &EntryId, outcome: &Minimized) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         let debug = entry.folder.join(layout::DEBUG);
@@ -177,8 +180,8 @@ impl Store {
         }
     }
 
-    /// Moves the entry of a crash that never failed again from `crashes/` to `flaky/`. The record
-    /// of its group moves with the group's last entry.
+    /// Moves the entry of a crash that never failed again from `crashes/` to `flaky/`. With the
+    /// last entry of a group, the group's record moves, too.
     pub(super) fn move_to_flaky(&mut self, id: &EntryId) -> Result<(), StoreError> {
         let root = self.reader.root().to_owned();
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));

@@ -15,21 +15,22 @@ const DEPTH: usize = 64;
 /// An input file that [`find`] has found at or below a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// Absolute path of the input.
+    /// Absolute path of the input file that was found.
     pub path: PathBuf,
     /// The parsed file name, as another fuzzer gives it to a crash file; `None` if no known fuzzer
     /// gave it.
     pub named: Option<CrashName>,
 }
 
-/// A directory that was searched for inputs.
+/// A directory that [`find`] has searched for inputs: its type, and what was found in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Absolute path of the searched directory.
     pub path: PathBuf,
-    /// The recognized type of the searched directory.
+    /// Type of the searched directory (of AFL++, of libFuzzer, …), recognized by the file names in
+    /// it.
     pub layout: Layout,
-    /// Number of inputs directly in the searched directory, without its subdirectories.
+    /// Number of inputs found directly in the searched directory, without its subdirectories.
     pub inputs: u64,
     /// Files and subdirectories that were left out of the search, each with the reason.
     pub skipped: Vec<(PathBuf, &'static str)>,
@@ -41,7 +42,7 @@ pub struct Directory {
 pub struct Inputs {
     /// The inputs, in the order of the paths given; those of one directory are sorted by name.
     pub inputs: Vec<Input>,
-    /// The directories that were searched for inputs.
+    /// The directories that [`find`] has searched for inputs, each with the number of inputs in it.
     pub directories: Vec<Directory>,
     /// Directories that could not be listed, each with the reason.
     pub unread: Vec<(PathBuf, String)>,
@@ -154,7 +155,8 @@ fn listed(path: &Path) -> std::io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Type of a directory, which decides which of its files are inputs.
+/// Type of a directory of a fuzzer (AFL++, libFuzzer, ddfuzz, …), which decides which of its files
+/// are inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// An output directory of ddfuzz; its inputs are the files `original`.
@@ -171,13 +173,14 @@ pub enum Layout {
     LibFuzzer,
     /// A cargo-fuzz project; inputs are only in its folder `artifacts`.
     CargoFuzz,
-    /// Any other directory; all files in it and below are inputs.
+    /// Any directory that is not recognized as one of a fuzzer; all files in it and below are
+    /// inputs.
     Plain,
 }
 
 impl Layout {
-    /// Recognizes the type of a directory by the file names in it. `afl_instance`: its parent is an
-    /// AFL++ instance.
+    /// Recognizes the type of a directory (of AFL++, of libFuzzer, …) by the file names in it.
+    /// `afl_instance` says that the directory above it belongs to an AFL++ instance.
     pub fn of<'a>(names: impl Iterator<Item = &'a str> + Clone, afl_instance: bool) -> Layout {
         let has = |name: &str| names.clone().any(|one| one == name);
         let by = |fuzzer| {
@@ -207,7 +210,7 @@ impl Layout {
         }
     }
 
-    /// Returns a name of the directory type for messages, such as `AFL++`.
+    /// Returns the name of the directory's type for messages, such as `AFL++`.
     pub fn name(self) -> &'static str {
         match self {
             Layout::Ddfuzz => "ddfuzz",
@@ -277,38 +280,39 @@ impl Layout {
 pub enum Fuzzer {
     /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
     Afl,
-    /// honggfuzz, whose file names start with a signal.
+    /// honggfuzz, whose crash files have names that start with a signal.
     Honggfuzz,
-    /// libFuzzer, with which cargo-fuzz fuzzes, too.
+    /// libFuzzer, including the fuzz targets of cargo-fuzz, which are built with it.
     LibFuzzer,
 }
 
 /// How the input failed in the fuzzer that found it, according to the file name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportedEnd {
-    /// The program was killed by this signal (a Linux number).
+    /// The other fuzzer reports that the program was killed by this signal (a Linux number).
     Signal(i32),
-    /// The program crashed; the name does not say how.
+    /// The other fuzzer reports a crash; the file name does not say by which signal.
     Crash,
-    /// The run exceeded the fuzzer's time limit.
+    /// The other fuzzer reports that the run exceeded the fuzzer's time limit.
     Timeout,
-    /// The run exceeded the fuzzer's memory limit.
+    /// The other fuzzer reports that the run exceeded the fuzzer's memory limit.
     OutOfMemory,
-    /// The program leaked memory.
+    /// The other fuzzer reports that the program leaked memory.
     Leak,
-    /// The run was slow, but not over the time limit (libFuzzer's `slow-unit-`).
+    /// The other fuzzer reports that the run was slow, but not over the time limit (libFuzzer's
+    /// `slow-unit-`).
     Slow,
 }
 
 /// Information parsed from the name of a fuzzer's crash file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrashName {
-    /// The fuzzer that wrote the file.
+    /// The fuzzer that wrote the crash file, according to the file's name.
     pub fuzzer: Fuzzer,
     /// How the input failed in the fuzzer that found it, according to the file name.
     pub reported_end: ReportedEnd,
-    /// Whether the whole name follows the fuzzer's scheme. `crash-1`, for example, only begins like
-    /// a libFuzzer name, which ends with a hash.
+    /// Whether the whole name of the crash file follows the fuzzer's scheme. `crash-1`, for
+    /// example, only begins like a libFuzzer name, which ends with a hash.
     pub exact: bool,
 }
 
@@ -347,7 +351,8 @@ impl CrashName {
             .or_else(|| libfuzzer(name))
     }
 
-    /// Describes how the input failed in the other fuzzer, for messages: `SIGSEGV`, `a timeout`.
+    /// Describes for messages how the input failed in the fuzzer that found it: `SIGSEGV`, `a
+    /// timeout`.
     pub fn describe(&self) -> String {
         match self.reported_end {
             ReportedEnd::Signal(number) => match SIGNALS.iter().find(|(_, known)| *known == number)
@@ -411,7 +416,8 @@ fn honggfuzz(name: &str) -> Option<CrashName> {
 }
 
 /// Parses a libFuzzer name: a prefix such as `crash-`, then a SHA-1 in 40 hex digits. `None`
-/// without such a prefix; with something else after it, the name is not exact.
+/// without such a prefix; if anything but a SHA-1 follows it, the result is marked as not
+/// [`exact`](CrashName::exact).
 fn libfuzzer(name: &str) -> Option<CrashName> {
     let (begin, reported_end) = LIBFUZZER
         .iter()

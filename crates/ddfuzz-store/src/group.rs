@@ -14,13 +14,14 @@ use ddfuzz_triage::{Class, Crash, Key, Severity};
 /// One complete entry of the output directory: a stored input and its crash record.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Id of the entry: kind, keys and hash of the input.
+    /// Id of the entry (stored input with its crash record): kind and keys of the crash, and hash
+    /// of the input.
     pub id: EntryId,
-    /// Folder with the files of the entry.
+    /// Folder of the entry, with the input, the crash record and the files of the minimization.
     pub folder: PathBuf,
     /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
-    /// Result of the minimization; `None` until the minimization has ended.
+    /// Result of the minimization of the entry's input; `None` until that minimization has ended.
     pub minimized: Option<Minimized>,
 }
 
@@ -72,7 +73,7 @@ impl Entry {
         })
     }
 
-    /// Returns the path of the input as found (`original`).
+    /// Returns the path of the entry's input as it was found, before minimization (`original`).
     pub fn original(&self) -> PathBuf {
         self.folder.join(layout::ORIGINAL)
     }
@@ -88,29 +89,31 @@ impl Entry {
         }
     }
 
-    /// Returns the path of the minimization log, which may not exist yet.
+    /// Returns the path of the log of the minimization of the entry's input; the log may not exist
+    /// yet.
     pub fn log(&self) -> PathBuf {
         self.folder.join(layout::LOG)
     }
 
-    /// Returns the path of `reproduce.sh`, which may not exist yet.
+    /// Returns the path of the entry's `reproduce.sh`, which shows the crash without ddfuzz; the
+    /// script may not exist yet.
     pub fn script(&self) -> PathBuf {
         self.folder.join(layout::REPRODUCE)
     }
 
-    /// Returns whether `reproduce.sh` exists and can also show the crash in gdb.
+    /// Returns whether the entry's `reproduce.sh` exists and can also show the crash in gdb.
     pub fn script_has_gdb(&self) -> bool {
         let text = std::fs::read(self.script()).unwrap_or_default();
         super::reproduce::has_gdb(&text)
     }
 
-    /// Reads the bytes of the entry's input as found (`original`).
+    /// Reads the bytes of the entry's input as it was found, before minimization (`original`).
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
     }
 
-    /// Reads the smallest known failing input: `minimized` if it exists, else `original`
-    /// ([`Entry::reproducer`]).
+    /// Reads the bytes of the entry's smallest known failing input: `minimized` if it exists, else
+    /// `original` ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
@@ -153,17 +156,19 @@ pub struct Proved {
 /// reproducer and the log beside it are final.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Minimized {
-    /// Proved minimality: `1-minimal`, `2-minimal` or `best-so-far`.
+    /// Minimality of the reproducer: `1-minimal` (it does not fail without any one of its parts),
+    /// `2-minimal` (nor without any two) or `best-so-far` (nothing claimed). How much of it is
+    /// proved is in `proved`.
     pub claim: String,
-    /// Size of the input as found, in bytes.
+    /// Size of the input before the minimization, in bytes.
     pub size_before: u64,
-    /// Size of the reproducer, in bytes.
+    /// Size of the reproducer (the smallest failing input found by the minimization), in bytes.
     pub size_after: u64,
-    /// Numbers of tests by how they were answered (by a run, a cache, …), as in the JSON result of
-    /// `min`.
+    /// Numbers of the minimization's tests by how they were answered (by a run, a cache, …), as in
+    /// the JSON result of `min`.
     pub tests: serde_json::Value,
-    /// Progress of the proof of minimality (`claim`): the number of removals of parts of the
-    /// reproducer that were tested, and the number that the proof needs.
+    /// Progress of the proof of the reproducer's minimality (`claim`): the number of removals of
+    /// parts of the reproducer that were tested, and the number that the proof needs.
     pub proved: Proved,
     /// Minor key of the reproducer, which may differ from the key of the input as found; `None` if
     /// unknown.
@@ -172,19 +177,19 @@ pub struct Minimized {
     /// `None` if the harness does not print it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug: Option<String>,
-    /// Whether the target crashes on every input.
+    /// Whether the target crashes on every input, so that the input does not matter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any_input: bool,
     /// Number of bytes of the reproducer for which the minimization did not yet test whether the
     /// character `0` can replace them, because the budget ended.
     #[serde(default, skip_serializing_if = "crate::json::is_zero")]
     pub untried: u64,
-    /// How often the reproducer failed, if it did not fail every time, otherwise how often the
-    /// input as found did. `None` if all runs failed. A rate of 100 % means that one candidate
-    /// failed once and not again.
+    /// How often the reproducer failed when it was run repeatedly, if not every time; else how
+    /// often the input as found did, if not every time; `None` if both always failed. A rate of 100
+    /// % means that one candidate failed once, but not when it was run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<Rate>,
-    /// Reason why the minimization was abandoned; `None` if it was not.
+    /// Reason why the minimization of the input was abandoned; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given_up: Option<String>,
 }
@@ -211,23 +216,24 @@ impl Minimized {
 }
 
 /// Record of a group, that is, of all crashes with one major key (`group.json`). It is computed
-/// from the group's entries, except `first_seen` and `seen`.
+/// from the group's entries (stored inputs with crash records), except `first_seen` and `seen`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord {
     /// Version of the JSON schema of `group.json`.
     pub v: u32,
-    /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
+    /// Class of the group's crashes, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major key of the group, all hex digits.
+    /// Major key of the group (the hash that identifies the bug), all 32 hex digits.
     pub major: Key,
-    /// Highest estimated severity of the group's entries.
+    /// Highest estimated severity of the crashes in the group.
     pub severity: Severity,
-    /// Time when the group's first entry was stored, as RFC 3339 in UTC.
+    /// Time when the first crash of the group was stored, as RFC 3339 in UTC.
     pub first_seen: String,
-    /// For each minor key (12 hex digits), the hash of its best entry: proved minimal first, then
-    /// smallest.
+    /// For each minor key (12 hex digits; a call path to the bug), the hash of the stored input
+    /// that represents it: one whose reproducer is proved minimal first, then the one with the
+    /// smallest reproducer.
     pub representatives: BTreeMap<String, String>,
-    /// Number of runs that ended in the group, by campaign id.
+    /// Number of runs that ended in the group, by id of the campaign that made them.
     pub seen: BTreeMap<String, u64>,
 }
 
@@ -250,17 +256,18 @@ impl GroupRecord {
 /// One group of an output directory (all crashes with one major key), as read from disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Folder of the group in the output directory, such as `crashes/MAJOR`.
     pub folder: PathBuf,
-    /// The record of the group (`group.json`): class, severity, best entries and counts of runs.
+    /// The record of the group (`group.json`): class, severity, best entries (stored inputs) and
+    /// counts of runs.
     pub record: GroupRecord,
 }
 
 impl Group {
-    /// Iterates over the ids of the group's best entries, one for each minor key (call path to the
-    /// bug), sorted by minor key.
+    /// Iterates over the ids of the group's best entries (stored inputs), one for each minor key
+    /// (call path to the bug), sorted by minor key.
     pub fn representatives(&self) -> impl Iterator<Item = EntryId> {
         let major = self.record.major.short();
         (self.record.representatives.iter())
@@ -285,17 +292,19 @@ impl Group {
 /// best. Entries of equal rank are compared by the bytes of their reproducers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryRank {
-    /// Whether the minimality of the entry's reproducer is not proved.
+    /// Whether the minimality of the entry's reproducer (smallest known failing input) is not
+    /// proved.
     unproved: bool,
     /// Whether the entry's reproducer has another minor key than the input as found.
     other_minor: bool,
-    /// Size of the reproducer, in bytes.
+    /// Size of the entry's reproducer (smallest known failing input), in bytes.
     size: u64,
 }
 
 impl EntryRank {
-    /// Computes the rank of an entry from its files: whether its minimality is proved, whether its
-    /// reproducer has another minor key, and its size.
+    /// Computes the rank of an entry (stored input) from its files: whether its minimality is
+    /// proved, whether its reproducer has another minor key than the input as found, and the
+    /// reproducer's size.
     pub(super) fn of(entry: &Entry) -> EntryRank {
         let size = |path: &Path| path.metadata().ok().map(|metadata| metadata.len());
         EntryRank {
@@ -309,11 +318,12 @@ impl EntryRank {
 /// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
-/// A group in the writer's memory: its record, and the ranks by which the best entry of each minor
-/// key is chosen.
+/// A group of crashes in the memory of the directory's writer: its record, and the ranks by which
+/// the best entry (stored input) of each minor key is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct GroupIndex {
-    /// The record of the group, with up-to-date best entries.
+    /// The group's record (`group.json`), with the best entry (stored input) of each minor key up
+    /// to date.
     pub(super) record: GroupRecord,
     /// Ranks of the group's complete entries (inputs with crash records), by minor key and hash of
     /// the input.
@@ -321,13 +331,14 @@ pub(super) struct GroupIndex {
 }
 
 impl GroupIndex {
-    /// Returns whether the group has a complete entry with this id: an input and its crash record.
+    /// Returns whether the group has a complete entry (an input with its crash record) with this
+    /// id.
     pub(super) fn has(&self, id: &EntryId) -> bool {
         (self.minors.get(id.minor())).is_some_and(|ranks| ranks.contains_key(id.hash()))
     }
 
-    /// Makes an index without entries for the group that `entry` belongs to, first seen at the time
-    /// `first_seen`.
+    /// Makes an index, still without entries (stored inputs), for the group to which the crash of
+    /// `entry` belongs; `first_seen` is the time when the group was first seen.
     pub(super) fn of(entry: &Entry, first_seen: SystemTime) -> GroupIndex {
         GroupIndex {
             record: GroupRecord {
@@ -343,9 +354,10 @@ impl GroupIndex {
         }
     }
 
-    /// Reads a group; `None` if it has neither a record nor a complete entry. A missing or damaged
-    /// record is rebuilt from the entries; `first_seen` is then the oldest modification time of
-    /// their inputs.
+    /// Reads the group with the major key `major` from the output directory `root`; `None` if it
+    /// has neither a record nor a complete entry (an input with its crash record). A missing or
+    /// damaged record is rebuilt from the entries; `first_seen` is then the oldest modification
+    /// time of their inputs.
     pub(super) fn read(
         root: &Path,
         kind: Kind,
@@ -355,8 +367,8 @@ impl GroupIndex {
         GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
     }
 
-    /// Reads a group like [`GroupIndex::read`], but with the given record instead of `group.json`;
-    /// without a record, one is made from the entries.
+    /// Reads a group like [`GroupIndex::read`], but with `record` in place of the content of
+    /// `group.json`. If `record` is `None`, a record is made from the group's entries.
     pub(super) fn with_record(
         mut record: Option<GroupRecord>,
         root: &Path,
@@ -390,8 +402,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Records the rank of a new or changed entry, and updates the best entry of its minor key.
-    /// `group` is the folder of the group.
+    /// Records in the group the rank of a new or changed entry (stored input), and updates which
+    /// entry is the best of its minor key. `group` is the folder of the group.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -419,8 +431,9 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses the best entry of the minor key `minor` anew: the one of the lowest rank, then with
-    /// the smallest bytes, then with the smallest hash. `group` is the folder of the group.
+    /// Chooses anew the best entry (stored input) of the minor key `minor`: the one of the lowest
+    /// rank, then the one whose reproducer has the smallest bytes, then the one with the smallest
+    /// hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());
@@ -481,8 +494,8 @@ pub(super) fn all(root: &Path) -> Result<Vec<(Kind, String)>, StoreError> {
     Ok(groups)
 }
 
-/// Lists the major keys (12 hex digits) of the groups of one kind that have a folder, sorted; an
-/// empty list if the kind has none.
+/// Lists the major keys (12 hex digits) of the groups of one kind (crash, hang, …) that have a
+/// folder in the output directory `root`, sorted; empty if there are none.
 pub(super) fn majors(root: &Path, kind: Kind) -> Result<Vec<String>, StoreError> {
     reader::sorted_names(&root.join(kind.folder()), layout::is_key_name)
 }

@@ -12,7 +12,8 @@ const DIGITS: std::ops::RangeInclusive<usize> = 12..=32;
 
 const STABLE: &str = "stable:";
 
-/// Groups that the user has muted (reports leave them out), identified by prefixes of their keys.
+/// Groups of crashes that the user has muted (reports leave them out), identified by prefixes of
+/// their keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownGroups {
     majors: BTreeSet<String>,
@@ -24,16 +25,16 @@ pub struct KnownGroups {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {text:?} is not a key")]
 pub struct InvalidKey {
-    /// Number of the line in the list, from 1.
+    /// Number of the invalid line in the list of muted groups, from 1.
     pub line: usize,
-    /// Content of the line that is not a key, without comment.
+    /// Content of the invalid line in the list of muted groups, without its comment.
     pub text: String,
 }
 
 impl KnownGroups {
     /// Parses a list of muted groups. A line holds 12 to 32 hex digits of a major key, or `stable:`
-    /// and as many digits of a stable key; `#` starts a comment. Errors: [`InvalidKey`] for the
-    /// first line that is neither empty nor a key.
+    /// and as many digits of a stable key (made of function names); `#` starts a comment. Errors:
+    /// [`InvalidKey`] for the first line that is neither empty nor a key.
     pub fn parse(text: &str) -> Result<KnownGroups, InvalidKey> {
         let mut known = KnownGroups::default();
         for (at, line) in text.lines().enumerate() {
@@ -57,12 +58,13 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Returns these muted groups extended by all groups of another output directory, `had`.
+    /// Returns these muted groups extended by `had`, the groups of another output directory.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
 
-    /// Returns whether the group with this major key, whole or its first 12 hex digits, is muted.
+    /// Returns whether the group with the major key `major` (whole, or its first 12 hex digits) is
+    /// muted.
     pub fn has_major(&self, major: &str) -> bool {
         // Either text may be the prefix of the other.
         (self.majors.iter()).any(|known| known.starts_with(major) || major.starts_with(known))
@@ -97,8 +99,8 @@ impl KnownGroups {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaselineGroups {
     majors: BTreeSet<String>,
-    /// For each stable key, the build ids of the programs that crashed; `None` for a program
-    /// without one.
+    /// For each stable key (made of function names) of the output directory's crashes, the build
+    /// ids of the programs that crashed; `None` for a program without one.
     stables: BTreeMap<String, BTreeSet<Option<String>>>,
 }
 
@@ -127,8 +129,8 @@ impl BaselineGroups {
         Ok(had)
     }
 
-    /// Returns whether a group of the directory has this major key, whole or its first 12 hex
-    /// digits.
+    /// Returns whether a group of the compared output directory has the major key `major`, whole or
+    /// its first 12 hex digits.
     pub fn has_major(&self, major: &str) -> bool {
         let short = major.get(..12).unwrap_or(major);
         self.majors.contains(short)

@@ -27,18 +27,18 @@ pub(super) const GROUP: &str = "group.json";
 pub(super) const ORIGINAL: &str = "original";
 pub(super) const CRASH: &str = "crash.json";
 pub(super) const MINIMIZED: &str = "minimized";
-/// Name of the file with the result of an entry's minimization.
+/// Name of the file with the result of the minimization of a stored input.
 pub(super) const OUTCOME: &str = "minimized.json";
-/// File with the minimized input as parsed by the harness, in Rust's `Debug` format.
+/// Name of the file with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
-/// File with the text of an explanation of the failure, which `ddfuzz explain` writes.
+/// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";
-/// File with the explanation of a failure as JSON.
+/// Name of the file with the explanation of a failure, by `ddfuzz explain`, as JSON.
 pub(super) const EXPLANATION_RECORD: &str = "explanation.json";
 pub(super) const EXPLANATION_FILES: [&str; 3] =
     ["explanation.html", EXPLANATION_RECORD, EXPLANATION];
-/// File with the log of the minimization of a utility's command-line options.
+/// Name of the file with the log of the minimization of a utility's command-line options.
 pub(super) const OPTIONS_LOG: &str = "options.jsonl";
 pub(super) const STUDIES: &str = "studies";
 pub(super) const REPRODUCE: &str = "reproduce.sh";
@@ -48,22 +48,23 @@ const KEY_DIGITS: usize = 12;
 /// Number of hex digits of the hash of an input or program in a file name.
 const HASH_DIGITS: usize = 16;
 
-/// Kind of a finding. Each kind has its own folder in the output directory.
+/// Kind of a stored failure: crash, flaky crash, hang, or out of memory. Each kind has its own
+/// folder in the output directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A reproducible crash.
+    /// The failure is a reproducible crash.
     Crash,
-    /// A crash that did not occur again when the input was re-run.
+    /// The failure is a crash that did not occur again when the input was re-run.
     Flaky,
-    /// A run over the time limit.
+    /// The failure is a run over the time limit.
     Hang,
-    /// A run over the memory limit.
+    /// The failure is a run over the memory limit.
     Oom,
 }
 
 impl Kind {
-    /// All kinds, in the order of reports.
+    /// All kinds of stored failures, in the order in which reports list them.
     pub const ALL: [Kind; 4] = [Kind::Crash, Kind::Flaky, Kind::Hang, Kind::Oom];
 
     /// Returns the kind of a reproducible failure of this class: hang, out of memory, else crash.
@@ -104,7 +105,8 @@ pub fn hash_of(bytes: &[u8]) -> String {
     blake3::hash(bytes).to_hex()[..HASH_DIGITS].to_owned()
 }
 
-/// Id of an entry: an input together with the kind and the keys of its crash.
+/// Id of an entry, that is, of a stored input: the input's hash together with the kind and the keys
+/// of its crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntryId {
     kind: Kind,
@@ -124,7 +126,9 @@ impl EntryId {
         }
     }
 
-    /// Makes an id from folder names; `None` unless they are 12, 12 and 16 lower-case hex digits.
+    /// Makes an entry's id from its kind and the names of its folders: first digits of the major
+    /// key, of the minor key, and of the hash of the input. `None` unless these are 12, 12 and 16
+    /// lower-case hex digits.
     pub fn from_names(kind: Kind, major: &str, minor: &str, hash: &str) -> Option<EntryId> {
         let fits = is_key_name(major) && is_key_name(minor) && is_hash_name(hash);
         fits.then(|| EntryId {
@@ -135,8 +139,8 @@ impl EntryId {
         })
     }
 
-    /// Returns the id of the entry with the same input and keys under another kind, such as
-    /// `flaky`.
+    /// Returns the id that the entry (stored input) has, with the same input and keys, under
+    /// another kind, such as `flaky`.
     pub fn among(&self, kind: Kind) -> EntryId {
         EntryId {
             kind,
@@ -144,39 +148,44 @@ impl EntryId {
         }
     }
 
-    /// Returns the kind of the entry: crash, flaky crash, hang or out of memory.
+    /// Returns the kind of failure in the entry's id: crash, flaky crash, hang or out of memory.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Returns the first 12 hex digits of the major key.
+    /// Returns the major key (which identifies the bug) in the entry's id, its first 12 hex digits.
     pub fn major(&self) -> &str {
         &self.major
     }
 
-    /// Returns the first 12 hex digits of the minor key.
+    /// Returns the minor key (which identifies the call path to the bug) in the entry's id, its
+    /// first 12 hex digits.
     pub fn minor(&self) -> &str {
         &self.minor
     }
 
-    /// Returns the first 16 hex digits of the blake3 hash of the input as found.
+    /// Returns the first 16 hex digits of the blake3 hash of the entry's input as found, before
+    /// minimization.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Returns the entry's folder in the output directory `root`.
+    /// Returns the path of the folder, in the output directory `root`, in which the entry's files
+    /// are stored.
     pub fn folder(&self, root: &Path) -> PathBuf {
         group_folder(root, self.kind, &self.major)
             .join(&self.minor)
             .join(&self.hash)
     }
 
-    /// Returns the path of the entry's input as found, in the output directory `root`.
+    /// Returns the path, in the output directory `root`, of the entry's input as found, before
+    /// minimization.
     pub fn original(&self, root: &Path) -> PathBuf {
         self.folder(root).join(ORIGINAL)
     }
 
-    /// Returns the path of the entry's minimization log, in the output directory `root`.
+    /// Returns the path, in the output directory `root`, of the log of the minimization of the
+    /// entry's input.
     pub fn log(&self, root: &Path) -> PathBuf {
         self.folder(root).join(LOG)
     }
@@ -193,13 +202,14 @@ pub(super) fn is_key_name(name: &str) -> bool {
     name.len() == KEY_DIGITS && is_hex(name)
 }
 
-/// Returns whether `name` can be the file of a study: a campaign id in lower-case hex digits, then
-/// `.json`.
+/// Returns whether `name` can be the name of the file with a study's result: a campaign id in
+/// lower-case hex digits, then `.json`.
 pub(super) fn is_study_name(name: &str) -> bool {
     name.strip_suffix(".json").is_some_and(is_hex)
 }
 
-/// Returns whether `name` can be the hash of a stored input or program: 16 lower-case hex digits.
+/// Returns whether `name` can be a file or folder name made of the hash of a stored input or
+/// program: 16 lower-case hex digits.
 pub(super) fn is_hash_name(name: &str) -> bool {
     name.len() == HASH_DIGITS && is_hex(name)
 }

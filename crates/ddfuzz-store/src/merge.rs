@@ -14,7 +14,8 @@ use crate::{Kind, Minimized, Reader, Store, StoreError, filing, json, layout, re
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
-/// Result of a merge of output directories: number of groups and of new entries.
+/// Result of a merge of output directories: how many groups of failures the destination has, and
+/// how many entries (stored inputs) are new there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// Number of groups in the destination after the merge.
@@ -71,8 +72,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     Ok(merged)
 }
 
-/// Merges one group of the directory `from` into the directory `into`, and returns the number of
-/// entries that are new there.
+/// Merges one group (bug) of the output directory `from` into the output directory `into`, and
+/// returns the number of entries (stored inputs) that are new there.
 fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
     let theirs = GroupIndex::read(from, kind, major)?;
     // Read before copying, because copies have new modification times.
@@ -119,7 +120,8 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Resolves links and `..` in a path. In a part that does not exist, `..` removes a name.
+/// Returns an absolute path with symbolic links and `..` resolved. In the part of the path that
+/// does not exist, `..` removes the name before it.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -172,9 +174,9 @@ fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
     Ok(new)
 }
 
-/// Writes the bytes `theirs` to the file at `path` if the file does not exist, or `compare` orders
-/// `theirs` before the bytes in the file; does nothing if `theirs` is `None`. If `program` is true,
-/// the file is made executable.
+/// Writes the bytes `theirs` to the file at `path` if the file does not exist, or if `theirs` comes
+/// before the file's bytes in the order `compare`; does nothing if `theirs` is `None`. If `program`
+/// is true, the file is made executable.
 fn keep_least(
     path: &Path,
     theirs: Option<Vec<u8>>,
@@ -209,7 +211,7 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 /// How far the minimization of an input has come, by which a merge chooses between the
-/// minimizations in two directories; less is better.
+/// minimizations of the same input in two directories; the less one is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     unfinished: bool,
@@ -233,8 +235,8 @@ impl Progress {
 }
 
 /// Compares the minimizations of one input in two folders `a` and `b`; the better one is less:
-/// finished before unfinished, then proved, then by size and bytes of the reproducer, then by the
-/// text of result and log.
+/// finished before unfinished, then proved minimal before not proved, then by size and bytes of the
+/// reproducer, then by the text of the result and of the log.
 fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     let order = Progress::of(a)?.cmp(&Progress::of(b)?);
     if order.is_ne() {
@@ -258,8 +260,9 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     Ok(Ordering::Equal)
 }
 
-/// Replaces the minimization in `into` by the one in `from`. The result file is removed first and
-/// written last, so that it never stands beside files of another minimization.
+/// Replaces the minimization (reproducer, log and result) in the folder `into` by the one in the
+/// folder `from`. The result file is removed first and written last, so that it never stands beside
+/// files of another minimization.
 fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     let outcome = json::bytes(&from.join(layout::OUTCOME))?;
     remove(&into.join(layout::OUTCOME))?;
@@ -275,8 +278,8 @@ fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Replaces the explanation in `into` by that in `from`, which explains the same reproducer, if
-/// `into` has no explanation, or one whose JSON text sorts later.
+/// Replaces the explanation of a failure in the folder `into` by that in the folder `from`, which
+/// explains the same reproducer, if `into` has no explanation, or one whose JSON text sorts later.
 fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
     let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
     let is_taken = match (record(from)?, record(into)?) {

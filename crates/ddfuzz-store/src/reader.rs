@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Returns the path of the output directory.
+    /// Returns the path of the output directory that this reader reads.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -165,8 +165,8 @@ impl Reader {
     }
 
     /// Returns whether the group with this major key (12 hex digits) is muted (left out of
-    /// reports), by its major key or a stable key. If the group cannot be read, only the major key
-    /// counts.
+    /// reports), by its major key or by a stable key (made of function names). If the group cannot
+    /// be read, only the major key counts.
     pub fn is_muted(&self, kind: Kind, major: &str, known: &KnownGroups) -> bool {
         known.has_major(major)
             || known.has_stable_keys()
@@ -203,7 +203,7 @@ impl Reader {
         Ok(code.filter(|code| Some(&code.campaign) == current.as_ref()))
     }
 
-    /// Returns whether the campaign's corpus contains this input.
+    /// Returns whether the corpus of the directory's campaign contains this input.
     pub fn has_in_corpus(&self, input: &[u8]) -> bool {
         let folder = self.root.join(layout::CORPUS);
         folder.join(hash_of(input)).is_file()
@@ -230,8 +230,8 @@ impl Reader {
     }
 }
 
-/// Lists the names in `folder` that `fits` accepts, sorted; an empty list if the folder does not
-/// exist. Names that are not UTF-8 are skipped.
+/// Lists the names of the files and folders in `folder` that `fits` accepts, sorted; an empty list
+/// if the folder does not exist. Names that are not UTF-8 are skipped.
 pub(super) fn sorted_names(
     folder: &Path,
     fits: impl Fn(&str) -> bool,

@@ -122,7 +122,8 @@ pub fn script(
     text
 }
 
-/// Generates the comment at the top of `reproduce.sh`.
+/// Generates the comment at the top of `reproduce.sh`, which says what the script shows and how to
+/// call it.
 fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     format!(
         "#!/bin/sh\n\
@@ -136,8 +137,8 @@ fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
     )
 }
 
-/// Returns the class of a crash up to its first `:`, which names the tool that reported it
-/// (`asan`).
+/// Returns the part of a crash's class before its first `:`, which names the tool that reported the
+/// crash (`asan` in `asan:heap-buffer-overflow`); without `:` the whole class.
 fn tool(class: &Class) -> &str {
     class.0.split(':').next().unwrap_or_default()
 }
@@ -167,9 +168,9 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
     format!("# {text}.\n")
 }
 
-/// Generates the `ulimit` lines for a hang or an out-of-memory failure; empty for crashes.
-/// `shadowed` means that a sanitizer maps terabytes of address space, which rules out a memory
-/// limit.
+/// Generates the `ulimit` lines of `reproduce.sh` that limit CPU time for a hang, or memory for an
+/// out-of-memory failure; empty for crashes. `shadowed` means that a sanitizer maps terabytes of
+/// address space, which rules out a memory limit.
 fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
@@ -183,7 +184,8 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
     }
 }
 
-/// Generates the `timeout` command that stops a hang which sleeps and so never reaches a CPU limit.
+/// Generates the `timeout` command of `reproduce.sh`, which stops a hang that sleeps and so never
+/// reaches a CPU limit.
 fn timeout_command(target: &Target) -> String {
     let limits = &target.limits;
     // Longer than the CPU limit allows even on a busy machine.
@@ -261,7 +263,7 @@ fn gdb(kind: Kind, class: &Class, target: &Target, shadowed: bool, variables: &[
 }
 
 /// Returns the gdb options that stop the program at a Rust panic or at its exit, for failures
-/// without a signal; empty for others.
+/// without a signal; empty for other failures.
 fn stops_at(class: &Class) -> &'static [u8] {
     match tool(class) {
         "rustpanic" => b"-ex 'set breakpoint pending on' -ex 'break rust_panic' ",
@@ -270,8 +272,8 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// Generates the `env` command that sets the program's environment variables; empty if none is to
-/// be set.
+/// Generates the `env` command of `reproduce.sh` that sets the program's environment variables;
+/// empty if none is to be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);
@@ -298,8 +300,8 @@ fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     line
 }
 
-/// Generates the shell words that call the target: its program and its arguments, with the path of
-/// the input file in place of `@@`.
+/// Generates the shell words of `reproduce.sh` that call the target: its program and its arguments,
+/// with the path of the input file in place of `@@`.
 fn command(target: &Target) -> Vec<u8> {
     let mut line = b"\"$program\"".to_vec();
     let mut named = 0;
@@ -310,8 +312,9 @@ fn command(target: &Target) -> Vec<u8> {
     line
 }
 
-/// Generates shell words that set the environment variables with sanitizer options. Our options
-/// come after the user's own, because of two equal options the last one counts.
+/// Generates the shell words of `reproduce.sh` that set the environment variables with sanitizer
+/// options. ddfuzz's options come after the user's own, because of two equal options the last one
+/// counts.
 fn sanitizer_variables(target: &Target) -> Vec<u8> {
     let mut words = Vec::new();
     for name in Sanitizer::ALL.map(Sanitizer::variable) {

@@ -15,26 +15,27 @@ use ddfuzz_triage::Subject;
 pub struct StudyRecord {
     /// Version of the record's JSON schema ([`StudyRecord::VERSION`]).
     pub v: u32,
-    /// Id of the study's campaign.
+    /// Id of the campaign that made the study.
     pub campaign: String,
     /// Host name of the machine on which the study ran.
     pub host: String,
-    /// Name of the machine's operating system, from `/etc/os-release`.
+    /// Name of the operating system on which the study ran, from `/etc/os-release`.
     pub system: String,
-    /// Version of the machine's kernel.
+    /// Version of the kernel on which the study ran.
     pub kernel: String,
     /// Start of the study, as RFC 3339 in UTC.
     pub started: String,
-    /// Seed from which all inputs are generated.
+    /// Seed of the random generator from which all inputs of the study come.
     pub seed: u64,
     /// Name of the list of utilities that the study fuzzes.
     pub list: String,
-    /// Part of the list that this study runs, as (part, number of parts), from 1; `None` for all.
+    /// Which part of the list of utilities this study runs, as (number of the part, number of
+    /// parts), counted from 1; `None` for the whole list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(u32, u32)>,
     /// Names of the sandbox features (such as Landlock) with which the utilities were run.
     pub sandbox: Vec<String>,
-    /// Results of the utilities, in the order of the list.
+    /// Results of the fuzzed utilities, in the order of the list of utilities.
     pub utilities: Vec<UtilityRecord>,
 }
 
@@ -76,8 +77,8 @@ impl StudyRecord {
     }
 }
 
-/// Labels of utilities that a call of `ddfuzz revisit` could not run; each label names the reason.
-/// A later call tries these utilities again.
+/// Labels of the utilities that a call of `ddfuzz revisit` (a study of many utilities) could not
+/// run; each label names the reason. A later call tries these utilities again.
 pub const REFUSALS: [&str; 5] = [
     "missing",
     "setuid",
@@ -91,28 +92,33 @@ pub fn is_refusal(label: &str) -> bool {
     REFUSALS.contains(&label)
 }
 
-/// Result of fuzzing one utility in a study.
+/// Result of fuzzing one system utility in a study: program, numbers of runs, and groups of
+/// failures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtilityRecord {
-    /// Name of the utility in the list of utilities.
+    /// Name by which the list of utilities identifies the utility.
     pub utility: String,
     /// Index of the utility in the whole list of utilities, from 0.
     pub place: u64,
-    /// Package that contains the program; `None` if no package owns it or it is missing.
+    /// Package that contains the utility's program; `None` if no package owns the program or it is
+    /// missing.
     pub package: Option<String>,
-    /// Version of the package; `None` if unknown.
+    /// Version of the package that contains the utility's program; `None` if unknown.
     pub version: Option<String>,
-    /// Path of the program; `None` if it is missing.
+    /// Path of the utility's program; `None` if the program is missing.
     pub path: Option<OsText>,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
-    /// normal ones.
+    /// Label that says what is special about the utility, such as `missing` or `setuid`; `None` for
+    /// a normal one.
     pub label: Option<String>,
-    /// Explanation of the label, for people; `None` if the label needs none.
+    /// Explanation, for people, of the label that says what is special about the utility; `None` if
+    /// the label needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
+    /// Numbers of runs of the utility, one tally for each channel (how inputs reached the program)
+    /// and kind of input.
     pub tallies: Vec<Tally>,
-    /// The groups in which runs of the utility ended, each with the number of these runs.
+    /// The groups of failures (bugs) in which runs of the utility ended, each with the number of
+    /// these runs.
     pub groups: Vec<GroupTally>,
     /// Whether all runs of the utility that the study asks for are done.
     pub done: bool,
@@ -129,8 +135,9 @@ impl UtilityRecord {
         self.tallies.iter().any(|tally| tally.runs > 0)
     }
 
-    /// Returns a rank by progress, to choose between two records of the same utility: more runs is
-    /// greater. The JSON text breaks ties, so that the order of merging does not matter.
+    /// Returns the rank by which the better of two records of the same utility is chosen: the
+    /// greater one is better. More runs are greater; the JSON text breaks ties, so that the order
+    /// of merging does not matter.
     fn rank(&self) -> (u64, bool, String) {
         let text = serde_json::to_string(self).unwrap_or_default();
         (self.total().runs, self.done, text)
@@ -141,36 +148,43 @@ impl UtilityRecord {
 /// the runs ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// How the input reached the program: `stdin`, `file`, `cp NAME`, `two_files` or `pty`.
+    /// How the inputs of the counted runs reached the program: `stdin`, `file`, `cp NAME` (a copy
+    /// in the file NAME), `two_files` or `pty`.
     pub channel: String,
-    /// Kind of input: a name of the classic generator, `keys`, or `empty`.
+    /// Kind of the inputs of the counted runs: a kind of the classic generator of random inputs,
+    /// `keys` (typed at a terminal), or `empty`.
     pub kind: String,
-    /// Number of runs over this channel with this kind of input.
+    /// Number of runs of the utility with inputs of this kind over this channel (`stdin`, `file`,
+    /// …).
     pub runs: u64,
-    /// Number of runs over this channel with this kind of input that crashed.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that crashed.
     pub crashes: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the time limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the time limit.
     pub hangs: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the memory limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the memory limit.
     pub ooms: u64,
-    /// Number of runs over this channel with this kind of input that did not crash, but exited with
-    /// a status of 126 or more.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that did not crash, but exited with a status of 126 or more.
     pub high_exits: u64,
-    /// Number of runs over this channel with this kind of input that exceeded the time limit, but
-    /// end when given several times the limit.
+    /// Number of runs of the utility, with inputs of this kind over this channel (`stdin`, `file`,
+    /// …), that exceeded the time limit, but end when given several times the limit.
     #[serde(default)]
     pub slow: u64,
 }
 
 impl Tally {
-    /// Returns the sum of some tallies (numbers of runs); its channel and kind of input are empty.
+    /// Returns the sums of the numbers of runs in `tallies`, as a tally whose channel and kind of
+    /// input are empty.
     pub fn total(tallies: &[Tally]) -> Tally {
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
         total
     }
 
-    /// Adds the numbers of runs of another tally to those of this one.
+    /// Adds the numbers of runs of the tally `other` to those of this tally.
     pub fn add(&mut self, other: &Tally) {
         self.runs += other.runs;
         self.crashes += other.crashes;
@@ -181,10 +195,10 @@ impl Tally {
     }
 }
 
-/// Number of runs of one utility that ended in one group.
+/// A group of failures (one bug) in which runs of a utility ended, with the number of these runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTally {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key of the group, its first 12 hex digits.
     pub major: String,
@@ -195,16 +209,17 @@ pub struct GroupTally {
     pub replayed: Option<Replayed>,
 }
 
-/// How often a reproducer failed when it was run again.
+/// How often a group's reproducer (smallest known failing input) failed when it was run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replayed {
     /// Number of re-runs (plain `execve`, with address randomization) that ended in the
     /// reproducer's group.
     pub hits: u32,
-    /// Number of re-runs of the reproducer.
+    /// Number of times that the reproducer was run again (plain `execve`, with address
+    /// randomization).
     pub tries: u32,
-    /// Number of further re-runs without address randomization, as many as `tries`, that ended in
-    /// the reproducer's group; `None` if they were not made, because all re-runs with randomization
+    /// Number of re-runs of the reproducer without address randomization, as many as `tries`, that
+    /// ended in its group; `None` if these were not made, because all re-runs with randomization
     /// ended there.
     pub fixed_hits: Option<u32>,
 }
@@ -231,7 +246,8 @@ impl Store {
         json::write(&path, study)
     }
 
-    /// Merges the result of a study from another output directory into this one.
+    /// Merges the result of a study from another output directory into this directory's record of
+    /// the same study; without such a record, stores it.
     pub(super) fn take_study(&self, theirs: StudyRecord) -> Result<(), StoreError> {
         let path = self.study_file(&theirs.campaign)?;
         // Joining a new study with itself sorts it.
@@ -246,9 +262,9 @@ impl Store {
         Ok(folder.join(format!("{campaign}.json")))
     }
 
-    /// Replaces the command recorded in the entry's `crash.json`, for example after its arguments
-    /// were minimized. Errors: [`StoreError::NoSuch`] if the entry does not exist; if the file
-    /// cannot be written.
+    /// Replaces the command (program, arguments, environment) recorded in the entry's `crash.json`,
+    /// for example after its arguments were minimized. Errors: [`StoreError::NoSuch`] if the entry
+    /// does not exist; if the file cannot be written.
     pub fn set_subject(&mut self, id: &EntryId, subject: &Subject) -> Result<(), StoreError> {
         let folder = id.folder(self.reader().root());
         let Some(entry) = self.reader().entry(id)? else {
@@ -259,8 +275,8 @@ impl Store {
         json::write(&folder.join(layout::CRASH), &crash)
     }
 
-    /// Returns the path of the log for minimizing the command-line options of an entry's utility,
-    /// and creates the log's folder.
+    /// Returns the path of the log for minimizing the command-line options with which an entry's
+    /// utility was run, and creates the log's folder.
     pub fn options_log(&self, id: &EntryId) -> Result<PathBuf, StoreError> {
         let folder = id.folder(self.reader().root());
         std::fs::create_dir_all(&folder).map_err(FileError::at("make", &folder))?;

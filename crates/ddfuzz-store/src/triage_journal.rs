@@ -12,31 +12,32 @@ use ddfuzz_triage::{Class, Confidence, Key, Severity};
 /// One line of the journal of `ddfuzz triage`: the result of running one input on one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Version of the schema of the journal's lines ([`Triaged::VERSION`]).
+    /// Version of the schema of this line in the journal of `ddfuzz triage` ([`Triaged::VERSION`]).
     pub v: u32,
     /// Id of the campaign for which the input was run.
     pub campaign: String,
-    /// Hash of the target: program file, arguments, environment, limits and version of the keys.
+    /// Hash of the target on which the input was run: program file, arguments, environment, limits
+    /// and version of the keys.
     pub target: ContentHash,
-    /// Hash of the input that was run.
+    /// Hash of the input that `ddfuzz triage` ran.
     pub input: ContentHash,
-    /// Size of the input, in bytes.
+    /// Size of the input that `ddfuzz triage` ran, in bytes.
     pub size: u64,
     /// How the last run of the input ended: exit status, signal, timeout or out of memory.
     pub ended: Ended,
     /// Number of runs of the input that ended in its crash.
     pub hits: u32,
-    /// Number of runs of the input.
+    /// Number of times that `ddfuzz triage` ran the input.
     pub tries: u32,
-    /// Whether a full crash record was made for the input itself. Otherwise only its keys were
-    /// computed, and `crash` is the record of another input with the same keys.
+    /// Whether a full crash record was made for this input. If false, only the keys of its crash
+    /// were computed, and `crash` comes from the record of another input with the same keys.
     pub examined: bool,
     /// Summary of the crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
 }
 
 impl Triaged {
-    /// Current version of the schema of the journal's lines.
+    /// Current version of the schema of the lines in the journal of `ddfuzz triage`.
     pub const VERSION: u32 = 1;
 }
 
@@ -47,18 +48,18 @@ pub struct CrashLine {
     pub kind: Kind,
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
-    /// Major key, which identifies the bug.
+    /// Major key of the crash: a hash that identifies the bug.
     pub major: Key,
-    /// Minor key, which identifies the call path to the bug.
+    /// Minor key of the crash: a hash that identifies the call path to the bug.
     pub minor: Key,
-    /// Stable key, made of function names, which stays the same when the program is rebuilt; null
-    /// if the names are unknown.
+    /// Stable key of the crash, made of function names, which stays the same when the program is
+    /// rebuilt; null if the names are unknown.
     pub stable: Option<Key>,
-    /// Confidence that the keys identify the bug.
+    /// Confidence that the keys of the crash identify the bug.
     pub confidence: Confidence,
-    /// Estimated severity of the crash.
+    /// Estimated severity of the crash: low, medium or high.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the estimated severity of the crash.
     pub severity_reason: String,
     /// Way in which the target was run when it crashed: fork server, `execve` and so on.
     pub way: Way,
@@ -71,7 +72,7 @@ pub struct CrashLine {
     /// Location of the crash as `file:line`, from the debug information; `None` if unknown.
     #[serde(default)]
     pub source: Option<String>,
-    /// GNU build id of the program; null if it has none.
+    /// GNU build id of the program that crashed; null if it has none.
     pub build: Option<String>,
 }
 

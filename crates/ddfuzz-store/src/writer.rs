@@ -92,8 +92,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads all groups of the output directory, and rewrites each group's record that does not
-    /// match its entries.
+    /// Repairs the output directory after a killed writer: reads all groups, and rewrites each
+    /// group's record (`group.json`) that does not match the group's entries.
     fn repair(&mut self) -> Result<(), StoreError> {
         let root = self.reader.root();
         for (kind, major) in group::all(root)? {
@@ -110,8 +110,8 @@ impl Store {
         self.move_what_never_fails()
     }
 
-    /// Moves the crashes that never failed again in repeated runs to `flaky/`, if a writer was
-    /// killed before it did so.
+    /// Moves to `flaky/` the crashes whose minimization found that they never fail again, for the
+    /// case that a writer was killed before it did so.
     fn move_what_never_fails(&mut self) -> Result<(), StoreError> {
         for major in group::majors(self.reader.root(), Kind::Crash)? {
             for entry in self.reader.entries(Kind::Crash, &major)? {
@@ -123,7 +123,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns a reader of the output directory.
+    /// Returns a reader of this output directory, which does not need the lock.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }

@@ -10,12 +10,12 @@ use crate::snapshot::{Control, Event, RawFrame, Trust};
 use crate::snapshot_reader::frame;
 use crate::unwind::{Step, called_before};
 
-/// Returns, for each of the runtime frames (C library, sanitizer) at the top of a stack, the
-/// exported name of its function, innermost first; `None` where the name is unknown.
+/// Returns, for each of the runtime frames (C library, sanitizer) at the top of the stack of a
+/// crash, the exported name of its function, innermost first; `None` where the name is unknown.
 ///
-/// The outermost runtime frame may be in a processor-specific variant (`__strlen_avx2` here,
-/// `__strlen_evex` there) that is not exported. Its name is then the import that its caller calls,
-/// else the nearest exported name below its address.
+/// The outermost of these frames may be in a processor-specific variant (`__strlen_avx2` on one
+/// machine, `__strlen_evex` on another) that is not exported. Its name is then the import that its
+/// caller calls, else the nearest exported name below its address.
 pub(crate) fn exported_names(
     steps: &[Step],
     frames: &[RawFrame],
@@ -110,8 +110,8 @@ fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step
     })
 }
 
-/// Maximum length in bytes of a function that may count as one that only ends the program (`die`);
-/// longer functions never do.
+/// Maximum length in bytes of a function that may be recognized as one that only ends the program
+/// (`die`); longer functions never are.
 const LONGEST_FUNCTION: u64 = 1024;
 
 /// Number of user frames, from the innermost on, among which the `abort` of a static, stripped

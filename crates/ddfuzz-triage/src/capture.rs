@@ -20,11 +20,11 @@ use ddfuzz_exec::tracing::{process_of, resume, wait};
 /// The result of tracing a process and its descendants by ptrace to their end.
 #[derive(Debug)]
 pub(crate) struct Trace {
-    /// How the run ended: by the first crash of the process or a descendant; without a crash, as
-    /// the process itself ended.
+    /// How the traced run ended: by the crash of the first process or descendant that crashed;
+    /// without a crash, as the first process itself ended.
     pub ended: Ended,
-    /// State of the process that crashed, or, if none did, of the first process of the run. It was
-    /// read at the last crash signal (also if the process survived it), at an exit with the status
+    /// State of the process that crashed or, if none did, of the first process of the run. It was
+    /// read at the last crash signal (even if the process survived it), at an exit with the status
     /// that counts as a crash, or when the run exceeded a limit; `None` if nothing of this
     /// happened.
     pub snapshot: Option<Box<Snapshot>>,
@@ -49,15 +49,16 @@ pub(crate) struct Tracer<'a> {
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the first process that stopped itself (`SIGSTOP`) in the run, used if the
-    /// process is never continued and has to be killed; `None` if none has.
+    /// Snapshot of the process of the run that stopped itself (`SIGSTOP`) first, used if it is
+    /// never continued and has to be killed; `None` if no process stopped itself.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
-    /// The last snapshot of each process, with the thread of which it was taken.
+    /// The last snapshot of each process of the run, by process id, with the id of the thread that
+    /// it shows.
     last: HashMap<Pid, (Pid, Snapshot)>,
-    /// The first process of the run that died of a crash signal, and that signal; `None` if none
-    /// has.
+    /// The process of the run that was the first to die of a crash signal, and the number of that
+    /// signal; `None` if no process has died so.
     crash: Option<(Pid, i32)>,
 }
 
@@ -219,8 +220,8 @@ impl<'a> Tracer<'a> {
             })
     }
 
-    /// Handles the `execve` of a process: discards its snapshot, because the old program does not
-    /// explain how the new one ends.
+    /// Handles the `execve` of a process of the run: discards the snapshot taken of the process,
+    /// because the state of the old program does not explain how the new one ends.
     fn executed(&mut self, process: Pid) {
         self.last.remove(&process);
         if process == self.pid && !self.executed {
@@ -246,8 +247,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Checks whether the snapshot `later` of the thread `tid` is only a consequence of the
-    /// thread's last snapshot, as when the target's signal handler aborts.
+    /// Checks whether the snapshot `later` of the thread `tid` shows only a consequence of the
+    /// event that the previous snapshot of this thread shows, as when the target's signal handler
+    /// aborts.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;
@@ -315,7 +317,7 @@ pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct TracedThreads {
     process_of: HashMap<Pid, Pid>,
-    /// The ids of the run's live threads, in the order in which the tracer first heard of them.
+    /// The ids of the run's live threads, in the order in which the tracer met them first.
     threads: Vec<Pid>,
 }
 
@@ -331,8 +333,8 @@ impl TracedThreads {
         })
     }
 
-    /// Returns the ids of all live threads, each with the id of its process, in the order of their
-    /// first event.
+    /// Returns the ids of all live threads of the run, each as (thread id, process id), in the
+    /// order in which the tracer met them first.
     pub(crate) fn threads(&self) -> Vec<(Pid, Pid)> {
         let process = |tid: &Pid| self.process_of.get(tid).copied().unwrap_or(*tid);
         let threads = self.threads.iter();

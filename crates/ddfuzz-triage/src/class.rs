@@ -30,7 +30,7 @@ impl Class {
         Sanitizer::of_class(&self.0)
     }
 
-    /// Returns the part of the class after the colon, such as `heap-buffer-overflow` of
+    /// Returns the part of the class's name after the colon, such as `heap-buffer-overflow` of
     /// `asan:heap-buffer-overflow`; empty without a colon.
     pub fn kind(&self) -> &str {
         self.0.split_once(':').map_or("", |(_, kind)| kind)
@@ -167,8 +167,8 @@ pub struct Classified {
 }
 
 impl Classified {
-    /// Builds the result for a crash of which only the class is known: its keys are computed from
-    /// the class alone, and all such crashes of one class have the same.
+    /// Builds the result of classifying a crash of which only the class is known: its keys are
+    /// computed from the class alone, so that all such crashes of one class have equal keys.
     pub fn of_class(class: Class) -> Classified {
         let keys = frameless_keys(&class);
         Classified {
@@ -260,9 +260,9 @@ fn go_place(panic: &GoPanic) -> String {
     }
 }
 
-/// Returns the text of an aborted program's messages that goes into the keys of the crash: the
-/// failed assertion; for a static stripped program, the last line of stderr. `None` for other
-/// aborts, and for crashes that are no abort.
+/// Returns the text, among the messages of an aborted program, that goes into the keys of the
+/// crash: the failed assertion; for a static stripped program without one, the last line of stderr.
+/// `None` for other aborts, and for crashes that are no abort.
 fn abort_text(snapshot: &Snapshot, class: &Class, stderr: &[u8]) -> Option<String> {
     if class.0 != "abrt" {
         return None;

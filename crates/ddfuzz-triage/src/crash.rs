@@ -68,9 +68,9 @@ pub enum Found {
     /// A run of a fuzzing campaign found the crash. `input` is a text from which the campaign's
     /// generator makes the input again.
     Run {
-        /// Id of the campaign that found the crash.
+        /// Id of the fuzzing campaign whose run found the crash.
         campaign: String,
-        /// Index of the run in its campaign, from 0.
+        /// Index, in its campaign, of the run that found the crash, from 0.
         run: u64,
         /// Name from which the generator of the campaign makes the input again: `KIND:SEED:LENGTH`,
         /// or `seed+HASH:SEED` for a mutated seed.
@@ -82,13 +82,14 @@ pub enum Found {
         /// Hash of the input that was being minimized when the different crash was found, as 16 hex
         /// digits.
         of: String,
-        /// Index, in the minimization log, of the test with the different crash; `None` for a check
-        /// and for a discarded look-ahead test, which have no line in the log.
+        /// Index, in the minimization log, of the test with the different crash; `None` for tests
+        /// that have no line in the log: extra checks, and tests made ahead of need whose result
+        /// was discarded.
         test: Option<u64>,
     },
     /// The user passed a file with the crashing input.
     File {
-        /// Path of the file with the crashing input.
+        /// Path of the user's file with the crashing input.
         path: std::path::PathBuf,
     },
 }
@@ -97,7 +98,7 @@ pub enum Found {
 /// of many programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Name of the program that crashed.
+    /// Name of the utility (program) that crashed.
     pub utility: String,
     /// How the crashed program was run (path, arguments, environment), without its limits.
     pub target: TargetRecord,
@@ -109,15 +110,16 @@ pub struct Subject {
 pub struct Crash {
     /// Version number of the format of crash records in which this record is.
     pub v: u32,
-    /// Keys of the crash: hashes by which it is grouped with others.
+    /// Keys of the crash: hashes by which it is grouped with other crashes of the same bug.
     pub keys: Keys,
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
     pub class: Class,
     /// How the run that crashed ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// How far the keys of the crash can be trusted.
+    /// How far the keys of the crash (hashes by which crashes are grouped) can be trusted: high or
+    /// low.
     pub confidence: Confidence,
-    /// Estimate of how dangerous the bug behind the crash is.
+    /// Estimate of how dangerous the bug behind the crash is: low, medium or high.
     pub severity: Severity,
     /// Reason for the severity estimate, a phrase for people such as `a null dereference`.
     pub severity_reason: String,
@@ -129,7 +131,7 @@ pub struct Crash {
     /// frames, but a printed message identifies the crash; `status`, nothing but signal or exit
     /// status.
     pub capture: String,
-    /// Number of triage's runs of the input that had this crash.
+    /// Number of triage's runs of the input, out of `tries`, that ended in this crash.
     pub hits: u32,
     /// Number of times that triage ran the input, up to and including the run that crashed.
     pub tries: u32,
@@ -188,7 +190,7 @@ pub struct PanicRecord {
     /// not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
-    /// Message of the panic, without its location.
+    /// Message of the Rust or Go panic, without its source location.
     pub message: String,
     /// Text that is hashed into the keys to identify the panic: usually its source location, with a
     /// shortened path.
@@ -215,9 +217,9 @@ pub struct Details {
     /// length: a panic message, the first line of a report, a failed assertion, an abort reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Signal at which registers and stack were read; `None` if they were read at an exit or
-    /// exceeded limit, or not at all. The process may have died of another signal that its handler
-    /// raised.
+    /// Signal at which registers and stack of the process were read; `None` if they were read at an
+    /// exit or exceeded limit, or not at all. The process may have died of another signal, which
+    /// its signal handler raised.
     pub signal: Option<i32>,
     /// The kernel's `si_code` of `signal`, which tells who raised the signal; `None` without a
     /// signal.
@@ -235,13 +237,13 @@ pub struct Details {
     /// crash happened: `free`, `__assert_fail`, `strlen`.
     pub via: Option<String>,
     /// Message with which the C library aborted the program, such as `malloc(): corrupted top
-    /// size`; `None` if it did not.
+    /// size`; `None` if the C library did not abort it.
     pub abort_message: Option<String>,
     /// Type of the uncaught C++ exception that ended the program, such as `std::out_of_range`;
-    /// `None` if none did.
+    /// `None` if no exception did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exception: Option<String>,
-    /// Parsed report of the sanitizer that detected the crash; `None` if none did.
+    /// Parsed report of the sanitizer that detected the crash; `None` if no sanitizer did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     /// Stack of the allocation of the memory in a sanitizer's report (of an uninitialized value,
@@ -253,14 +255,14 @@ pub struct Details {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub freed: Vec<Frame>,
     /// For a hang: the calls inside the call that does not return, innermost first. They differ
-    /// from run to run, so that they are in no key.
+    /// from run to run, so that they are not part of any key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<Frame>,
     /// The object (variable or heap block) that the sanitizer's report is about; `None` if there is
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<Box<Object>>,
-    /// The Rust or Go panic that ended the program; `None` if none did.
+    /// The Rust or Go panic that ended the program; `None` if no panic did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub panic: Option<PanicRecord>,
     /// Compiler options of the program that decide which crashes it can show: sanitizers, as
@@ -269,7 +271,7 @@ pub struct Details {
     pub instrumentation: Option<Vec<String>>,
     /// The last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
     pub stderr: String,
-    /// When the crash was captured, and how long that took.
+    /// When triage captured the crash, and how long that took.
     pub times: Times,
 }
 
@@ -314,12 +316,14 @@ pub struct Frame {
     pub trust: Trust,
 }
 
-/// A function at the code of a stack frame: an inlined function, or the function that contains it.
+/// One of the functions at the code of a stack frame: an inlined function, or the function that
+/// contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level<'a> {
-    /// Demangled name of the function; `None` where unknown.
+    /// Demangled name of the inlined or containing function; `None` where unknown.
     pub name: Option<&'a str>,
-    /// Source line `file:line` of the frame's code in this function; `None` where unknown.
+    /// Source line `file:line` of the frame's code in the inlined or containing function; `None`
+    /// where unknown.
     pub line: Option<&'a str>,
 }
 
@@ -353,15 +357,15 @@ const SCHEMA: u32 = 1;
 pub(crate) struct Run<'a> {
     /// How the crashed run ended: by a signal, with an exit status, or by exceeding a limit.
     pub ended: Ended,
-    /// How the stack frames of the crash were obtained: by ptrace, from a copy that the process
-    /// made of itself, from a sanitizer's report, or not at all.
+    /// How the stack frames of the crash were obtained: by ptrace, from a copy of registers and
+    /// stack that the process made of itself, from a sanitizer's report, or not at all.
     pub capture: CaptureWay,
     /// How the target was executed in the crashed run: as a new process, by a fork server, or as an
     /// in-process harness.
     pub way: Way,
     /// Time and memory limits of the crashed run.
     pub limits: Limits,
-    /// Number of times that triage ran the input, up to and including this run.
+    /// Number of times that triage ran the input, up to and including the crashed run.
     pub tries: u32,
     /// Time at which triage started its first run of the input.
     pub at: SystemTime,

@@ -41,8 +41,9 @@ pub(crate) fn read_copies(
     (ended, last(copies, of_process, cache).map(Box::new))
 }
 
-/// Returns the snapshot from the last of the copies `slots` that one process made of itself. Copies
-/// made at a mere consequence of an earlier signal (a signal handler that aborts) are left out.
+/// Returns the snapshot made from the last of the copies (`slots`) of registers and stack that one
+/// dying process made of itself. Copies made at a mere consequence of an earlier signal (a signal
+/// handler that aborts) are left out.
 fn last<'a>(
     copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,
@@ -226,7 +227,8 @@ const LONGEST_MAPS: u64 = 1 << 20;
 struct Window {
     /// Addresses in the dead process from which the bytes were copied.
     range: Range<u64>,
-    /// Offset of the copied bytes, in the part of the shared memory that belongs to this copy.
+    /// Offset in bytes at which the copied memory begins, in the part of the shared memory that
+    /// belongs to its copy.
     at: u64,
 }
 

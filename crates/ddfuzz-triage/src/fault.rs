@@ -24,7 +24,7 @@ pub enum AddressClass {
     Image,
     /// The accessed address is in mapped memory without a file, and is neither stack nor heap.
     Anonymous,
-    /// Nothing is mapped at the accessed address.
+    /// The accessed address is one at which nothing is mapped.
     Unmapped,
 }
 

@@ -34,8 +34,8 @@ pub struct Reads {
     /// The call stacks at which the program read from its input, in the order of the reads; equal
     /// neighbours are stored once.
     pub stacks: Vec<ReadStack>,
-    /// Whether the tracing was ended before the run, because the program made too many reads or
-    /// other system calls.
+    /// Whether tracing was ended before the end of the run, because the program made too many reads
+    /// or other system calls; the later reads are missing then.
     pub cut: bool,
 }
 
@@ -116,7 +116,8 @@ const CALLS: u32 = 4096;
 /// Maximum number of stack frames that are unwound each time that a run reads its input.
 const WALKED: usize = 64;
 
-/// The ptrace tracer of one run, with the call stacks at which the run has read its input so far.
+/// A ptrace tracer of one run of a target that records the call stacks at which the run reads its
+/// input.
 pub(super) struct Tracer<'a> {
     pid: Pid,
     cache: &'a mut ModuleCache,
@@ -275,8 +276,8 @@ fn source_of(tid: Pid) -> Option<Option<i32>> {
     Some(source(entry.nr, entry.args))
 }
 
-/// Returns the file descriptor that the system call `number` with the arguments `args` reads or
-/// maps; `None` for calls that do neither.
+/// Returns the file descriptor from which the system call `number` with the arguments `args` reads,
+/// or which it maps into memory; `None` for other system calls.
 pub(super) fn source(number: u64, args: [u64; 6]) -> Option<i32> {
     let first = args[0];
     let descriptor = match i64::try_from(number).ok()? {

@@ -83,9 +83,9 @@ pub fn keys(
 }
 
 /// Returns what identifies, in the keys of a crash, the object that an AddressSanitizer report is
-/// about: for a stack variable its function and position, for a heap block the call that allocated
-/// it, for a global variable name and file. `None` for other crashes, and if the access was far
-/// from the object.
+/// about, as (module name and offset, text): for a stack variable its function and position, for a
+/// heap block the call that allocated it, for a global variable name and file. `None` for other
+/// crashes, and if the access was far from the object.
 fn object_id<'a>(class: &Class, snapshot: &'a Snapshot) -> Option<(Id<'a>, &'a str)> {
     let reported = matches!(class.sanitizer(), Some(Sanitizer::Asan | Sanitizer::Hwasan));
     let owner = snapshot.owner.as_ref().filter(|it| reported && it.near)?;

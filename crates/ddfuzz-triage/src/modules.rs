@@ -15,8 +15,8 @@ use crate::module::Module;
 use crate::runtime_modules::is_runtime_module;
 use crate::unwind::Unwinder;
 
-/// Identifies one version of an ELF file, together with whether it is parsed as a runtime module (C
-/// library, sanitizer).
+/// Identifies one version of an ELF file (device, inode, size, time of modification), and says
+/// whether it is parsed as a runtime module (C library, sanitizer).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     device: u64,
@@ -26,8 +26,9 @@ struct Identity {
     runtime: bool,
 }
 
-/// A parsed module in use: the identity of its file, the names of functions that count as runtime
-/// functions because the user wants them ignored, and the parsed facts.
+/// A parsed module (program or library) in use by a triager: the identity of its file, the names of
+/// functions that count as runtime functions because the user wants them ignored, and the parsed
+/// facts.
 type InUse = (Identity, Vec<String>, Weak<Module>);
 
 /// Parsed modules that the triagers of this process share: one with debug information takes some
@@ -63,7 +64,7 @@ impl Region {
     }
 }
 
-/// The main executable of a process, and whether it is that of the fuzzing target.
+/// The main executable of a process, and whether it is the fuzzing target's own executable.
 struct Main {
     /// Path of the main executable, as in the memory map of its process; `None` if it is unknown.
     path: Option<PathBuf>,
@@ -85,7 +86,7 @@ pub(crate) struct Layout {
     /// Whether the process runs the target's own executable, and not another program that the
     /// target started.
     own: bool,
-    /// Stack unwinder for the mapped modules.
+    /// Stack unwinder for the modules that are mapped in the process.
     pub unwinder: Unwinder,
 }
 
@@ -118,7 +119,8 @@ pub(crate) struct ModuleCache {
     modules: HashMap<Identity, Arc<Module>>,
     vdso: Option<Arc<Module>>,
     layout: Option<Layout>,
-    /// Device and inode of the target's own executable.
+    /// Device and inode of the target's own executable file, by which it is recognized; `None` if
+    /// they are not known yet.
     target: Option<(u64, u64)>,
     dropped: Vec<String>,
 }
@@ -150,7 +152,7 @@ impl ModuleCache {
     }
 
     /// Returns the executable mappings of a process with their parsed modules; those that did not
-    /// change since the last call come from the cache.
+    /// change since the last call, even for an earlier process, come from the cache.
     pub(crate) fn layout(
         &mut self,
         source: &Source,

@@ -89,14 +89,14 @@ fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }
 
-/// Checks whether the C library's stack guard found a smashed stack and aborted the process: one of
-/// its functions is among the innermost frames.
+/// Checks whether the C library's stack guard found a smashed stack and aborted the process: true
+/// if one of the guard's functions is among the innermost frames.
 pub(crate) fn found_smashed(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &SMASH_GUARDS)
 }
 
-/// Checks whether the process died of a failed C assertion: `__assert_fail` or the like is among
-/// the innermost frames.
+/// Checks whether the process died of a failed C assertion: true if `__assert_fail` or a similar
+/// function is among the innermost frames.
 pub(crate) fn failed_assertion(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &ASSERTS)
 }

@@ -17,7 +17,7 @@ pub struct Conditions {
     pub instrumentation: Option<Vec<String>>,
     /// Time and memory limits under which the target is run.
     pub limits: Limits,
-    /// Exit status that counts as a crash in this run; `None` if none does.
+    /// Exit status of the target that counts as a crash in the run; `None` if no exit status does.
     pub crash_exit: Option<i32>,
 }
 
@@ -25,8 +25,8 @@ pub struct Conditions {
 /// user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unobservable {
-    /// The reason why a passing run does not show that the crash is fixed: a sentence in which "it"
-    /// is the crash.
+    /// The reason why a passing run does not show that the crash is fixed: a sentence for the user
+    /// in which "it" stands for the crash.
     pub why: String,
     /// Advice to the user: how to make a run that can show the crash.
     pub hint: String,
@@ -63,9 +63,10 @@ impl Crash {
             .or_else(|| uncounted(self, now))
     }
 
-    /// Checks whether crashes of a build compiled with `instrumentation` can be compared with this
-    /// crash: true if it has the same sanitizers as the build that crashed, and where they are
-    /// unknown. Different sanitizers report the same bug as different crashes.
+    /// Checks whether crashes of a build compiled with the options `instrumentation` can be
+    /// compared with this crash: true if the build has the same sanitizers as the one that crashed,
+    /// and where the sanitizers of either build are unknown. Different sanitizers report the same
+    /// bug as different crashes.
     pub fn is_comparable(&self, instrumentation: Option<&[String]>) -> bool {
         match (self.details.instrumentation.as_deref(), instrumentation) {
             (Some(before), Some(now)) => sanitizers(before) == sanitizers(now),
@@ -73,8 +74,8 @@ impl Crash {
         }
     }
 
-    /// Returns the reason why a different crash, in a build with other sanitizers, does not show
-    /// that this crash is fixed.
+    /// Returns the reason why a different crash, in a build with other sanitizers than the one that
+    /// crashed, does not show that this crash is fixed; with advice to the user.
     pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable::new(
@@ -300,8 +301,8 @@ fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     ))
 }
 
-/// Returns a description, for people, of the compiler options of a build with these sanitizers:
-/// `with -fsanitize=…`, or `without sanitizers`.
+/// Returns a description, for people, of how a build with these sanitizers is compiled: `with
+/// -fsanitize=…`, or `without sanitizers`.
 fn build(sanitizers: &[Sanitizer]) -> String {
     match flags(sanitizers).join(",") {
         none if none.is_empty() => "without sanitizers".to_owned(),

@@ -6,7 +6,8 @@ use nix::unistd::Pid;
 
 use crate::fault::Address;
 
-/// The registers of a stopped thread.
+/// The registers of a stopped thread, with the program counter and the stack, frame and link
+/// registers apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registers {
     /// Program counter of the thread: address of the current instruction.
@@ -34,8 +35,8 @@ impl Registers {
             .collect()
     }
 
-    /// Converts the register values that a dying process copied, in the order of
-    /// `crates/ddfuzz-exec/runtime/snapshot.h`.
+    /// Converts the register values `copied`, which a dying process stored in the order of
+    /// `crates/ddfuzz-exec/runtime/snapshot.h`, to registers with names.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_copy(copied: &[u64; 20]) -> Registers {
         const NAMES: [&str; 20] = [

@@ -54,11 +54,11 @@ impl ReportFrames {
         self.module(&program, false)
     }
 
-    /// Combines the snapshot of a process with the sanitizer's report that it wrote. Returns the
-    /// snapshot with the stack frames that identify the bug, and whether they come from the report
-    /// (true) or from the stack walk (false). The walked frames stay if they contain the place that
-    /// the report names (frames inside it then count as runtime); else the report's frames replace
-    /// them.
+    /// Combines the snapshot of a process with the sanitizer's report that the process wrote.
+    /// Returns the snapshot with the stack frames that identify the bug, and whether these come
+    /// from the report (true) or from the stack walk (false). The walked frames stay if they
+    /// contain the place that the report names (frames inside it then count as runtime); else the
+    /// report's frames replace them.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,

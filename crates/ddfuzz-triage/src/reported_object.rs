@@ -35,7 +35,8 @@ pub struct Object {
     /// Source line that declares the variable or allocates the heap block; `None` where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Base name of the program or library that contains the code at `address`; `exe` for the main
+    /// Base name of the program or library that contains the code at `address` (the function that
+    /// declares the variable, or the call that allocates the heap block); `exe` for the main
     /// executable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
@@ -178,8 +179,8 @@ pub struct ReportObject {
     /// Source file that declares the accessed global variable, as the compiler was given it; `None`
     /// for other objects.
     pub file: Option<String>,
-    /// A stack frame of the function that declares the accessed stack variable; `None` for other
-    /// objects.
+    /// Stack frame, in the sanitizer's report, of the function that declares the accessed stack
+    /// variable; `None` for other objects.
     pub frame: Option<ReportFrame>,
 }
 

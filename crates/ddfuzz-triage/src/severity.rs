@@ -61,8 +61,9 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
-/// Returns an estimate of how dangerous the bug is that a sanitizer's report is about, and the
-/// reason for it, for reports that are not about a deadly signal.
+/// Returns how dangerous the bug is estimated to be that a sanitizer's report is about, and the
+/// reason for the estimate as a phrase; for reports of errors that the sanitizer detected itself,
+/// not of deadly signals.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     match report.tool {

@@ -198,7 +198,8 @@ fn folded(name: &str) -> String {
     out
 }
 
-/// Checks whether a part of a C++ function's name ends with the keyword `operator`.
+/// Checks whether a part of a C++ function's name ends with the keyword `operator`, so that a `<`
+/// after it does not begin generic arguments.
 fn is_operator(name: &str) -> bool {
     let before = name.strip_suffix("operator");
     before.is_some_and(|it| !it.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
@@ -213,8 +214,8 @@ fn operator(text: &str) -> Option<&str> {
     all.into_iter().find(|it| text.starts_with(it))
 }
 
-/// Returns what follows the generic arguments (`<…>`) at the beginning of a text; `None` if they do
-/// not end.
+/// Returns the part of `text` after the generic arguments (`<…>`) with which it begins; `None` if
+/// their closing bracket is missing.
 fn behind_arguments(text: &str) -> Option<&str> {
     let mut depth = 0usize;
     let mut before = ' ';

@@ -17,9 +17,10 @@ use crate::registers::Registers;
 pub enum Event {
     /// The process stopped because a signal, such as `SIGSEGV`, was about to be delivered to it.
     Signal {
-        /// Number of the signal, as on Linux.
+        /// Number of the signal that was about to be delivered, as on Linux.
         number: i32,
-        /// The kernel's `si_code` of the signal, which tells who raised it.
+        /// The kernel's `si_code` of the signal that was about to be delivered, which tells who
+        /// raised it.
         code: i32,
     },
     /// The process stopped because it was about to exit with this status.
@@ -54,7 +55,7 @@ pub enum Trust {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The stack walk reached the first frame of the thread.
+    /// The stack walk was complete: it reached the first frame of the thread.
     Clean,
     /// The stack walk met a return address that no call instruction precedes.
     Untrusted,
@@ -64,7 +65,7 @@ pub enum End {
     Cap,
     /// The stack walk stopped at the first user frame, because the stack below it is destroyed.
     Smashed,
-    /// The stack was not walked at all.
+    /// The stack was not walked at all, so that no frames are known.
     #[default]
     None,
 }
@@ -72,12 +73,13 @@ pub enum End {
 /// How control flow reached the program counter of a crashed thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Control {
-    /// Control flow was normal: no invalid call, jump or return.
+    /// Control flow reached the program counter normally, without an invalid call, jump or return.
     #[default]
     Sound,
-    /// A call or jump to an invalid address was made.
+    /// Control flow left the code by a call or jump to an invalid address.
     WildCall,
-    /// A function returned to an invalid address, because the stack was overwritten.
+    /// Control flow left the code when a function returned to an invalid address, because the stack
+    /// was overwritten.
     Smashed,
 }
 
@@ -145,7 +147,8 @@ pub struct Endless {
 /// Class and keys of a crash are computed from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The signal, exit or exceeded limit at which the process was stopped.
+    /// The event at which the process was stopped and its state was read: a signal, an exit, or an
+    /// exceeded limit.
     pub event: Event,
     /// Registers of the thread that crashed, or that was stopped at an exit or limit.
     pub registers: Registers,

@@ -39,8 +39,8 @@ pub(crate) fn has_address(signal: i32, code: i32) -> bool {
     faults && code > 0 && code != SI_KERNEL
 }
 
-/// Registers and memory map of a stopped thread, of a live process or of one that left a copy of
-/// itself.
+/// A stopped thread whose snapshot is to be read, of a live process or of one that left a copy of
+/// itself: its registers, its memory map, and where to read its modules.
 pub(crate) struct Stopped<'a> {
     /// Registers of the stopped thread.
     pub registers: Registers,
@@ -166,8 +166,8 @@ fn walk_back(
     (control, walk(here, layout, memory))
 }
 
-/// Walks the stack of a crashed thread whose program counter is not in code, after a call or return
-/// to an invalid address; returns also which of the two it was.
+/// Walks the stack of a crashed thread whose program counter is not in code; returns whether a call
+/// or a return to an invalid address led there, and the walk.
 fn walk_from_nowhere(
     registers: &Registers,
     layout: &mut Layout,

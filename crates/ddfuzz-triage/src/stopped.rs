@@ -14,7 +14,7 @@ use crate::{Class, Key};
 /// The result of classifying a crash at its signal: class, major key, and the faulting address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoppedCrash {
-    /// Class of the crash, such as `segv`.
+    /// Class of the classified crash, such as `segv`.
     pub class: Class,
     /// Major key of the crash: a hash that identifies the bug.
     pub major: Key,

@@ -33,13 +33,13 @@ pub trait Tracee {
     /// When the process is gone.
     fn release(&mut self) -> Result<(), ExecError>;
 
-    /// Returns the CPU time that the run has used, after the process has ended; zero where it is
-    /// unknown.
+    /// Returns the CPU time that the traced run has used, once its process has ended; zero where it
+    /// is unknown.
     fn cpu(&mut self) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns the last 4 KiB that the run wrote to stderr; they are complete only after the
+    /// Returns the last 4 KiB that the traced run wrote to stderr; they are complete only after the
     /// process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
@@ -104,10 +104,11 @@ pub trait Start: Send {
         None
     }
 
-    /// Returns the sanitizers of all programs that a run of the target on an input starts; `None`
-    /// where unknown.
+    /// Returns the sanitizers of all programs that a run of the target on an input starts (the
+    /// target may be a script); `None` where unknown.
     ///
     /// # Errors
+    ///
     /// When the target cannot be run.
     fn sanitizers_of_run(&mut self, _input: &[u8]) -> Result<Option<Vec<String>>, ExecError> {
         Ok(None)
@@ -139,7 +140,7 @@ pub trait Start: Send {
     /// Returns the time and memory limits of each run of the target.
     fn limits(&self) -> Limits;
 
-    /// Returns the exit status of the target that counts as a crash; `None` if none does.
+    /// Returns the exit status of the target that counts as a crash; `None` if no exit status does.
     fn crash_exit(&self) -> Option<i32>;
 }
 

@@ -20,8 +20,8 @@ use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
 
-/// Number of times that an input is run before it counts as flaky, if it crashed in none of these
-/// runs.
+/// Maximum number of times that triage runs an input; an input that crashes in none of these runs
+/// counts as flaky.
 const TRIES: u32 = 3;
 
 /// Settings of a `Triager`: how crash keys are computed, and whether leaks are searched for.
@@ -33,7 +33,8 @@ pub struct Settings {
     /// Exact symbol names of functions whose stack frames the keys ignore, as they ignore those of
     /// the C library.
     pub dropped: Vec<String>,
-    /// Whether an input that does not crash is run again with LeakSanitizer's check at exit.
+    /// Whether an input that does not crash is run once more with LeakSanitizer's check at exit, to
+    /// find memory leaks.
     pub leaks: bool,
 }
 
@@ -53,7 +54,7 @@ impl Default for Settings {
 pub enum Verdict {
     /// A run of the input crashed or exceeded its time or memory limit; holds the crash record.
     Crash(Box<Crash>),
-    /// No run of the input crashed or exceeded a limit.
+    /// The input counts as flaky, or as not crashing: none of its runs crashed or exceeded a limit.
     Flaky {
         /// Number of runs of the input, none of which crashed; a run that looks for leaks is not
         /// counted.
@@ -63,8 +64,8 @@ pub enum Verdict {
     },
 }
 
-/// The result of a single run: class and keys of its crash, by which the minimizer decides whether
-/// a smaller input still shows the same bug; or no crash.
+/// The result of a single run of an input: class and keys of its crash, by which the minimizer
+/// decides whether a smaller input still shows the same bug; or no crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Quick {
     /// The run of the input crashed or exceeded a limit.

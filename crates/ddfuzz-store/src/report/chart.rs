@@ -9,8 +9,8 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::html::text;
 use crate::report::size;
 
-/// Width of a drawing, in its own units (CSS pixels where it is not scaled); the constants after it
-/// are the height and the margins.
+/// Width of a drawing, in SVG units (CSS pixels where the drawing is not scaled); the constants
+/// after it are the drawing's height and margins, in the same units.
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 170.0;
 const LEFT: f64 = 46.0;
@@ -39,8 +39,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Returns the position of a value on the axis as a fraction: 0 at its start, 1 at `most`, more
-    /// for a value above `most`.
+    /// Returns where the axis shows a value, as a fraction of its length: 0 at its start, 1 at the
+    /// value `most`, above 1 for a greater value.
     fn share(self, value: u64) -> f64 {
         let most = self.most.max(1) as f64;
         match self.scale {
@@ -49,7 +49,8 @@ impl Axis {
         }
     }
 
-    /// Returns the values that are marked on the axis: 0, and at most `count` others.
+    /// Returns the values at which the axis has marks: 0, and at most `count` further values up to
+    /// `most`.
     fn marks(self, count: u64) -> Vec<u64> {
         const DAY: u64 = 86_400_000;
         const TIMES: [u64; 16] = [
@@ -123,7 +124,8 @@ impl Axis {
     }
 }
 
-/// A range of the horizontal axis with a name, drawn as a band behind the curve.
+/// A range of values on the horizontal axis of a curve, with a name, drawn as a band behind the
+/// curve.
 #[derive(Clone, Debug)]
 pub(super) struct Band {
     pub(super) name: String,
@@ -135,9 +137,9 @@ pub(super) struct Band {
 pub(super) struct Curve<'a> {
     /// Title of the drawing, which says what its vertical axis is.
     pub(super) title: &'a str,
-    /// The horizontal axis of the curve.
+    /// The horizontal axis of the curve: how its values are placed, and the greatest one.
     pub(super) across: Axis,
-    /// The vertical axis of the curve.
+    /// The vertical axis of the curve: how its values are placed, and the greatest one.
     pub(super) up: Axis,
     /// The points of the curve, in the order of the horizontal axis.
     pub(super) line: Vec<(u64, u64)>,

@@ -15,18 +15,21 @@ use crate::{Kind, Status};
 pub struct CheckResult {
     /// The checked groups of crashes, each with its verdict.
     pub groups: Vec<CheckedGroup>,
-    /// Number of groups that no longer fail.
+    /// Number of checked groups of crashes whose inputs no longer fail.
     pub fixed: u64,
-    /// Number of groups that fail with the same crash as before.
+    /// Number of checked groups of crashes whose inputs still fail with the recorded crash.
     pub same: u64,
-    /// Number of groups that fail with another crash than before.
+    /// Number of checked groups of crashes whose inputs now fail with another crash than the
+    /// recorded one.
     pub other: u64,
-    /// Number of groups without a verdict, because the program as run could not show the crash.
+    /// Number of checked groups of crashes without a verdict, because the program as run could not
+    /// show the crash.
     pub cannot_tell: u64,
-    /// Number of groups without a verdict, because they fail in some runs only.
+    /// Number of checked groups of crashes without a verdict, because their inputs fail in some
+    /// runs only.
     pub flaky: u64,
-    /// Number of groups of a study that were not run, because their program no longer exists;
-    /// omitted if 0.
+    /// Number of groups of crashes of a study (of many utilities) that were not run, because their
+    /// program no longer exists; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
 }
@@ -35,32 +38,34 @@ pub struct CheckResult {
 /// its input fails now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckedGroup {
-    /// Recorded major key, which identifies the bug; its first 12 hex digits.
+    /// Major key recorded for the group, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Recorded class of the crash, such as `segv`.
+    /// Class of the crash recorded for the group, such as `segv`.
     pub class: String,
-    /// Recorded location of the crash in the user's code; null if unknown.
+    /// Location, in the user's code, of the crash recorded for the group; null if unknown.
     pub frame: Option<String>,
-    /// Verdict: fixed, same, other, flaky or cannot tell.
+    /// Verdict of `ddfuzz check` on the group: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Reason why there is no verdict on the group; null if there is one.
+    /// Reason why `ddfuzz check` gives no verdict on the group; null if it gives one.
     pub why: Option<String>,
-    /// Advice how to get a verdict on the group; null if there is one.
+    /// Advice how to get a verdict on the group; null if it has a verdict.
     pub hint: Option<String>,
-    /// How a group's input fails now; null if the group no longer fails.
+    /// How the input of the checked group fails now; null if the group no longer fails.
     pub now: Option<CurrentFailure>,
-    /// The input whose run decided the verdict; for a fixed group, the smallest input.
+    /// Path of the input whose run decided the verdict on the group; for a fixed group, that of the
+    /// smallest input.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Number of the group's inputs that were run.
+    /// Number of the group's stored inputs that `ddfuzz check` ran.
     pub inputs: u64,
     /// Name of the utility that the group's input is for; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
-    /// The commits between which the fixed group started to fail again; omitted if no earlier check
-    /// found it fixed in another commit, or if it does not fail now in the same way.
+    /// The commits between which the group, which an earlier check found fixed, started to fail
+    /// again; omitted if no earlier check found it fixed in another commit, or if it does not fail
+    /// now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
 }
@@ -80,13 +85,15 @@ pub struct CameBack {
 /// Failure of a group's input with the current program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CurrentFailure {
-    /// Class of the crash, such as `segv`.
+    /// Class of the crash with the current program, such as `segv`.
     pub class: String,
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key of the crash with the current program, which identifies the bug; its first 12 hex
+    /// digits.
     pub major: String,
-    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
+    /// Minor key of the crash with the current program, which identifies the call path to the bug;
+    /// its first 12 hex digits.
     pub minor: String,
-    /// Location of the current crash in the user's code; null if unknown.
+    /// Location, in the user's code, of the crash with the current program; null if unknown.
     pub frame: Option<String>,
 }
 

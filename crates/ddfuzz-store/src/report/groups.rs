@@ -8,7 +8,7 @@ use super::view::Finding;
 use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
 use ddfuzz_triage::Severity;
 
-/// Blanks between two columns of a table.
+/// Blanks that separate two neighbouring columns of a table for the terminal.
 const GAP: &str = "  ";
 
 /// Columns of tables of groups that are dropped, in this order, if the terminal is too narrow.
@@ -41,8 +41,9 @@ pub fn groups_table(groups: &[GroupView], width: Option<usize>) -> String {
     render_columns(&header, rows, width, &SPARED)
 }
 
-/// Formats the passes of a minimization as a table: tests, reductions and rules of each. Lines have
-/// at most `width` characters (`None`: no limit).
+/// Formats the passes of a minimization as a table: for each pass the numbers of tests, of executed
+/// tests, and of reductions by transformation. Lines have at most `width` characters (`None`: no
+/// limit).
 pub fn passes_table(history: &MinimizationHistory, width: Option<usize>) -> String {
     let units = history.units().to_uppercase();
     let header = ["PASS", "TESTS", "EXECUTED", "REDUCTIONS", &units, "RULES"];
@@ -77,8 +78,9 @@ pub(super) fn remove_column(name: &str, header: &mut Vec<&str>, rows: &mut [Vec<
     }
 }
 
-/// Formats a table whose columns are as wide as their widest cell. If lines exceed `width`, the
-/// columns named in `spared` are dropped one by one, and then lines are cut.
+/// Formats a table whose columns are as wide as their widest cell. If its lines are longer than
+/// `width` characters (`None`: no limit), the columns named in `spared` are dropped one by one, in
+/// that order; then lines are cut.
 pub(super) fn render_columns(
     header: &[&str],
     rows: Vec<Vec<String>>,
@@ -116,7 +118,8 @@ pub(super) fn render_columns(
     text
 }
 
-/// Number of reproducer bytes shown in the block of lines on one group.
+/// Number of bytes of the reproducer (smallest failing input) that the block of lines on one group
+/// shows.
 const SHOWN: usize = 16;
 
 /// Maximum number of lines, and of characters per line, that the block of lines on one group shows
@@ -198,8 +201,8 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     text + &debug.map_or_else(String::new, debug_lines)
 }
 
-/// Formats the reproducer of a further minor key of a group as one line: its size, the caller of
-/// the crashing function, and its file.
+/// Formats the reproducer of one of a group's further minor keys (call paths to the bug) as one
+/// line: its size, the caller of the crashing function, and its file.
 fn line_of(variant: &VariantView) -> String {
     let bytes = size::counted(variant.size_after, "byte");
     let caller = variant.caller.as_ref();

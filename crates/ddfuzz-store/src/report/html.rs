@@ -14,7 +14,7 @@ const HEAD: &str = include_str!("head.html");
 /// The only script of a page, which sorts and filters tables.
 const SCRIPT: &str = include_str!("sort_and_filter.js");
 
-/// Hash of [`SCRIPT`] in the form of a content security policy.
+/// Hash of the page's only script, [`SCRIPT`], as a content security policy names it.
 const SCRIPT_HASH: &str = "sha256-DOUHZ323D0zCbNy77nQg0IuuwXXqhEYsT4WYUfJlHDQ=";
 
 const END: &str = "</body>\n</html>\n";
@@ -73,8 +73,8 @@ impl Cell {
     }
 }
 
-/// Formats an HTML table that the reader of the page sorts by a click on a column head. `heads` are
-/// the column heads, separated by `, `; columns without any text are left out.
+/// Formats an HTML table whose lines the reader of the page can sort by a click on a column head.
+/// `heads` are the column heads, separated by `, `; columns without any text are left out.
 pub(super) fn table(heads: &str, lines: impl Iterator<Item = Vec<Cell>>) -> Markup {
     table_of(Some("sorted"), heads, lines)
 }

@@ -12,7 +12,8 @@ use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::Severity;
 
-/// Result of `ddfuzz run`: numbers of runs and groups, why it ended, and the groups of crashes.
+/// Result of `ddfuzz run`: numbers of runs and groups, the reason why the campaign ended, and the
+/// groups of crashes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     /// Number of fuzzing runs in this call of `ddfuzz run`.
@@ -39,7 +40,7 @@ pub struct RunResult {
     pub exec: Way,
     /// Whether this call of `ddfuzz run` continued the campaign of an earlier one.
     pub resumed: bool,
-    /// Reason why the campaign ended.
+    /// Reason why the campaign ended: all runs made, time over, findings reached, and so on.
     pub ended_by: EndedBy,
     /// Whether the program was rebuilt during the campaign; then the seed does not reproduce it.
     pub rebuilt: bool,
@@ -53,53 +54,57 @@ pub struct RunResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndedBy {
-    /// All requested runs were made.
+    /// The campaign ended because all requested runs were made.
     #[default]
     Runs,
-    /// The time that the user set for fuzzing has passed.
+    /// The campaign ended because the time that the user set for fuzzing has passed.
     Time,
-    /// The requested number of findings was reached, or nothing new was found for long enough.
+    /// The campaign ended because the requested number of findings was reached, or nothing new was
+    /// found for long enough.
     Until,
-    /// The other fuzzer that `ddfuzz watch` observed has ended.
+    /// The campaign ended because the other fuzzer, which `ddfuzz watch` observed, has ended.
     Fuzzer,
-    /// The user stopped the campaign.
+    /// The campaign ended because the user stopped it.
     Interrupted,
 }
 
 /// A group of crashes (one bug) in the JSON result of `ddfuzz run`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunGroup {
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key of the group, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
+    /// Minor key of the crash that represents the group, which identifies the call path to the bug;
+    /// its first 12 hex digits.
     pub minor: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Number of runs, over all campaigns of the output directory, that ended in the group.
+    /// Number of runs, over all campaigns of the output directory, that ended in the group; if none
+    /// did, the number of its crashes that were met during minimizations.
     pub runs_seen: u64,
-    /// Size of the input as found, in bytes.
+    /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,
     /// Size of the smallest known failing input, in bytes.
     pub size_after: u64,
-    /// Proved minimality, such as `1-minimal`; null until the minimization has ended.
-    pub claim: Option<String>,
-    /// Numbers of tests by how they were answered (by a run, a cache, …); null until the
+    /// Proved minimality of the smallest known failing input, such as `1-minimal`; null until the
     /// minimization has ended.
+    pub claim: Option<String>,
+    /// Numbers of the minimization's tests by how they were answered (by a run, a cache, …); null
+    /// until the minimization has ended.
     pub tests: Option<Value>,
-    /// Path of the smallest known failing input.
+    /// Path of the smallest known failing input of the group.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// Path of the minimization log; null if there is none.
+    /// Path of the log of the minimization of the group's input; null if there is none.
     #[serde(serialize_with = "lossy_option")]
     pub log: Option<PathBuf>,
     /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
     /// not print it.
     pub debug: Option<String>,
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Estimated severity of the group.
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the estimated severity of the group.
     pub severity_reason: String,
     /// Location of the crash in the user's code; null if unknown.
     pub frame: Option<String>,
@@ -116,7 +121,7 @@ pub struct RunGroup {
     /// Status of the group (fixed, same, …) after the last rebuild of the program; null if the
     /// program was not rebuilt.
     pub status: Option<Status>,
-    /// Utility that crashed; only in a study of many utilities.
+    /// Name of the utility that crashed; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
     /// Whether the target crashes on every input; omitted if false.
@@ -162,7 +167,7 @@ impl From<&GroupView> for RunGroup {
 /// An error as JSON: `{"error":{"kind","message","path","hint"}}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ErrorReport {
-    /// Kind, message, path and hint of the error.
+    /// The error itself: its kind, message, path and hint.
     pub error: ErrorBody,
 }
 
@@ -171,7 +176,7 @@ pub struct ErrorReport {
 pub struct ErrorBody {
     /// Name of the error for scripts, such as `disk-full`.
     pub kind: String,
-    /// Error message, a sentence for people.
+    /// Message that describes the error, a sentence for people.
     pub message: String,
     /// Path of the file or directory that the error is about; null if there is none.
     #[serde(serialize_with = "lossy_option")]

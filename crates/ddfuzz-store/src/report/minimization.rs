@@ -13,15 +13,15 @@ use ddfuzz_model::files::escaped_markup as escaped;
 /// One reduction in a minimization: a candidate that failed and became the new best input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reduction {
-    /// Index of the reduction's test in the minimization log, from 0.
+    /// Index, in the minimization log, of the test that made the reduction, from 0.
     pub i: u64,
-    /// Number of tests that ran the target up to the reduction, inclusive.
+    /// Number of tests that ran the target up to the test that made the reduction, inclusive.
     pub executed: u64,
-    /// Name of the transformation that made the candidate.
+    /// Name of the transformation that made the candidate of this reduction.
     pub rule: String,
     /// Size of the new best input, in bytes; in units (such as arguments) where parts of the
-    /// command line are minimized; for the isolations `max` and `diff`, the number of deltas by
-    /// which the passing and the failing input still differ.
+    /// command line are minimized. For `max` and `diff`, which narrow the difference between a
+    /// passing and a failing input, the number of deltas by which these two still differ.
     pub size: u64,
 }
 
@@ -30,8 +30,8 @@ pub struct Reduction {
 pub struct TestPoint {
     /// Number of the test among the tests that ran the target, from 1.
     pub executed: u64,
-    /// Size of the candidate, in bytes; in units (such as arguments) where parts of the command
-    /// line are minimized.
+    /// Size of the tested candidate, in bytes; in units (such as arguments) where parts of the
+    /// command line are minimized.
     pub size: u64,
     /// Whether the candidate failed, that is, still shows the crash.
     pub failed: bool,
@@ -56,19 +56,23 @@ pub struct Pass {
     pub rules: BTreeMap<String, u64>,
 }
 
-/// The course of a minimization or isolation: its reductions, executed tests and passes.
+/// The course of a minimization, or of an isolation (of the difference between a failing and a
+/// passing input): its reductions, executed tests and passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MinimizationHistory {
-    /// Name of the search algorithm.
+    /// Name of the search algorithm that the minimization used.
     pub search: String,
-    /// Unit of all sizes: `byte`, `unit` (of the command line, such as an argument), `edit`
-    /// (between two inputs) or `change` (between two versions of a program).
+    /// Unit of all sizes in this history of a minimization: `byte`, `unit` (of the command line,
+    /// such as an argument), `edit` (between two inputs) or `change` (between two versions of a
+    /// program).
     pub unit: &'static str,
-    /// Size of the input before the minimization, in the history's `unit`; for the isolations `max`
-    /// and `diff`, the number of deltas between the two inputs.
+    /// Size of the input before the minimization, in the history's `unit`. For `max` and `diff`,
+    /// which narrow the difference between a passing and a failing input, the number of deltas
+    /// between these two.
     pub size_before: u64,
-    /// Size of the best input so far, in the history's `unit`; for the isolations `max` and `diff`,
-    /// the number of deltas by which the passing and the failing input still differ.
+    /// Size of the best input so far, in the history's `unit`. For `max` and `diff`, which narrow
+    /// the difference between a passing and a failing input, the number of deltas by which these
+    /// two still differ.
     pub size_after: u64,
     /// Number of tests of the minimization, including those answered by a cache or a predictor.
     pub tests: u64,
@@ -76,7 +80,8 @@ pub struct MinimizationHistory {
     pub executed: u64,
     /// The reductions (candidates that became the new best input), oldest first.
     pub steps: Vec<Reduction>,
-    /// The tests that ran the target, oldest first; empty for the isolations `max` and `diff`.
+    /// The tests that ran the target, oldest first. Empty for `max` and `diff`, which narrow the
+    /// difference between a passing and a failing input.
     pub dots: Vec<TestPoint>,
     /// The passes of the search with their counts of tests and reductions, in the order of their
     /// first test.
@@ -86,8 +91,8 @@ pub struct MinimizationHistory {
 }
 
 impl MinimizationHistory {
-    /// Computes the course of a minimization or isolation from the start line of its log and the
-    /// lines after it.
+    /// Computes the course of a minimization, or of an isolation (of the difference between a
+    /// failing and a passing input), from the start line of its log and the lines after it.
     pub fn of<'a>(
         start: &StartLine,
         lines: impl IntoIterator<Item = &'a Line>,
@@ -182,7 +187,8 @@ impl MinimizationHistory {
         });
     }
 
-    /// Returns the unit of all sizes in the plural: `bytes`, `units`, `edits` or `changes`.
+    /// Returns the unit of all sizes in this history of a minimization, in the plural: `bytes`,
+    /// `units`, `edits` or `changes`.
     pub fn units(&self) -> &'static str {
         match self.unit {
             "unit" => "units",
@@ -226,23 +232,27 @@ impl MinimizationHistory {
     }
 }
 
-/// State of an isolation (`max`, `diff`): the numbers of deltas in its passing and its failing
-/// input, which approach each other. The byte sizes in the log do not show the progress, because
-/// the passing input grows.
+/// State of an isolation (`max`, `diff`), a search that narrows the difference between a passing
+/// and a failing input: the numbers of deltas in these two inputs, which approach each other. The
+/// byte sizes in the log do not show the progress, because the passing input grows.
 pub(super) struct Isolation {
-    /// Number of deltas applied in the current passing input of the isolation.
+    /// Number of deltas that the current passing input contains, in a search that narrows the
+    /// difference between a passing and a failing input; it grows from 0.
     passing: u64,
-    /// Number of deltas applied in the current failing input of the isolation.
+    /// Number of deltas that the current failing input contains, in a search that narrows the
+    /// difference between a passing and a failing input; it shrinks from the number of all deltas.
     failing: u64,
-    /// Number of deltas in the candidate of each test, in the order of the log.
+    /// Number of deltas that the candidate of each test of the isolation contains, in the order of
+    /// the log.
     kept: Vec<u64>,
-    /// Unit of a delta: `byte` or `edit`.
+    /// Unit of one delta between the passing and the failing input: `byte` or `edit`.
     pub unit: &'static str,
 }
 
 impl Isolation {
-    /// Makes the state of an isolation (`max` or `diff`) before its first test, from the log's
-    /// start line; `None` for the log of a minimization (`min`).
+    /// Makes the state, before its first test, of an isolation (`max` or `diff`, which narrow the
+    /// difference between a passing and a failing input) from the log's start line; `None` for the
+    /// log of a minimization (`min`).
     pub fn of(start: &StartLine) -> Option<Isolation> {
         let difference = start.difference.as_ref()?;
         Some(Isolation {
@@ -256,14 +266,14 @@ impl Isolation {
         })
     }
 
-    /// Returns the number of deltas by which the passing and the failing input of an isolation
-    /// still differ.
+    /// Returns the number of deltas by which the current passing and the current failing input of
+    /// an isolation still differ.
     pub fn left(&self) -> u64 {
         self.failing.saturating_sub(self.passing)
     }
 
-    /// Records the number of deltas in the candidate of a test of the isolation, read from the
-    /// test's line in the log.
+    /// Records the number of deltas that the candidate of a test of the isolation contains, read
+    /// from the test's line in the log.
     pub fn test(&mut self, test: &TestLine) {
         self.kept.push(match &test.edit {
             EditRecord::Keep(kept) => kept
@@ -274,8 +284,9 @@ impl Isolation {
         });
     }
 
-    /// Makes the candidate of test `i` the new passing input (rules `increase-…`) or the new
-    /// failing input (other rules).
+    /// Makes the candidate of test `i` the new passing input (if the name `rule` of the reduction's
+    /// transformation begins with `increase-`) or the new failing input (otherwise) of the
+    /// isolation.
     pub fn reduce(&mut self, i: u64, rule: &str) {
         let kept = usize::try_from(i).ok().and_then(|i| self.kept.get(i));
         let Some(kept) = kept else { return };
@@ -286,7 +297,8 @@ impl Isolation {
     }
 }
 
-/// Width of the SVG drawing, in pixels; its height and margins follow.
+/// Width of the SVG drawing of a minimization, in pixels; the constants after it are its height and
+/// margins.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
@@ -344,7 +356,7 @@ impl Axis {
         }
     }
 
-    /// Returns the values at which an axis of the SVG drawing is labelled.
+    /// Returns the values at which the axis of the SVG drawing has labels, from 0 up to `most`.
     fn marks(&self) -> Vec<u64> {
         if self.logarithmic {
             let powers = (0..19).map(|power| 10u64.pow(power));
@@ -506,8 +518,8 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     text
 }
 
-/// Returns the number of executed tests at the right edge of a column of the text plot; columns
-/// count from 1.
+/// Returns the number of executed tests that the right edge of a column stands for, in the plot of
+/// a minimization as text; columns count from 1, `columns` is their number.
 fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     let (all, share) = (history.executed, column as f64 / columns as f64);
     if column == columns {
@@ -520,8 +532,8 @@ fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     tests as u64
 }
 
-/// Converts a size to the height of its column in the text plot, in eighths of a row; a size above
-/// 0 takes at least one.
+/// Converts a size of the best input to the height of its column in the plot of a minimization as
+/// text, in eighths of a row; a size above 0 gets at least one eighth.
 fn height(history: &MinimizationHistory, size: u64) -> u64 {
     let most = history.size_before as f64;
     let share = match history.wants_log_sizes() {

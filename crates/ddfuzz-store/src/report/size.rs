@@ -57,7 +57,7 @@ pub fn counted(count: u64, unit: &str) -> String {
     format!("{} {unit}{plural}", grouped(count))
 }
 
-/// Formats a count with commas: `12,345`.
+/// Formats a number with commas between groups of three digits: `12,345`.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

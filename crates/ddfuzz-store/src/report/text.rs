@@ -4,7 +4,8 @@ use std::path::Path;
 
 pub use ddfuzz_model::files::printable;
 
-/// Cuts text to `width` characters, marking a cut with `…`.
+/// Shortens a text of more than `width` characters to that width, with `…` at the end in place of
+/// what is cut.
 pub fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -28,7 +29,7 @@ pub fn shell_word(path: &Path) -> String {
     }
 }
 
-/// Escapes text for a cell of a Markdown table.
+/// Escapes control characters and markup in a text for a cell of a Markdown table.
 pub fn escaped_markdown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in printable(text).chars() {

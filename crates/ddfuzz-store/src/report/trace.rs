@@ -56,7 +56,8 @@ pub struct Stack {
 /// One line of a crash's stacks or source lines, as shown in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// Title at the start of a section (`stack`, `source`, …); empty on its other lines.
+    /// Title of the section of lines (`stack`, `source`, …) that begins with this line; empty on
+    /// other lines.
     pub title: &'static str,
     /// Text of this line of a stack or of source code, without control characters.
     pub text: String,
@@ -130,7 +131,7 @@ impl Trace {
         }
     }
 
-    /// Returns whether the trace has no message, stack or location.
+    /// Returns whether the trace has neither a message nor stacks nor source locations.
     pub fn is_empty(&self) -> bool {
         self.message.is_none() && self.stacks.is_empty() && self.places.is_empty()
     }
@@ -244,17 +245,18 @@ fn assertion_place(crash: &Crash) -> Option<Place> {
 
 /// A line of a stack as it is formatted for a report; frames are given by their index in the stack.
 enum Shown<'a> {
-    /// A function of a stack frame. Functions of runtimes are shown only if the stack has no
-    /// others.
+    /// A function of a stack frame, inlined or not. Functions of runtimes are shown only if the
+    /// stack has no other functions.
     Function {
         frame: usize,
         site: Site,
         inlined: bool,
     },
-    /// Consecutive frames of runtimes (libc, sanitizer, …), folded into one line: their number, and
-    /// the names of the runtimes.
+    /// Consecutive stack frames of runtimes (libc, sanitizer, …), folded into one line: the number
+    /// of these frames, and the names of the runtimes.
     Folded(usize, Vec<&'a str>),
-    /// A recursion: the `lines` lines before this one occur `times` times more in the stack.
+    /// A repeated cycle of a recursion in the stack: the `lines` lines before this one occur
+    /// `times` times more.
     Again { lines: usize, times: usize },
 }
 
@@ -401,8 +403,8 @@ impl Stack {
         result
     }
 
-    /// Returns the text by which two lines of a stack are compared to find a recursion: the
-    /// function, without the position in it.
+    /// Returns the text by which lines of a stack are compared to find a recursion: the function's
+    /// name, without the position in the function.
     fn identity(&self, shown: &Shown<'_>) -> String {
         match shown {
             Shown::Function { frame, site, .. } => {

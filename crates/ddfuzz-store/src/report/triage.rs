@@ -11,10 +11,11 @@ use crate::Kind;
 use ddfuzz_exec::Way;
 use ddfuzz_triage::{Confidence, Severity};
 
-/// Result of `ddfuzz triage`: how each input ended, and the groups of those that fail.
+/// Result of `ddfuzz triage`: how the runs of each input ended, and the groups (bugs) into which
+/// the failing inputs fall.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TriageResult {
-    /// Results of the triaged inputs, one for each file.
+    /// Results of the triaged inputs, one for each input file.
     pub inputs: Vec<TriageInput>,
     /// The groups (bugs) into which the crashes of the inputs fall.
     pub groups: Vec<TriageGroup>,
@@ -34,21 +35,23 @@ pub struct TriageResult {
     /// Instrumentation of the program, which decides what crashes it can show: sanitizers as in
     /// `-fsanitize=`, and `debug-assertions` of Rust; null if unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Groups of the directory to compare with (`--against`) whose crashes the program as run
-    /// cannot show.
+    /// Groups of the directory to compare with (`--against`) for which the triage gives no verdict,
+    /// because the program as run cannot show their crashes.
     pub cannot_tell: Vec<CannotTell>,
 }
 
-/// A group of another output directory for which the triage gives no verdict.
+/// A group of the output directory to compare with (`--against`) for which the triage gives no
+/// verdict (new, known or fixed).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CannotTell {
-    /// Major key of the group, its first 12 hex digits.
+    /// Major key (which identifies the bug) of the group without a verdict, its first 12 hex
+    /// digits.
     pub major: String,
-    /// Recorded class of the crash, such as `segv`.
+    /// Class of the crash, such as `segv`, that the other output directory records for the group.
     pub class: String,
     /// Reason why the triage gives no verdict on the group.
     pub why: String,
-    /// Advice how to get a verdict on the group.
+    /// Advice how to get a verdict on the group, whose crash the program as run cannot show.
     pub hint: String,
 }
 
@@ -74,9 +77,9 @@ pub struct TriageInput {
     /// Confidence that the keys of the input's crash identify the bug; null if the input does not
     /// crash.
     pub confidence: Option<Confidence>,
-    /// Number of runs of the input that ended in its crash.
+    /// Number of runs of the input that ended in the crash recorded for it.
     pub hits: u32,
-    /// Number of runs of the input.
+    /// Number of times that the triage ran the input.
     pub tries: u32,
     /// Reason why the input was not run; null if it was.
     pub error: Option<String>,
@@ -87,18 +90,19 @@ pub struct TriageInput {
 pub struct TriageGroup {
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Highest severity among the group's minor keys (call paths), each estimated from its smallest
     /// input.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the group's estimated severity.
     pub severity_reason: String,
     /// Number of triaged inputs whose crashes are in the group.
     pub count: u64,
-    /// Minor keys (call paths to the bug) of the group, their first 12 hex digits.
+    /// Minor keys of the crashes in the group, which identify the call paths to the bug; their
+    /// first 12 hex digits.
     pub minors: Vec<String>,
     /// Stable key (made of function names) of the smallest input's crash, all hex digits; null
     /// without symbols.
@@ -113,10 +117,10 @@ pub struct TriageGroup {
     /// Location of the smallest input's crash as `file:line`, from the debug information; null if
     /// unknown.
     pub source: Option<String>,
-    /// Path of the group's smallest input.
+    /// Path of the smallest triaged input in the group.
     #[serde(serialize_with = "lossy")]
     pub representative: PathBuf,
-    /// Size of the group's smallest input, in bytes.
+    /// Size of the smallest triaged input in the group, in bytes.
     pub size: u64,
     /// Whether the user has muted the group (`--known`).
     pub known: bool,
@@ -124,7 +128,8 @@ pub struct TriageGroup {
     pub new: Option<bool>,
     /// Reason why it is unknown whether the group is new (`new`); null otherwise.
     pub why: Option<String>,
-    /// How the group was matched with a group of the directory to compare with; null if it was not.
+    /// How the group was matched with a group of the directory to compare with (`--against`); null
+    /// if it was not matched.
     pub same_by: Option<SameBy>,
     /// Whether the target crashes on every input; omitted if false.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -139,20 +144,20 @@ pub struct TriageGroup {
     pub build: Option<String>,
 }
 
-/// How a group was recognized as the same as a group of another run or study.
+/// How two groups of crashes, found in different runs or studies, were recognized as the same bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SameBy {
-    /// The groups have equal major keys.
+    /// The two groups have equal major keys (hashes that identify the bug).
     Key,
-    /// The groups have equal stable keys, made of function names; the program was rebuilt in
-    /// between.
+    /// The two groups have equal stable keys, made of function names; the program was rebuilt
+    /// between their runs.
     Names,
 }
 
 impl TriageGroup {
-    /// Returns what the column NEWS of the table says of the group: `muted`, `new`, `known` and so
-    /// on.
+    /// Returns the word for the group in the column NEWS of the table of groups: `muted`, `new`,
+    /// `known` and so on; empty if there is nothing to say.
     fn news(&self) -> &'static str {
         match (self.known, self.new, self.same_by) {
             (true, ..) => "muted",
@@ -209,8 +214,8 @@ pub fn triage_table(result: &TriageResult, width: Option<usize>) -> String {
     render_columns(&header, rows.collect(), width, &SPARED)
 }
 
-/// Formats a note on groups for which only the class is known, because one such group may contain
-/// several bugs; `None` if there are none.
+/// Formats a note on those groups of the triage for which only the class of the crash is known,
+/// because one such group may contain several bugs; `None` if there are none.
 pub fn triage_doubts(result: &TriageResult) -> Option<String> {
     // For an exit status that the user declared a crash, only the class is ever known.
     let rests_on_class = |group: &&TriageGroup| {

@@ -17,15 +17,17 @@ use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
 pub struct VariantView {
     /// Minor key, which identifies the call path to the bug; its first 12 hex digits.
     pub minor: String,
-    /// Size of the input as found, in bytes.
+    /// Size of the input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the reproducer, in bytes.
+    /// Size of the reproducer (smallest known failing input) of this call path to the bug, in
+    /// bytes.
     pub size_after: u64,
-    /// Proved minimality of the reproducer, such as `1-minimal`.
+    /// Proved minimality of the reproducer (smallest known failing input), such as `1-minimal`.
     pub claim: String,
-    /// The user function that called the crashing function; null if unknown.
+    /// The user function that called the crashing function on this call path to the bug; null if
+    /// unknown.
     pub caller: Option<String>,
-    /// Absolute path of the reproducer.
+    /// Absolute path of the reproducer (smallest known failing input) of this call path to the bug.
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
 }
@@ -50,15 +52,15 @@ impl VariantView {
 /// Data that reports show of one group of crashes, taken from the stored input that represents it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupView {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key of the group, which identifies the bug.
     pub major: Key,
     /// Minor key of the representative input, which identifies the call path to the bug.
     pub minor: Key,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: Class,
-    /// Estimated severity of the group.
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
     /// Reason for the estimated severity of the representative input's crash.
     pub severity_reason: String,
@@ -69,24 +71,26 @@ pub struct GroupView {
     pub source: Option<String>,
     /// Message and stacks of the representative input's crash.
     pub trace: Trace,
-    /// How often the reproducer fails, if not every time; else `None`. A rate of 100 % means that
-    /// its failures are known to be irregular, but not how often they occur.
+    /// How often the reproducer fails, if not every time; `None` if it always fails. A rate of 100
+    /// % means that its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
-    /// Number of runs that ended in the group; if none, number of crashes met during minimizations.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
+    /// crashes that were met during minimizations.
     pub runs_seen: u64,
-    /// Size of the input as found, in bytes.
+    /// Size of the representative input before minimization, in bytes.
     pub size_before: u64,
-    /// Content of the smallest known failing input.
+    /// Content of the smallest known failing input of the group.
     pub reproducer: Vec<u8>,
-    /// Result of the minimization; `None` until it has ended.
+    /// Result of the minimization of the representative input; `None` until it has ended.
     pub minimized: Option<Minimized>,
-    /// Absolute path of the smallest known failing input.
+    /// Absolute path of the smallest known failing input of the group.
     pub file: PathBuf,
-    /// Absolute path of the minimization log; `None` if there is none.
+    /// Absolute path of the log of the minimization of the group's input; `None` if there is none.
     pub log: Option<PathBuf>,
-    /// Absolute path of `reproduce.sh`; `None` if there is none.
+    /// Absolute path of the group's `reproduce.sh`, which shows the crash without ddfuzz; `None` if
+    /// there is none.
     pub script: Option<PathBuf>,
-    /// Whether `reproduce.sh` can also show the crash in gdb.
+    /// Whether the group's `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
     /// First line of the explanation of the failure and, on a second line, the place at which to
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
@@ -94,7 +98,7 @@ pub struct GroupView {
     pub explanation: Option<String>,
     /// Status of the group after the last rebuild of the program; `None` if it is not recorded.
     pub status: Option<Status>,
-    /// Utility that crashed, in a study of many utilities; else `None`.
+    /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
     /// Reproducers of the group's other minor keys (call paths to the bug), sorted by size.
     pub variants: Vec<VariantView>,
@@ -152,7 +156,7 @@ impl GroupView {
         })
     }
 
-    /// Returns the size of the smallest known failing input, in bytes.
+    /// Returns the size of the smallest known failing input of the group, in bytes.
     pub fn size_after(&self) -> u64 {
         self.reproducer.len() as u64
     }
@@ -173,7 +177,8 @@ impl GroupView {
         }
     }
 
-    /// Returns the number of tests that the minimization executed; `None` until it has ended.
+    /// Returns the number of tests that the minimization of the group's input executed; `None`
+    /// until it has ended.
     pub fn tests_executed(&self) -> Option<u64> {
         let tests = &self.minimized.as_ref()?.tests;
         tests.get("executed").and_then(Value::as_u64)
@@ -254,7 +259,8 @@ pub fn claim(minimized: &Minimized) -> String {
     }
 }
 
-/// Collects the reproducers of the group's other minor keys than that of `shown`, sorted by size.
+/// Collects the reproducers of the group's further minor keys (call paths to the bug), that is, of
+/// all but the minor key of the shown entry, sorted by size.
 fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
@@ -278,7 +284,8 @@ fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
-/// Returns how often the input's crash occurs; `None` if it occurs in every run.
+/// Returns how often the crash of the entry's input occurs when it is run repeatedly; `None` if it
+/// occurs in every run.
 fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
@@ -301,46 +308,49 @@ fn absolute(path: &Path) -> PathBuf {
 /// Data of one group that the text for the terminal and the reports for CI servers show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Utility that crashed, in a study of many utilities; else `None`.
+    /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
-    /// Estimated severity of the group.
+    /// Estimated severity of the group's bug: low, medium or high.
     pub severity: Severity,
-    /// Reason for the estimated severity.
+    /// Reason for the estimated severity of the group.
     pub severity_reason: String,
     /// Location of the crash in the user's code: function and line, else module and offset; `None`
     /// if unknown.
     pub place: Option<String>,
-    /// Message and stacks of the crash.
+    /// Message, stacks and source locations of the group's crash.
     pub trace: Trace,
     /// Location of the crash as `file:line`, with the path from the debug information; `None` if
     /// unknown.
     pub source: Option<String>,
-    /// Number of runs of the campaigns, or for `ddfuzz triage` of inputs, that ended in the group.
+    /// Size of the group: the number of runs of the campaigns or, for `ddfuzz triage`, of inputs
+    /// that ended in it.
     pub count: u64,
-    /// Size of the input as found, in bytes; `None` if it was not reduced.
+    /// Size of the group's input before minimization, in bytes; `None` if it was not reduced.
     pub size_before: Option<u64>,
-    /// Size of the smallest known failing input, in bytes.
+    /// Size of the smallest known failing input of the group, in bytes.
     pub size: u64,
-    /// Sentence on the proved minimality of the input; `None` if it was not minimized.
+    /// Sentence on the proved minimality of the group's smallest failing input; `None` if it was
+    /// not minimized.
     pub claim: Option<String>,
-    /// Path of the smallest known failing input.
+    /// Path of the smallest known failing input of the group.
     pub file: PathBuf,
-    /// Path of `reproduce.sh`; `None` if there is none.
+    /// Path of the group's `reproduce.sh`, which shows the crash without ddfuzz; `None` if there is
+    /// none.
     pub script: Option<PathBuf>,
-    /// Whether `reproduce.sh` can also show the crash in gdb.
+    /// Whether the group's `reproduce.sh` can also show the crash in gdb.
     pub has_gdb: bool,
     /// First line of the explanation of the failure and, on a second line, the place at which to
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
     /// explain` has written none.
     pub explanation: Option<String>,
-    /// Whether the group is new: neither muted by the user nor in the directory to compare with.
-    /// `None` if unknown.
+    /// Whether the group is new: neither muted by the user nor in the directory with which the
+    /// findings are compared. `None` if unknown.
     pub is_new: Option<bool>,
 }
 

@@ -11,7 +11,7 @@ use ddfuzz_model::files::{Base64, shell::quoted};
 
 /// Placeholder for the path of the input file in a target's arguments.
 const INPUT_MARK: &[u8] = b"@@";
-/// Number of characters per line of base64.
+/// Number of characters per line of the base64 text that encodes an input.
 const LINE: usize = 76;
 
 /// Shell code that splits the input at its first separator byte (28) into two files; without a
@@ -98,8 +98,8 @@ fn file(target: &Target, plain: &[u8], named: usize) -> Vec<u8> {
     }
 }
 
-/// Returns the environment variables that a target at a terminal needs, as shell words before the
-/// command; empty for other targets.
+/// Returns the environment variables that a target at a terminal needs, as shell words to be put
+/// before the command; empty for targets without a terminal.
 pub fn variables(target: &Target) -> &'static [u8] {
     match &target.channel {
         Channel::Terminal(_) => b"TERM=xterm ",

@@ -14,11 +14,11 @@ use crate::unwind::Place;
 
 #[cfg(target_arch = "x86_64")]
 mod processor {
-    /// Machine code of the breakpoint instruction, and the number of bytes by which the program
-    /// counter has passed its start after the trap.
+    /// The breakpoint instruction of x86-64: its machine code, and by how many bytes the program
+    /// counter is after the start of the instruction when the thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0xcc], 1);
-    /// Number of bytes by which the stack slot with the return address of a call lies below the
-    /// stack pointer that the caller has after the call.
+    /// Distance in bytes from the stack slot with a call's return address up to the stack pointer
+    /// that the caller has after the call.
     pub const SLOT: u64 = 8;
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {
@@ -28,8 +28,8 @@ mod processor {
 
 #[cfg(target_arch = "aarch64")]
 mod processor {
-    /// Machine code of the breakpoint instruction, and the number of bytes by which the program
-    /// counter has passed its start after the trap.
+    /// The breakpoint instruction of AArch64: its machine code, and by how many bytes the program
+    /// counter is after the start of the instruction when the thread has stopped at it.
     pub const BREAKPOINT: (&[u8], u64) = (&[0x00, 0x00, 0x20, 0xd4], 0);
 
     pub fn set_pc(registers: &mut libc::user_regs_struct, pc: u64) {

@@ -17,18 +17,21 @@ const LONGEST: u64 = 256 << 10;
 /// Maximum nesting depth of the loops that are found in a function's machine code.
 const DEEPEST: usize = 32;
 
-/// A loop in the machine code of a function: a strongly connected set of basic blocks.
+/// A loop in the machine code of a function: a strongly connected set of the function's basic
+/// blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loop {
-    /// Address at which the loop is entered; the lowest one if there are several.
+    /// Address at which execution enters the loop; the lowest one if there are several.
     pub head: u64,
     /// Start addresses of the basic blocks of which the loop consists.
     pub pieces: BTreeSet<u64>,
-    /// Addresses outside the loop to which its blocks can jump or fall through.
+    /// Addresses, in the function but outside the loop, at which execution continues when it leaves
+    /// the loop by a jump or by falling through.
     pub exits: Vec<u64>,
 }
 
-/// The loops in the machine code of one function.
+/// The loops in the machine code of one function, and the control flow graph in which they were
+/// found.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loops {
     /// The control flow graph of the function: for each basic block, by its start address, the
@@ -91,7 +94,8 @@ impl Loops {
         loops
     }
 
-    /// Returns the loops of the function that contain `address`, innermost first.
+    /// Returns those loops of the function that contain the code address `address`, innermost
+    /// first.
     pub fn around(&self, address: u64) -> Vec<&Loop> {
         let piece = self.after.range(..=address).next_back();
         let Some((piece, _)) = piece.filter(|_| address < self.end) else {
@@ -196,8 +200,9 @@ fn circles(
     circles
 }
 
-/// Traverses a control flow graph from the basic block `root`, and appends the blocks that are not
-/// yet in `seen` to `order`, in post-order. `next` returns the successors of a block.
+/// Traverses a control flow graph from the basic block `root`, and appends the start addresses of
+/// the reachable blocks that are not yet in `seen` to `order`, in post-order. `next` returns the
+/// successors of a block.
 fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn(u64) -> Vec<u64>) {
     if !seen.insert(root) {
         return;

@@ -102,8 +102,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates the place for a request, which is not made yet, to interrupt a run in which each
-    /// process may use `memory` bytes.
+    /// Creates a place for a request to interrupt a run, which is not made yet; each process of the
+    /// run may use `memory` bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -152,8 +152,8 @@ impl CutOffRequest {
     }
 }
 
-/// Decodes a number to the reason for interrupting a run; `None` for 0 (no request) and for numbers
-/// with the bit that marks a request as taken.
+/// Decodes the number `word`, which encodes a request to interrupt a run, to the reason for the
+/// request; `None` for 0 (no request) and for numbers with the bit that marks the request as taken.
 fn decode(word: u8) -> Option<Cut> {
     [Cut::Running, Cut::Asleep, Cut::Memory]
         .into_iter()

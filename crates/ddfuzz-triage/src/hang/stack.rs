@@ -18,23 +18,24 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls that a crash record of a hang keeps of those inside the call that does
-/// not return.
+/// Maximum number of calls that a crash record of a hang keeps of those that are inside the call
+/// that does not return, on the stack.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.
 #[derive(Clone, Debug)]
 pub(super) struct Level {
     step: Step,
-    /// Program counter and stack pointer with which the function of this call continues.
+    /// Program counter and stack pointer with which the function of this call continues after the
+    /// calls that it has made.
     pub place: Place,
     /// Module and function of the code that the call executes; `None` if it is in no module.
     pub frame: Option<RawFrame>,
 }
 
 impl Level {
-    /// Returns the function that was called: its module, and its start as an offset in the module;
-    /// `None` if the code is in no module.
+    /// Returns the function that this call executes: the name of its module, and its start as an
+    /// offset in the module, in bytes; `None` if the code is in no module.
     pub fn function(&self) -> Option<(Arc<str>, u64)> {
         let frame = self.frame.as_ref()?;
         let start = frame.function_start.unwrap_or(frame.offset);
@@ -47,15 +48,15 @@ impl Level {
         self.step.address
     }
 
-    /// Sets a breakpoint at the address `pc` in the function of this call, by the stopped thread
-    /// `tid`; `None` where that fails.
+    /// Sets a breakpoint at the address `pc` in the function of this call, in the process of the
+    /// stopped thread `tid`; `None` where that fails.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
     }
 
-    /// Updates this stack frame (code address, module offset, continuation) after its thread has
-    /// run on to the address `pc` in the same call.
+    /// Updates this stack frame after its thread has run on to the address `pc` in the same call:
+    /// its code address, module offset, and the point at which it continues.
     pub fn moved_to(&mut self, pc: u64) {
         if let Some(frame) = &mut self.frame {
             let distance = pc.wrapping_sub(self.step.address);

@@ -18,11 +18,13 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
 /// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// Divisor of `RETURNS`: a hanging thread that uses less CPU time than the quotient while the call
-/// that does not return is searched counts as waiting, and not as running.
+/// Divisor of `RETURNS`, the time in which a call must return. A hanging thread that uses less CPU
+/// time than the quotient, while the call that does not return is searched, counts as waiting and
+/// not as running.
 const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, or it counts as
-/// endless: long compared to one allocation, short enough not to exhaust the machine's memory.
+/// endless: long compared to one memory allocation, short enough not to exhaust the machine's
+/// memory.
 pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
@@ -30,11 +32,11 @@ const ALL: Duration = Duration::from_secs(1);
 /// Maximum number of returns and loop exits that the search for the call that does not return waits
 /// for.
 const HOPS: usize = 40;
-/// Number of times that deeper calls of the same function may hit the breakpoint at which a call's
-/// return is detected; after that, the call counts as endless, because each hit takes long.
+/// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
+/// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Number of times that deeper calls of the same function may leave the loop whose exits are
-/// watched; after that, its exits are no longer watched.
+/// Maximum number of times that deeper calls of the same function may leave the loop whose exits
+/// are watched; after that, its exits are no longer watched.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;
@@ -44,9 +46,11 @@ const BETWEEN: Duration = Duration::from_millis(2);
 
 /// The result of waiting until a call returns or a loop in it is left.
 enum WaitResult {
-    /// The call returned; the thread is stopped directly after that.
+    /// The call that was waited for has returned; holds its thread, stopped directly after the
+    /// return.
     Call(StoppedThread),
-    /// The loop was left at this address, inside the same call, and the thread is stopped there.
+    /// The loop was left at this address, inside the same call, and the thread is stopped there,
+    /// before it has returned from the call.
     Loop(StoppedThread, u64),
     /// In the given time, neither did the call return nor was the loop left. Holds the thread,
     /// which was stopped; `None` if it could not be stopped.
@@ -60,13 +64,14 @@ pub(super) struct Test {
     /// Time in which a call must return, or it counts as endless. Time in which the thread waits
     /// for a processor does not count.
     pub returns: Duration,
-    /// Whether the loop that does not end is searched, too, in the function of the call that does
-    /// not return.
+    /// Whether the search looks not only for the call that does not return, but also for the loop
+    /// in its function that does not end.
     pub loops: bool,
 }
 
-/// The innermost call of a thread that does not return, as a stack, an index and a loop. During the
-/// search for it, the call that the search has reached.
+/// The innermost call of a hanging thread that does not return: the thread's stack, the index of
+/// the call in it, and the endless loop. During the search for this call, the call that the search
+/// has reached.
 pub(super) struct StuckCall {
     /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,
@@ -226,9 +231,9 @@ impl Tracer<'_> {
             .unwrap_or_default()
     }
 
-    /// Reads the stack of the stopped thread `tid` again into `stuck`, and sets the index in it to
-    /// the call that the frame `caller` made. Returns false, and leaves `stuck` as it is, if that
-    /// call has returned or the stack cannot be read.
+    /// Reads the stack of the stopped thread `tid` again into `stuck`, and sets the index in
+    /// `stuck` to the call that the frame `caller` made. Returns false, and leaves `stuck` as it
+    /// is, if that call has returned or the stack cannot be read.
     fn look_again(&mut self, stuck: &mut StuckCall, tid: Pid, caller: &Level) -> bool {
         let Some(again) = Stack::of(tid, self.cache) else {
             return false;
@@ -363,8 +368,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Returns the start of a search for the call that does not return: the innermost call of
-    /// `stack`.
+    /// Returns the start of a search for the call that does not return: the innermost call of the
+    /// thread's stack `stack`, without a loop.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -379,8 +384,8 @@ impl StuckCall {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the call that the search has reached, and its caller; `None` if the caller is not
-    /// known.
+    /// Returns the stack frames of the call that the search has reached and of its caller; `None`
+    /// if the caller is not known.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))
@@ -393,8 +398,8 @@ impl StuckCall {
 }
 
 impl Waiting<'_> {
-    /// Ends a wait: removes all watchpoints and breakpoints from the stopped thread, and resumes
-    /// the other threads that were kept stopped.
+    /// Ends the wait for a call's return: removes all watchpoints and breakpoints from the stopped
+    /// thread, and resumes the other threads that were kept stopped.
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();

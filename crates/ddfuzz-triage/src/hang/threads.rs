@@ -11,20 +11,22 @@ use nix::unistd::Pid;
 use crate::capture::Tracer;
 use ddfuzz_exec::tracing::{poll, resume};
 
-/// CPU time from which on a thread counts as running, when the hanging thread of a run is searched.
+/// CPU time from which on a thread counts as running, when the hanging thread of a run is searched
+/// by observing all threads for a while.
 const TELLING: Duration = Duration::from_millis(20);
-/// CPU time below which a thread counts as idle, when the hanging thread of a run is searched.
+/// CPU time below which a thread counts as idle, when the hanging thread of a run is searched by
+/// observing all threads for a while.
 const NOTHING: Duration = Duration::from_millis(2);
 /// Maximum wall time for which the CPU time of a run's threads is observed to find the one that
 /// hangs.
 const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if no thread has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// Divisor of the busiest thread's CPU time: a thread that uses at least the quotient counts as
-/// running, too.
+/// Divisor of the busiest thread's CPU time: another thread that has used at least the quotient
+/// counts as running, too.
 const RUNNING_DIVISOR: u32 = 4;
-/// Maximum number of threads in a chain, each waiting for the next, that is followed to find the
-/// hanging thread.
+/// Maximum length of a chain of threads, each of which waits for the next, that is followed to find
+/// the hanging thread.
 const MOST: usize = 64;
 
 impl Tracer<'_> {
@@ -278,7 +280,7 @@ impl ActiveTime {
         }
     }
 
-    /// Returns how long the thread has run or slept since the measurement began, without the time
+    /// Returns how long the thread has run or slept since this measurement began, without the time
     /// in which it waited for a processor or was stopped by the tracer.
     pub fn look(&mut self) -> Duration {
         let (now, at) = (Scheduled::of(self.tid), Instant::now());

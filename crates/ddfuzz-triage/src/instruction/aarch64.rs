@@ -27,15 +27,16 @@ pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
     code.starts_with(&SIGRETURN)
 }
 
-/// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed at the stack pointer `sp`; `None` where it cannot be read.
+/// Returns program counter, stack pointer and frame pointer of the code that a signal interrupted,
+/// from the frame that the kernel pushed for the signal at the stack pointer `sp`; `None` where
+/// that frame cannot be read.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut register = |index: u64| memory.word(sp.checked_add(SIGNAL_FRAME_X0 + index * 8)?);
     Some((register(32)?, register(31)?, register(29)?))
 }
 
-/// Returns the return address of the call that the thread with these registers has just made, from
-/// the link register, and the caller's stack pointer.
+/// Returns (return address, caller's stack pointer) of the call that the thread with these
+/// registers has just made; the return address is in the link register.
 pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((registers.lr, registers.sp))
 }

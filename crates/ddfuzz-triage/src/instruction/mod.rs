@@ -26,7 +26,7 @@ pub(crate) enum MainArgument {
     Slot(u64),
 }
 
-/// The target of a call instruction.
+/// The function that a call instruction calls: its address, or where its address is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) enum CallTarget {
@@ -54,8 +54,8 @@ pub(crate) enum Goes {
 }
 
 impl Goes {
-    /// Returns the address to which the branch may go; `None` for a return, and where the address
-    /// comes from a register or memory.
+    /// Returns the address to which the branch may go, other than the next instruction; `None` for
+    /// a return, and where the address comes from a register or memory.
     pub(crate) fn target(self) -> Option<u64> {
         match self {
             Goes::To(target) | Goes::Either(target) => Some(target),
@@ -71,7 +71,7 @@ pub(crate) struct Branch {
     pub at: u64,
     /// Address of the instruction directly after the branch.
     pub next: u64,
-    /// Where control flow continues after the branch.
+    /// Where control flow continues after the branch instruction.
     pub goes: Goes,
 }
 

@@ -54,9 +54,9 @@ pub(crate) fn is_signal_trampoline(code: &[u8]) -> bool {
     code.starts_with(&SIGRETURN)
 }
 
-/// Returns (pc, sp, fp) of the code that a signal interrupted, from the frame that the kernel
-/// pushed for the signal. `sp` is the stack pointer in the code to which the signal handler
-/// returns. `None` where the frame cannot be read.
+/// Returns program counter, stack pointer and frame pointer of the code that a signal interrupted,
+/// from the frame that the kernel pushed for the signal. `sp` is the stack pointer in the code to
+/// which the signal handler returns. `None` where the frame cannot be read.
 pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64, u64)> {
     let mut word = |offset: u64| memory.word(sp.checked_add(offset)?);
     Some((
@@ -66,9 +66,9 @@ pub(crate) fn interrupted(sp: u64, memory: &mut dyn Memory) -> Option<(u64, u64,
     ))
 }
 
-/// Returns the return address of the call that the thread with these registers has just made, from
-/// the top of its stack, and the stack pointer after its removal; `None` where the stack cannot be
-/// read.
+/// Returns (return address, stack pointer after its removal) of the call that the thread with these
+/// registers has just made; the return address is on top of the thread's stack. `None` where the
+/// stack cannot be read.
 pub(crate) fn pushed_return(registers: &Registers, memory: &mut dyn Memory) -> Option<(u64, u64)> {
     Some((memory.word(registers.sp)?, registers.sp.checked_add(8)?))
 }

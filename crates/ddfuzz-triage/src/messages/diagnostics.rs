@@ -15,7 +15,7 @@ use ddfuzz_model::files::printable;
 pub enum FatalMessage {
     /// The report of a sanitizer, such as AddressSanitizer.
     Report(Box<Report>),
-    /// A panic message of Rust's panic hook.
+    /// A panic message that Rust's panic hook printed.
     RustPanic(RustPanic),
     /// A panic or fatal error that Go's runtime printed.
     GoPanic(GoPanic),
@@ -63,8 +63,9 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// Checks whether the run crashed (docs/src/keys.md): by a crash signal, by the exit status
-    /// `crash_exit`, or by an exit after a Rust panic or a report in the sanitizer's own file.
+    /// Checks whether the run, which ended with `ended`, crashed (docs/src/keys.md): by a crash
+    /// signal, by the exit status `crash_exit`, or by an exit after a Rust panic or a report in the
+    /// sanitizer's own file.
     pub fn is_crash(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         let said = match (&self.fatal, ended) {
             (Some(FatalMessage::Report(_)), Ended::Exit(_)) => self.filed,
@@ -132,8 +133,8 @@ const ALARMS: [&str; 16] = [
     "fatal", "impossible", "invalid", "overflow", "panic", "unexpected",
 ];
 
-/// Prefixes of lines that libFuzzer and sanitizers print around a crash, which are no error
-/// messages of the program.
+/// Prefixes of lines on stderr that libFuzzer and sanitizers print around a crash, and that are
+/// therefore not taken for the program's error message.
 #[rustfmt::skip]
 const NOISE: [&str; 10] = [
     "==", "#", "INFO: ", "NOTE: ", "SUMMARY: ", "Running: ", "Executed ", "MS: ", "Base64: ",
@@ -158,7 +159,7 @@ pub fn message(text: &str) -> Option<String> {
     (!kept.is_empty()).then(|| shortened(&kept, LONGEST))
 }
 
-/// Cuts a text to `most` characters and marks the cut by `…`.
+/// Cuts a text to `most` characters, and puts `…` at the end if something was cut.
 fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most - 1) {
         Some((end, last)) if end + last.len_utf8() < text.len() => format!("{}…", &text[..end]),
@@ -216,7 +217,8 @@ pub fn assertion(said: &str) -> Option<String> {
     Some(without_numbers(&rest[..end]))
 }
 
-/// Returns the last line of a text that is not blank, without its numbers; `None` if all are blank.
+/// Returns the last line of a text that is not blank, without the numbers in it; `None` if all
+/// lines are blank.
 pub fn last_line(said: &str) -> Option<String> {
     said.lines()
         .rev()

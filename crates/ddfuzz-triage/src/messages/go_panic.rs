@@ -5,7 +5,7 @@ use crate::messages::{cut, lines};
 /// A panic or fatal error of a Go program, as its runtime printed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GoPanic {
-    /// First line of the message of the Go panic.
+    /// First line of the message of the Go panic or fatal error.
     pub message: String,
     /// Function of the first stack frame of the panic that is outside Go's runtime; `None` if there
     /// is no such frame.

@@ -93,9 +93,9 @@ fn unwind_tables<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Unwind
     tables_by_segment(elf)
 }
 
-/// Reads the unwind tables of an ELF file that has no section headers: its segment
-/// `PT_GNU_EH_FRAME` is the index and points to the table, which ends at the latest with its own
-/// segment.
+/// Reads the unwind tables of an ELF file that has no section headers, with the help of its segment
+/// `PT_GNU_EH_FRAME`: that segment is the index of the tables and points to them; they end, at the
+/// latest, where the segment that contains them ends. `None` where there are none.
 fn tables_by_segment<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<UnwindTables> {
     use addr2line::gimli::{BaseAddresses, EhFrameHdr, LittleEndian, Pointer};
     let (endian, data) = (elf.endian(), elf.data());
@@ -192,9 +192,9 @@ fn read_symbols<'data, R: ReadRef<'data>>(
     module.linked = Names::new(linked);
 }
 
-/// Reads from an ELF file which memory slots hold the addresses of imported functions, and stores
-/// them in `module`. Returns the other slots, which hold an address in the module itself, each with
-/// this address.
+/// Finds the memory slots of an ELF file into which the loader writes addresses. Stores in `module`
+/// the slots of imported functions, each with the function's name; returns the other slots, which
+/// will hold an address in the module itself, each with this address.
 fn read_slots<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,

@@ -10,7 +10,7 @@ use addr2line::gimli::{
 
 mod elf;
 
-/// A loadable segment of an ELF file: its place in the file and in the file's address space.
+/// A loadable segment of an ELF file: where it is in the file, and in the file's own address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// Offset in the ELF file at which the segment begins, in bytes.
@@ -37,7 +37,7 @@ pub enum Entry {
 pub(crate) struct Module {
     /// GNU build id of the ELF file, as hex digits; `None` if it has none.
     pub build_id: Option<Arc<str>>,
-    /// Segments of the ELF file that contain code.
+    /// Executable segments of the ELF file, that is, those that contain code.
     pub executable: Vec<Segment>,
     /// Unwind tables of the ELF file (`.eh_frame` and its index); `None` if it has none.
     pub unwind: Option<UnwindTables>,
@@ -139,15 +139,15 @@ pub(crate) struct NamedRange {
     pub start: u64,
     /// First address after the named function; equal to `start` where its size is unknown.
     pub end: u64,
-    /// Name of the function at these addresses.
+    /// Name of the function to which the range of addresses belongs.
     pub name: Arc<str>,
 }
 
 /// Function names with their ranges of addresses, searchable by address.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// Functions, each with name and address range, ascending by start address; no two have the
-    /// same start.
+    /// The named functions, each with its address range, ascending by start address; no two have
+    /// the same start.
     sorted: Vec<NamedRange>,
 }
 
@@ -193,7 +193,7 @@ impl Names {
 pub(crate) struct Section {
     /// Address of the section in the file's own address space, without the load bias.
     pub address: u64,
-    /// Contents of the ELF section.
+    /// Contents (bytes) of the section of the ELF file.
     pub data: Arc<[u8]>,
 }
 
@@ -262,9 +262,9 @@ impl UnwindTables {
         last.map(drop)
     }
 
-    /// Returns the address range of the function that contains `address`, by these unwind tables;
-    /// `None` where no entry contains it. All addresses are those of the ELF file, without the load
-    /// bias.
+    /// Returns the address range of the function that contains `address`, according to these unwind
+    /// tables; `None` if no table entry contains it. All addresses are those of the ELF file,
+    /// without the load bias.
     pub(crate) fn function(&self, address: u64) -> Option<Range<u64>> {
         match self.by_header(address) {
             Some(answer) => answer,

@@ -94,8 +94,8 @@ impl DebugFiles {
         }
     }
 
-    /// Creates a search for debug files in the folders `roots` only, and not in the cache of
-    /// debuginfod.
+    /// Creates a search for separately installed debug files that looks in the folders `roots`
+    /// only, and not in the cache of debuginfod.
     pub(super) fn in_folders(roots: Vec<PathBuf>) -> DebugFiles {
         let fetched = Vec::new();
         DebugFiles { roots, fetched }

@@ -82,8 +82,9 @@ impl Symbolizer {
         self.is_off = true;
     }
 
-    /// Looks up the function names and source lines of the code at `offset` (in bytes from the load
-    /// bias) in the program or library at `path`.
+    /// Looks up the names and source lines of the functions (inlined ones included) at one code
+    /// address of the program or library at `path`; `offset` is the address in bytes from the load
+    /// bias.
     pub fn place(&mut self, path: &Arc<Path>, offset: u64) -> Place {
         self.look_up(path, offset, true)
     }
@@ -133,9 +134,9 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the function that declares a variable in the source line `line`, in the program or
-    /// library at `path`: the function that starts at `start`, or one inlined into it. Without a
-    /// line, the function at `start`.
+    /// Returns the function that declares a variable in the source line `line` of the program or
+    /// library at `path`: the function that starts at the offset `start`, or one inlined into it.
+    /// Without a line, returns the function at `start`.
     pub(crate) fn declaring(
         &mut self,
         path: &Arc<Path>,
@@ -331,9 +332,9 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
 /// instruction's line is used for it.
 const NEAR: u64 = 1024;
 
-/// Returns the innermost of the functions `levels` at the code address `offset` with a source line,
-/// where the compiler gave the instruction there the line 0: the line is that of the nearest
-/// instruction of the same inlined call, before it if possible.
+/// For a code address `offset` to which the compiler gave the line 0: returns the innermost of the
+/// functions `levels` there, with the source line of the nearest instruction of the same inlined
+/// call, before the address if possible; `None` if no such instruction is near.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());

@@ -17,7 +17,7 @@ pub use super::view::Finding;
 pub struct Findings {
     /// Name of the fuzzed program, for people.
     pub target: String,
-    /// Summary of the findings in one line.
+    /// One line of text that summarizes the findings.
     pub summary: String,
     /// The groups of failures (crashes, hangs, …) found.
     pub groups: Vec<Finding>,

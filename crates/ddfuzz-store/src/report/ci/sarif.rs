@@ -43,7 +43,7 @@ pub fn sarif(findings: &Findings) -> String {
     format!("{log:#}\n")
 }
 
-/// Makes a JSON object of the members that have a value.
+/// Makes a JSON object of name and value of each member; members without a value are left out.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     let there = members.into_iter();
     let there = there.filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -120,7 +120,8 @@ fn logical(function: &str) -> Value {
     json!([{ "fullyQualifiedName": function, "kind": "function" }])
 }
 
-/// Returns the source lines around a location, as a SARIF region with text.
+/// Converts an excerpt (source lines around a location of a crash) to a SARIF region that contains
+/// the lines as text.
 fn region(excerpt: Excerpt) -> Value {
     json!({
         "startLine": excerpt.first,
@@ -129,7 +130,8 @@ fn region(excerpt: Excerpt) -> Value {
     })
 }
 
-/// Returns a stack with its frames in SARIF. Inlined functions of the target are separate frames.
+/// Converts a stack of a crash to a SARIF stack with its frames. Inlined functions of the target
+/// become separate frames.
 fn stack(stack: &report::Stack) -> Value {
     let frames = stack.frames.iter().take(FRAMES).flat_map(|frame| {
         let own = frame.own_sites();

@@ -65,8 +65,8 @@ fn is_loss(finding: &str) -> bool {
     finding.starts_with("COVERAGE LOST")
 }
 
-/// Formats a sentence on the result of a cleanup: whether the kept files reach all that the corpus
-/// reached, and how much smaller they are.
+/// Formats a sentence on the result of a cleanup: whether the kept files reach all the code that
+/// the corpus reached, and how much smaller they are.
 fn lead(result: &CleanResult) -> String {
     let kept = size::reduction(result.before.bytes, result.after.bytes);
     let reaches = match (result.features_before, result.missing.len()) {
@@ -139,8 +139,8 @@ fn steps(result: &CleanResult) -> Markup {
     )
 }
 
-/// Makes the section on the groups of failures that the cleanup met, with the folder of each group
-/// in the output directory; empty if there are none.
+/// Makes the HTML section on the groups of failures (crashes, hangs, …) that the cleanup met, with
+/// the folder of each group in the output directory; empty if there are none.
 fn failures(groups: &[CleanGroup]) -> Markup {
     let lines = groups.iter().map(|group| {
         vec![
@@ -246,8 +246,8 @@ fn kept(files: &[KeptFile], corpus: &[OsText]) -> Markup {
     table(heads, rows)
 }
 
-/// Names a file of the corpus: its path below the corpus if that is one directory, else its whole
-/// path.
+/// Returns the name by which the page shows a file of the corpus: its path below the corpus, if the
+/// corpus is a single directory, else its whole path.
 fn name(file: &OsText, corpus: &[OsText]) -> String {
     let path = Path::new(&file.0);
     let below = match corpus {

@@ -33,8 +33,8 @@ pub struct CleanResult {
     /// Number of features (an edge with a range of hit counts) that the kept files cover in every
     /// run, measured after writing them; null if the target reports no coverage.
     pub features_after: Option<u64>,
-    /// Number of features that the corpus covers in some runs only; the other counts of features
-    /// omit them.
+    /// Number of coverage features (an edge with a range of hit counts) that the corpus covers in
+    /// some runs only; they are not in the other counts of features.
     pub flaky_features: u64,
     /// Number of files that are kept because they are among those that most often cover flaky
     /// features (features covered in some runs only).
@@ -46,7 +46,7 @@ pub struct CleanResult {
     pub libfuzzer: Option<LibFuzzerCounts>,
     /// Numbers of files and bytes that each step of the cleanup removed, in order.
     pub steps: Vec<Step>,
-    /// Number of files in the corpus with the same content as another file.
+    /// Number of files in the corpus with the same content as another file of the corpus.
     pub duplicates: u64,
     /// Number of different inputs of the corpus that crashed, including those that crash in some
     /// runs only.
@@ -62,7 +62,7 @@ pub struct CleanResult {
     /// Groups of the crashes, hangs and out-of-memory failures met during the cleanup.
     pub groups: Vec<CleanGroup>,
     /// Weight (a number that grows with bytes and slow runs) of the subset of the corpus that was
-    /// chosen, and a lower bound of it; null if no subset was chosen.
+    /// chosen, and a lower bound on the weight of such a subset; null if no subset was chosen.
     pub cover: Option<Cover>,
     /// Coverage features that the kept files should cover, but did not when they were run again.
     pub missing: Vec<LostFeature>,
@@ -88,9 +88,10 @@ pub struct CleanResult {
     pub exec: Option<Way>,
     /// Paths of the corpus as given: files and directories.
     pub corpus: Vec<OsText>,
-    /// Directory to which the kept files were written.
+    /// Directory to which the cleanup wrote the kept files.
     pub out: OsText,
-    /// Existing corpus to which the kept files add coverage (`--onto`); null without one.
+    /// Existing corpus to which the kept files add coverage (option `--onto`); null without this
+    /// option.
     #[serde(default)]
     pub onto: Option<OsText>,
     /// File name of the journal that stores the coverage of each input.
@@ -116,7 +117,7 @@ impl CleanResult {
 /// Number of files and bytes that one step of a corpus cleanup removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Name of the step of the cleanup.
+    /// Name of the cleanup step that removed the files or bytes.
     pub step: StepName,
     /// Number of files that the step of the cleanup removed.
     pub files: u64,
@@ -124,35 +125,38 @@ pub struct Step {
     pub bytes: u64,
 }
 
-/// Name of a step of a corpus cleanup.
+/// Name of a step of a corpus cleanup, in which files or bytes are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepName {
-    /// Removes files with the same content as another file.
+    /// The step removes files with the same content as another file of the corpus.
     Duplicates,
-    /// Removes files that cannot be read.
+    /// The step removes files of the corpus that cannot be read.
     Unreadable,
-    /// Removes files longer than the maximum size of an input (`max_len`).
+    /// The step removes files longer than the maximum size of an input (`max_len`).
     Oversized,
-    /// Removes crashing inputs from the files to keep; they are stored in groups in the output
-    /// directory.
-    Crashes,
-    /// Removes inputs over the time limit from the files to keep; they are stored in groups in the
+    /// The step removes crashing inputs from the files to keep; they are stored in groups in the
     /// output directory.
+    Crashes,
+    /// The step removes inputs over the time limit from the files to keep; they are stored in
+    /// groups in the output directory.
     Hangs,
-    /// Removes inputs over the memory limit from the files to keep; they are stored in groups in
-    /// the output directory.
+    /// The step removes inputs over the memory limit from the files to keep; they are stored in
+    /// groups in the output directory.
     Ooms,
-    /// Removes files whose coverage features (edges with hit counts) other kept files cover.
+    /// The step removes files whose coverage features (edges with hit counts) other kept files
+    /// cover.
     Subset,
-    /// Removes files whose coverage features (edges with hit counts) the corpus of `--onto` covers.
+    /// The step removes files whose coverage features (edges with hit counts) the corpus of the
+    /// option `--onto` covers.
     Onto,
-    /// Removes bytes that a kept file does not need to cover its features (edges with hit counts).
+    /// The step removes bytes that a kept file does not need to cover its features (edges with hit
+    /// counts).
     Trimming,
 }
 
 impl StepName {
-    /// Returns the label of a step of the cleanup in the table of steps for people.
+    /// Returns the label of the cleanup step in the table of steps for people.
     pub fn text(self) -> &'static str {
         match self {
             StepName::Duplicates => "duplicates",
@@ -172,25 +176,26 @@ impl StepName {
 /// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// Path to which the kept file was written.
+    /// Path to which the kept file was written by the cleanup.
     pub file: OsText,
-    /// Path of the original file in the corpus.
+    /// Path, in the corpus, of the original of the kept file.
     pub from: OsText,
-    /// The blake3 hash of the original file's content, in hex digits.
+    /// The blake3 hash of the content of the kept file's original in the corpus, in hex digits.
     pub content: String,
-    /// Reason for keeping the file.
+    /// Reason why the cleanup kept the file.
     pub why: String,
-    /// Size of the written file, in bytes.
+    /// Size of the kept file as written by the cleanup, in bytes.
     pub size: u64,
-    /// Size of the file before trimming, in bytes.
+    /// Size of the kept file before trimming (removal of bytes that its coverage does not need), in
+    /// bytes.
     pub size_before: u64,
-    /// Time of a run on the file, in µs: CPU time, or the share of the wall time if many runs share
-    /// a process.
+    /// Time of a run on the kept file, in µs: CPU time, or the share of the wall time if many runs
+    /// share a process.
     pub us: u64,
-    /// Number of features (an edge with a range of hit counts) that the file covers.
+    /// Number of features (an edge with a range of hit counts) that the kept file covers.
     pub features: u64,
-    /// Number of features (an edge with a range of hit counts) that no other file of the whole
-    /// corpus covers.
+    /// Number of features (an edge with a range of hit counts) that the kept file covers and no
+    /// other file of the whole corpus.
     pub only_here: u64,
     /// Minimality that trimming has proved, such as `1-minimal`; null if the file was not trimmed.
     pub claim: Option<String>,
@@ -203,22 +208,25 @@ pub struct CleanGroup {
     pub folder: String,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Number of inputs of the corpus in the group; 0 if only candidates that trimming tried fail
     /// in this way.
     pub count: u64,
 }
 
-/// Weight of the chosen subset of a corpus, and how near it is to the least possible one.
+/// Weight of the subset of the corpus that a cleanup chose, with a lower bound that tells how near
+/// it is to the least possible weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cover {
     /// Total weight of the chosen files. A file weighs (its bytes + a fixed price) × a factor for
     /// slow runs.
     pub weight: u64,
-    /// Lower bound: every subset with the same coverage has at least this weight.
+    /// Lower bound on the weight: every subset of the corpus with the same coverage has at least
+    /// this total weight.
     pub lower_bound: u64,
-    /// Whether the chosen subset is proved to have the least weight.
+    /// Whether the chosen subset is proved to have the least weight of all subsets of the corpus
+    /// with the same coverage.
     pub optimal: bool,
 }
 
@@ -235,10 +243,11 @@ impl Cover {
 /// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// Coverage of all inputs of the corpus that end normally, as libFuzzer counts it; null if it
-    /// could not.
+    /// Coverage of all inputs of the corpus that end normally, as counted by libFuzzer; null if
+    /// libFuzzer could not count it.
     pub before: Option<LibFuzzerCoverage>,
-    /// Coverage of the kept files, as libFuzzer counts it; null if it could not.
+    /// Coverage of the files that the cleanup kept, as counted by libFuzzer; null if libFuzzer
+    /// could not count it.
     pub after: Option<LibFuzzerCoverage>,
     /// Number of files that libFuzzer's own merge added to the kept files, so that their coverage,
     /// as libFuzzer counts it, is not less than that of the corpus.
@@ -266,65 +275,68 @@ pub struct LibFuzzerCoverage {
     pub ft: u64,
 }
 
-/// A feature (an edge with a range of hit counts) of the corpus that the kept files do not cover.
+/// A feature (an edge with a range of hit counts) that the corpus covers and the files kept by the
+/// cleanup do not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LostFeature {
-    /// Number that identifies the feature's edge in the target's coverage.
+    /// Number that identifies, in the target's coverage map, the edge of the lost feature.
     pub edge: u32,
-    /// Smallest and largest hit count of the feature's range.
+    /// Smallest and largest hit count of the edge in a run that has the lost feature.
     pub counts: (u8, u8),
-    /// Kept file that should cover the feature; null if unknown.
+    /// Path of a kept file that covered the lost feature in earlier runs, and so should cover it;
+    /// null if unknown.
     pub file: Option<OsText>,
 }
 
-/// A file that could not be read, or was left out.
+/// A file of the corpus that the cleanup could not read, or left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnreadFile {
-    /// Path of the file that was not used.
+    /// Path of the file that the cleanup could not read, or left out.
     pub file: OsText,
     /// Reason why the file could not be read, or was left out.
     pub why: String,
 }
 
-/// A feature (an edge with a range of hit counts) that the kept files cover and the corpus did not.
+/// A feature (an edge with a range of hit counts) that the files kept by the cleanup cover, but no
+/// run of the corpus did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GainedFeature {
-    /// Number that identifies the feature's edge in the target's coverage.
+    /// Number that identifies, in the target's coverage map, the edge of the gained feature.
     pub edge: u32,
-    /// Smallest and largest hit count of the feature's range.
+    /// Smallest and largest hit count of the edge in a run that has the gained feature.
     pub counts: (u8, u8),
 }
 
 /// Distributions of file sizes and run times before and after a corpus cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distributions {
-    /// Sizes of all inputs of the corpus that end normally, in bytes.
+    /// Distribution of the sizes of all inputs of the corpus that end normally, in bytes.
     pub sizes_before: Distribution,
-    /// Sizes of the kept files, in bytes.
+    /// Distribution of the sizes of the files that the cleanup kept, in bytes.
     pub sizes_after: Distribution,
-    /// Run times of all inputs of the corpus that end normally, in µs.
+    /// Distribution of the run times of all inputs of the corpus that end normally, in µs.
     pub times_before: Distribution,
-    /// Run times of the kept files, in µs.
+    /// Distribution of the run times of the files that the cleanup kept, in µs.
     pub times_after: Distribution,
 }
 
-/// A number of files and their total size.
+/// Size of a set of files: their number and their total size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// Number of files.
+    /// Number of files in the set.
     pub files: u64,
-    /// Total size of the files, in bytes.
+    /// Total size of the files in the set, in bytes.
     pub bytes: u64,
 }
 
 impl Amount {
-    /// Counts one more file, of `bytes` bytes.
+    /// Adds a file of `bytes` bytes to the number of files and to their total size.
     pub fn add(&mut self, bytes: u64) {
         self.files += 1;
         self.bytes += bytes;
     }
 
-    /// Counts one file less, of `bytes` bytes.
+    /// Subtracts a file of `bytes` bytes from the number of files and from their total size.
     pub fn remove(&mut self, bytes: u64) {
         self.files -= 1;
         self.bytes -= bytes;
@@ -347,7 +359,7 @@ impl std::ops::Add for Amount {
 pub struct Distribution(Vec<u64>);
 
 impl Distribution {
-    /// Adds one to the count of the range that contains `value`.
+    /// Counts `value` in the histogram: adds one to the count of the range that contains it.
     pub fn add(&mut self, value: u64) {
         let range = (u64::BITS - value.leading_zeros()) as usize;
         if self.0.len() <= range {
@@ -356,13 +368,14 @@ impl Distribution {
         self.0[range] += 1;
     }
 
-    /// Returns the number of values in each range, from the lowest range to the last one that is
-    /// not empty.
+    /// Returns the histogram's counts: the number of values in each range, from the lowest range to
+    /// the last one that is not empty.
     pub fn counts(&self) -> &[u64] {
         &self.0
     }
 
-    /// Returns the smallest value that the range with this index contains: 0, 1, 2, 4 and so on.
+    /// Returns the smallest value in the histogram's range with the index `range`: 0, 1, 2, 4 and
+    /// so on.
     pub fn least(range: usize) -> u64 {
         match range {
             0 => 0,

@@ -46,8 +46,9 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
     )
 }
 
-/// Generates a C table of the compiler flags (sanitizers, debug assertions) without which the
-/// program cannot show the crash, with the texts by which its file is checked for them.
+/// Generates the C source text of a table of the compiler flags (sanitizers, debug assertions)
+/// without which the program cannot show the crash, with the texts by which the program's file is
+/// checked for each flag.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
@@ -79,11 +80,11 @@ pub enum EntryFunction {
 /// A harness with which an exported C test is linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedHarness<'a> {
-    /// The entry function of the harness.
+    /// Which entry function of the harness the exported C test calls.
     pub function: EntryFunction,
     /// Target of the recorded run, which gives the environment variables and the working directory.
     pub target: &'a Target,
-    /// Sanitizers of the harness, as in `-fsanitize=`.
+    /// Sanitizers with which the harness is compiled, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
     /// Name of the generated C file, for the compiler commands in it.
     pub file: &'a str,
@@ -219,8 +220,8 @@ pub(super) struct Build {
     pub(super) shadowed: bool,
 }
 
-/// Generates the C code of limits, environment and sanitizer options, and the code that runs a
-/// process and decides whether it failed.
+/// Generates the C code of an exported test that defines limits, environment and sanitizer options,
+/// runs a process, and decides whether it failed.
 pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String {
     let mut variables = String::new();
     for (name, value) in &target.env {

@@ -6,8 +6,8 @@ use super::Reproducer;
 
 const HEXDUMP_WIDTH: usize = 16;
 
-/// Formats all bytes as a hex dump, 16 a line: offset, hex in two columns, ASCII; the last line is
-/// the size. `xxd -r` cannot read it back.
+/// Formats all bytes of an input as a hex dump, 16 a line: offset, hex in two columns, ASCII; the
+/// last line is the size. `xxd -r` cannot read it back.
 pub fn hexdump(input: &[u8]) -> String {
     let mut text = String::new();
     for (line, bytes) in input.chunks(HEXDUMP_WIDTH).enumerate() {

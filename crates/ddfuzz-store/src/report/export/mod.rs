@@ -28,17 +28,18 @@ const MIN_RUN_LIMIT: Duration = Duration::from_secs(60);
 /// Data of a group from which all exported tests, dumps and scripts are generated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reproducer {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
     /// Major key, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: Class,
     /// Location of the crash in the user's code; `None` if unknown.
     pub place: Option<String>,
-    /// Content of the smallest known failing input.
+    /// Content of the smallest known failing input of the group.
     pub input: Vec<u8>,
-    /// How the run of the input as found ended.
+    /// How the recorded run of the group's input as found ended: signal, exit status or exceeded
+    /// limit.
     pub ended: Ended,
     /// Time and memory limits under which the input as found was run.
     pub limits: Limits,
@@ -65,7 +66,8 @@ impl Reproducer {
         name.trim_end_matches('_').to_owned()
     }
 
-    /// Returns one line on the group for a comment, without a final backslash (C would join lines).
+    /// Returns one line that describes the group, for a comment in generated code; without a final
+    /// backslash, because C would join the next line to it.
     fn title(&self) -> String {
         let place = match &self.place {
             Some(place) => format!(" in {}", printable(place)),
@@ -101,13 +103,13 @@ impl Reproducer {
         (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Returns whether the crash is a memory leak, which sanitizers report only on request.
+    /// Returns whether the group's crash is a memory leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
         self.class.is_leak()
     }
 }
 
-/// Exit status of a Go program that panics.
+/// Exit status with which a Go program ends after a panic.
 const GO_PANIC: i32 = 2;
 
 /// CPU time to start a program without and with a sanitizer, in ms, which an exported test adds to
@@ -146,7 +148,8 @@ struct Need {
     /// as the checks of UndefinedBehaviorSanitizer (UBSan) write it: other sanitizers' runtimes
     /// contain UBSan's functions, too.
     checked: bool,
-    /// The compiler flag, such as `-fsanitize=address`.
+    /// The compiler flag without which the program cannot show the crash, such as
+    /// `-fsanitize=address`.
     flag: String,
 }
 

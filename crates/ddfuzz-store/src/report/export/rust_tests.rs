@@ -12,7 +12,8 @@ use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
 pub struct ProgramCall<'a> {
     /// Path of the program: absolute, or relative to the directory of the test's `Cargo.toml`.
     pub program: &'a Path,
-    /// Arguments (with `@@` for the input), environment and working directory of the program.
+    /// Target of the recorded run, which gives the program's arguments (with `@@` for the input),
+    /// environment and working directory.
     pub target: &'a Target,
     /// Sanitizers with which the program is compiled, as in `-fsanitize=`.
     pub sanitizers: &'a [String],
@@ -104,7 +105,8 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
     )
 }
 
-/// Returns the `use` lines of the exported test, without unused imports.
+/// Returns the `use` lines of an exported Rust test, without unused imports. `takes_file` says that
+/// the program reads its input from a file.
 fn uses(takes_file: bool) -> String {
     let mut uses = PROGRAM_USES.to_owned();
     if !takes_file {
@@ -114,8 +116,8 @@ fn uses(takes_file: bool) -> String {
     uses
 }
 
-/// Generates the Rust statement that creates the command which runs the program; limits are set by
-/// a shell.
+/// Generates the Rust statement of an exported test that creates the command which runs the
+/// program; if there are limits, the command is a shell that sets them.
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
     if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
@@ -134,7 +136,8 @@ fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     }
 }
 
-/// Generates the Rust statements that set the program's working directory and environment.
+/// Generates the Rust statements of an exported test that set the program's working directory and
+/// environment.
 fn surroundings(called: &ProgramCall<'_>) -> String {
     let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
@@ -160,7 +163,7 @@ fn surroundings(called: &ProgramCall<'_>) -> String {
     lines
 }
 
-/// Generates the Rust statements of the test that decide whether the program failed.
+/// Generates the Rust statements of an exported test that decide whether the program failed.
 fn judge(of: &Reproducer) -> String {
     let statuses = statuses(of).into_iter();
     let mut all: Vec<String> = statuses.map(|status| status.to_string()).collect();
@@ -177,7 +180,8 @@ fn judge(of: &Reproducer) -> String {
     )
 }
 
-/// Generates the Rust functions of the test that set sanitizer options and read sanitizer reports.
+/// Generates the Rust functions of an exported test that set sanitizer options and read sanitizer
+/// reports.
 fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let names = Sanitizer::ALL.map(|one| format!("\"{}\"", one.variable()));
     let inherited = match called.target.env_only {
@@ -231,8 +235,8 @@ const LACKS: &str = r#"    let lacks = lacking(&program);
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// Generates the Rust functions of the test that find out which needed compiler flag (sanitizer or
-/// debug assertions) the program was not compiled with.
+/// Generates the Rust functions of an exported test that find out which needed compiler flag
+/// (sanitizer or debug assertions) the program was not compiled with.
 fn lacking_function(needs: &[Need]) -> String {
     if needs.is_empty() {
         return String::new();
@@ -262,7 +266,7 @@ pub struct FuzzProject<'a> {
     /// Directory of the cargo-fuzz project: absolute, or relative to the directory of the test's
     /// `Cargo.toml`.
     pub dir: &'a Path,
-    /// Name of the harness (fuzz target) in the project.
+    /// Name of the harness (fuzz target) in the cargo-fuzz project.
     pub harness: &'a OsStr,
 }
 
@@ -337,8 +341,8 @@ pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
     )
 }
 
-/// Generates the Rust constants with the limits of a run: wall time, CPU time in ms, memory in
-/// bytes (`None`: no limit).
+/// Generates the Rust constants of an exported test with the limits of a run: wall time, CPU time
+/// in ms, memory in bytes (`None`: no limit).
 pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) -> String {
     let time = match time {
         Some(limit) => format!("Some(Duration::from_millis({limit}))"),

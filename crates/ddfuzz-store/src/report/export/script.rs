@@ -79,10 +79,10 @@ fn judge(needed: &[String]) -> String {
 /// Where an interestingness test takes its input from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputSource {
-    /// From the first argument; without one, from a file in the current directory; without that,
-    /// from stdin (docs/src/interestingness.md).
+    /// The test takes its input from its first argument; without an argument, from a file in the
+    /// current directory; without that file, from stdin (docs/src/interestingness.md).
     Anywhere,
-    /// From a file in the current directory, as creduce and cvise require.
+    /// The test takes its input from a file in the current directory, as creduce and cvise require.
     File,
 }
 

@@ -98,8 +98,8 @@ impl Course {
     }
 }
 
-/// Keeps at most [`MOST_POINTS`] and one of the elements, evenly distributed; always keeps the last
-/// one.
+/// Returns at most [`MOST_POINTS`] + 1 of the elements of `all`, evenly distributed; always the
+/// last one.
 fn thinned<T>(all: Vec<T>) -> Vec<T> {
     let every = all.len().div_ceil(MOST_POINTS).max(1);
     let last = all.len().saturating_sub(1);
@@ -143,9 +143,9 @@ fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
     phases
 }
 
-/// Joins the shortest phases (stretches of tests made by one pass) with the one before, or the
-/// first with the one after, until at most [`MOST_PHASES`] are left. The name of a joined phase
-/// lists up to three passes.
+/// Joins the shortest phases (stretches of tests made by one pass) with the phase before each, or
+/// the first phase with the one after it, until at most [`MOST_PHASES`] are left. The name of a
+/// joined phase lists up to three passes.
 fn joined(mut phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
     while phases.len() > MOST_PHASES {
         let tests = |phase: &PhaseReport| phase.to - phase.from;

@@ -20,7 +20,7 @@ pub struct CampaignReport {
     pub ddfuzz: String,
     /// Time when the report was made, as RFC 3339 in UTC.
     pub made: String,
-    /// Absolute path of the output directory.
+    /// Absolute path of the output directory that the report is about.
     pub out: String,
     /// Campaigns whose findings are in the directory, its own first.
     pub campaigns: Vec<CampaignFacts>,
@@ -38,7 +38,7 @@ pub struct CampaignReport {
 /// Facts on a campaign whose findings are in the output directory, as recorded in `ddfuzz.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignFacts {
-    /// Id of the campaign.
+    /// Id of the campaign, unique among all campaigns.
     pub id: String,
     /// Command line that started the campaign, as words of a shell.
     pub command: String,
@@ -104,26 +104,27 @@ pub(super) fn absolute(path: &Path) -> String {
 /// Summary of a group of crashes, as a row of the table of groups shows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupSummary {
-    /// Kind of the group: `crash`, `flaky`, `hang` or `oom`.
+    /// Kind of failure that the group's inputs show: `crash`, `flaky`, `hang` or `oom`.
     pub kind: String,
-    /// Major key, which identifies the bug; its first 12 hex digits.
+    /// Major key of the group, which identifies the bug; its first 12 hex digits.
     pub major: String,
-    /// Class of the crash, such as `segv`.
+    /// Class of the group's crashes, such as `segv`.
     pub class: String,
-    /// Estimated severity: `high`, `medium` or `low`.
+    /// Estimated severity of the group's bug: `high`, `medium` or `low`.
     pub severity: String,
-    /// Reason for the estimated severity.
+    /// Reason for the estimated severity of the group.
     pub severity_reason: String,
     /// Sentence that says what failed: the first line of the crash's message or, without a message,
     /// the signal and the memory access.
     pub sentence: String,
     /// Location of the crash in the user's code; null if unknown.
     pub place: Option<String>,
-    /// Size of the input as found, in bytes.
+    /// Size of the group's input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the smallest known failing input, in bytes.
+    /// Size of the smallest known failing input of the group, in bytes.
     pub size_after: u64,
-    /// Number of runs that ended in the group.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
+    /// crashes that were met during minimizations.
     pub runs_seen: u64,
     /// Time when the group's first input was stored, as RFC 3339 in UTC.
     pub first_seen: String,
@@ -157,7 +158,8 @@ pub struct GroupReport {
     /// Source lines around at most three locations of the crash and of the calls that led to it,
     /// likeliest first; locations whose source file is not found are left out.
     pub sources: Vec<SourceReport>,
-    /// How the run that crashed ended: by which signal, exit status or limit.
+    /// How the crashing run of the group's shown input ended: by which signal, exit status or
+    /// limit.
     pub ended: String,
     /// The memory access that faulted in the crash.
     pub fault: FaultReport,
@@ -178,19 +180,21 @@ pub struct GroupReport {
     pub inputs: Vec<InputReport>,
     /// Number of all stored inputs of the group.
     pub inputs_of: u64,
-    /// Absolute path of the input as found.
+    /// Absolute path of the group's shown input as found, before minimization.
     pub original: String,
-    /// Absolute path of the smallest known failing input.
+    /// Absolute path of the smallest known failing input of the group.
     pub file: String,
-    /// Absolute path of the minimization log; null if there is none.
+    /// Absolute path of the log of the minimization of the group's input; null if there is none.
     pub log: Option<String>,
-    /// Absolute path of `reproduce.sh`; null if there is none.
+    /// Absolute path of the group's `reproduce.sh`, which shows the crash without ddfuzz; null if
+    /// there is none.
     pub script: Option<String>,
-    /// Byte ranges `[start, end]` of the input as found that the reproducer still contains, each
-    /// without the byte at `end`; null if the minimization log does not tell.
+    /// Byte ranges `[start, end]` of the input before minimization that the reproducer still
+    /// contains, each without the byte at `end`; null if the minimization log does not tell.
     pub kept: Option<Vec<[u64; 2]>>,
-    /// Byte ranges `[start, end]` of the reproducer that the minimization wrote in place of others,
-    /// each without the byte at `end`; null if the minimization log does not tell.
+    /// Byte ranges `[start, end]` of the reproducer that hold new bytes, which the minimization
+    /// wrote in place of others, each without the byte at `end`; null if the minimization log does
+    /// not tell.
     pub replaced: Option<Vec<[u64; 2]>>,
     /// The course of the minimization: sizes and phases over the executed tests; null without a
     /// readable minimization log.
@@ -208,7 +212,8 @@ pub struct GroupReport {
     pub explanation: Option<ExplanationReport>,
 }
 
-/// One stack of a crash, formatted as lines.
+/// One stack of a crash (of the crash itself, or of an allocation or `free` of memory), formatted
+/// as lines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackReport {
     /// Title of the stack: `stack` (the crash), `alloc` or `origin` (allocation of the memory
@@ -222,17 +227,17 @@ pub struct StackReport {
 /// One line of a formatted stack.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackLine {
-    /// Text of the line: number of a frame, function and source line; or a note on frames that are
-    /// left out.
+    /// Text of a line of a formatted stack: number of a frame, function and source line; or a note
+    /// on frames that are left out.
     pub text: String,
-    /// Whether the line shows a frame of the user's code.
+    /// Whether the line of the formatted stack shows a frame of the user's code.
     pub own: bool,
 }
 
 /// Source lines around one location of a crash or of a call that led to it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceReport {
-    /// Absolute path of the source file.
+    /// Absolute path of the source file whose lines are shown.
     pub file: String,
     /// Number of the source line of the crash, or of the call that led to it, from 1.
     pub line: u64,
@@ -264,7 +269,8 @@ pub struct FaultReport {
 pub struct ProvedReport {
     /// Proved minimality of the reproducer: `1-minimal`, `2-minimal` or `best-so-far`.
     pub claim: String,
-    /// Number of removals of parts of the reproducer that were tested and do not fail.
+    /// Number of removals of parts of the reproducer that were tested and do not fail, so that the
+    /// parts are necessary.
     pub done: u64,
     /// Number of removals of parts of the reproducer that the proof has to test.
     pub of: u64,
@@ -286,21 +292,23 @@ pub struct VariantReport {
     pub claim: Option<String>,
 }
 
-/// A stored input of a group of crashes.
+/// A stored input of a group of crashes: its keys, sizes, origin and file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InputReport {
-    /// Name of the input: 16 hex digits of its blake3 hash.
+    /// Name of the stored input: 16 hex digits of its blake3 hash.
     pub hash: String,
     /// Minor key of the input's crash, which identifies the call path to the bug; its first 12 hex
     /// digits.
     pub minor: String,
-    /// Size of the input as found, in bytes.
+    /// Size of the stored input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the smallest known failing input that was made of this input, in bytes.
+    /// Size of the smallest known failing input that the minimization has made of this stored
+    /// input, in bytes.
     pub size_after: u64,
-    /// How the input was found: by which run, file or minimization; null if not recorded.
+    /// How the stored input was found: by which run, file or minimization; null if not recorded.
     pub found: Option<String>,
-    /// Absolute path of the smallest known failing input that was made of this input.
+    /// Absolute path of the smallest known failing input that the minimization has made of this
+    /// stored input.
     pub file: String,
 }
 
@@ -309,12 +317,12 @@ pub struct InputReport {
 pub struct CourseReport {
     /// Name of the search algorithm that the minimization used.
     pub search: String,
-    /// Size of the input as found, in bytes.
+    /// Size of the minimized input before the minimization, in bytes.
     pub size_before: u64,
     /// Number of tests of the minimization that ran the target.
     pub executed: u64,
-    /// Pairs of a number of executed tests and the size of the best input after them, in bytes; at
-    /// most 401 pairs.
+    /// Curve of the minimization: pairs of a number of executed tests and the size of the best
+    /// input after them, in bytes; at most 401 pairs.
     pub curve: Vec<[u64; 2]>,
     /// Phases of the minimization (stretches of tests made by one pass), in the order of the tests.
     pub phases: Vec<PhaseReport>,
@@ -335,21 +343,21 @@ pub struct PhaseReport {
     pub removed: u64,
 }
 
-/// A command line that shows a crash.
+/// A command line that shows a crash, with the name of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandReport {
     /// Kind of the command: `shell` (the script `reproduce.sh`), `gdb`, `cargo` or `ddfuzz`.
     pub name: String,
-    /// The command line, quoted for a shell.
+    /// The command line that shows the crash, quoted for a shell.
     pub command: String,
 }
 
 /// A regression test for a group's bug, as `ddfuzz export` writes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestReport {
-    /// Form of the test: `rust-test` or `c-test`.
+    /// Form of the regression test: `rust-test` or `c-test`.
     pub form: String,
-    /// Source text of the test.
+    /// Source text of the regression test.
     pub text: String,
 }
 

@@ -16,11 +16,11 @@ use crate::report::study::link;
 /// Maximum number of lines that the page shows of a message or of an input as parsed by the
 /// harness.
 const MOST_LINES: usize = 60;
-/// Maximum number of lines that the page shows of a regression test: enough to show usual tests
-/// whole, because they are there to be copied.
+/// Maximum number of lines that the page shows of an exported regression test: enough to show usual
+/// tests whole, because they are there to be copied.
 const MOST_TEST_LINES: usize = 600;
 
-/// Maker of a page's links to files, which are relative to the page's folder.
+/// Converts paths of files to links in an HTML page, which are relative to the page's folder.
 pub(super) struct Links<'a> {
     /// Absolute path of the page's folder, at which relative links start.
     pub(super) folder: &'a Path,
@@ -218,7 +218,8 @@ fn inputs_side_by_side(group: &LoadedGroup) -> Markup {
     }
 }
 
-/// Shows an input as text, with its hex view folded below, or only as hex if it is not text.
+/// Formats an input as HTML: as text, with its hex view folded below, or only as hex if it is not
+/// text.
 fn views(input: &Marked<'_>) -> Markup {
     html! {
         @if input.is_text() { (input.text()) details { summary { "as hex" } (input.hex()) } }

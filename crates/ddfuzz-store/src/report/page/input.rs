@@ -6,8 +6,8 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::html::text;
 use crate::report::size;
 
-/// Number of bytes in a line of the hex view: for inputs of at most [`SHORT`] bytes, and for longer
-/// ones.
+/// Numbers of bytes per line of an input's hex view: the first for inputs of at most [`SHORT`]
+/// bytes, the second for longer ones.
 const LINE: (usize, usize) = (8, 16);
 /// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
@@ -26,7 +26,7 @@ pub(super) struct Marked<'a> {
     /// The marked byte ranges of the input, ascending and without overlap; `None` if it is not
     /// known which bytes to mark.
     pub(super) ranges: Option<&'a [[u64; 2]]>,
-    /// CSS class with which marked bytes are shown.
+    /// CSS class with which the page shows the input's marked bytes.
     pub(super) class: &'static str,
 }
 

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use ddfuzz_minimize::log::{Base64, EditRecord, Line, Log};
 
-/// Limit on the work of computing from one minimization log where a reproducer's bytes come from:
-/// the sum of the numbers of pieces after each reduction. Beyond it, the origin of the bytes stays
-/// unknown.
+/// Limit on the work of finding out from a minimization log where each byte of a reproducer comes
+/// from; work is counted as the sum, over all reductions, of the number of pieces of the input.
+/// Beyond the limit, the origin of the bytes stays unknown.
 const MOST_WORK: usize = 50_000_000;
 
 /// A piece of the best input of a minimization: bytes kept from the input as found, or new bytes.
@@ -67,8 +67,8 @@ pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Ve
     (bytes(&pieces, original) == minimized).then_some(pieces)
 }
 
-/// Returns the byte ranges of the input as found that the pieces of a reproducer contain,
-/// ascending.
+/// Returns the byte ranges of the input as found that are kept in a reproducer, given by its
+/// pieces: `[start, end]`, without the byte at `end`, sorted and joined.
 pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let ranges = pieces.iter().filter_map(|piece| match piece {
         Piece::Kept(range) => Some([range.start as u64, range.end as u64]),
@@ -86,7 +86,8 @@ pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns the byte ranges of the minimized input that are new bytes, ascending.
+/// Returns the byte ranges of the minimized input, given by its pieces, that are not bytes of the
+/// input as found: `[start, end]`, without the byte at `end`, sorted.
 pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -111,9 +112,9 @@ fn bytes(pieces: &[Piece], original: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns the pieces of an input after an edit from the minimization log, made of the pieces
-/// before it; `None` if the ranges of the edit do not fit them. `whole` is the size of the input as
-/// found.
+/// Applies an edit from the minimization log to an input that consists of `pieces`, and returns the
+/// pieces of the edited input; `None` if the byte ranges of the edit do not fit the input. `whole`
+/// is the size, in bytes, of the input as found.
 fn edited(pieces: &[Piece], edit: &EditRecord, whole: usize) -> Option<Vec<Piece>> {
     let changes: Vec<(usize, usize, &[u8])> = match edit {
         EditRecord::Cut(ranges) => (ranges.iter())
@@ -154,19 +155,21 @@ fn change(start: u64, end: u64, with: &[u8]) -> Option<(usize, usize, &[u8])> {
     (start <= end).then_some((start, end, with))
 }
 
-/// A reader of the pieces of an input, from beginning to end, to which an edit is applied.
+/// A reader of the pieces of an input, from beginning to end, that is used to apply an edit to
+/// them.
 struct Source<'a> {
-    /// The pieces that are not yet read to their end.
+    /// The pieces of the input that the reader has not yet read to their end.
     pieces: &'a [Piece],
-    /// Position in the input up to which it has been read, in bytes.
+    /// Position in the input up to which the reader has read, in bytes.
     at: usize,
     /// Position in the input at which the first of `pieces` begins, in bytes.
     base: usize,
 }
 
 impl Source<'_> {
-    /// Reads the pieces up to position `to` of the input, and appends what it has read to `kept`,
-    /// if given; `None` if `to` is after the end or before the present position.
+    /// Reads the pieces from the present position up to the position `to` of the input, in bytes,
+    /// and appends what it has read to `kept`, if given. `None` if `to` is after the end of the
+    /// input or before the present position.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;
@@ -190,7 +193,8 @@ impl Source<'_> {
     }
 }
 
-/// Appends a piece to `pieces`; joins it with the last one if it continues that one.
+/// Appends a piece to `pieces`. Joins it with the last of them if both are new bytes, or if its
+/// range of the input as found continues the range of the last one.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match (pieces.last_mut(), piece) {
         (Some(Piece::Kept(last)), Piece::Kept(next)) if last.end == next.start => {

@@ -54,8 +54,9 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Reads the entry that represents a group, and the group's summary; `None` if the group has no
-    /// complete entry. `build` is the last build of the program that the campaign has run.
+    /// Reads the entry (stored input with its crash record) that represents a group, and the
+    /// group's summary; `None` if the group has no complete entry. `build` is the last build of the
+    /// program that the campaign has run.
     pub(super) fn read(
         reader: &Reader,
         group: Group,

@@ -38,8 +38,8 @@ use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc33
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
-/// Total size of the groups' sections in a page, in bytes; when they exceed it, no further group is
-/// shown in full.
+/// Maximum total size, in bytes, of the groups' sections in a page; once it is exceeded, no further
+/// group is shown in full.
 const SECTIONS: usize = 4 << 20;
 
 /// File name of the HTML report in an output directory.
@@ -131,9 +131,11 @@ pub fn campaign_report(
     Ok(report)
 }
 
-/// Collects the data of the group that a stored input belongs to; `None` if the group is not there.
+/// Collects the data that a report shows of the group to which the stored input `id` belongs;
+/// `None` if the group is not in the output directory.
 ///
 /// # Errors
+///
 /// If the output directory cannot be read.
 pub fn group_report(
     reader: &Reader,
@@ -177,8 +179,8 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups, in the order of the report; groups without a stored input are
-/// left out.
+/// Reads the summaries of all groups of the output directory, in the order of the report; groups
+/// without a stored input are left out.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let campaigns = reader.campaigns()?;

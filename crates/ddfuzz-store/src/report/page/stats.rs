@@ -24,13 +24,13 @@ pub struct StatsPoint {
     pub runs_per_s: f64,
     /// Number of inputs in the campaign's corpus.
     pub corpus: u64,
-    /// Number of groups of crashes found so far.
+    /// Number of groups of crashes that the campaign has found so far.
     pub groups: u64,
-    /// Number of runs so far that crashed.
+    /// Number of runs of the campaign so far that crashed.
     pub crashes: u64,
-    /// Number of runs so far that exceeded the time limit.
+    /// Number of runs of the campaign so far that exceeded the time limit.
     pub hangs: u64,
-    /// Number of runs so far that exceeded the memory limit.
+    /// Number of runs of the campaign so far that exceeded the memory limit.
     pub ooms: u64,
     /// Number of groups whose minimization has not ended yet.
     pub minimizing: u64,

@@ -11,7 +11,8 @@ use crate::report::groups::{or_dash, render_columns};
 use crate::report::text::printable;
 use crate::report::{SameBy, size};
 
-/// A study of utilities that is compared with others: its directory, and its results.
+/// A study (a campaign that fuzzes many utilities) to be compared with others: its directory, and
+/// its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedStudy {
     /// Output directory of the study, as the user gave it.
@@ -26,13 +27,15 @@ pub struct NamedStudy {
 pub struct Comparison {
     /// Failure rates of the utilities of each compared study, with the study's directory.
     pub directories: Vec<DirectoryResult>,
-    /// Results of all utilities of the studies, in the order of the first list that has them.
+    /// Results of all utilities of the compared studies, in the order of the first study that has
+    /// them.
     pub utilities: Vec<ComparedUtility>,
-    /// Statistical tests of each study against the previous one.
+    /// Statistical tests whether the failure rate of each compared study differs from that of the
+    /// previous one.
     pub tests: Vec<RateTest>,
 }
 
-/// Failure rates of the study in one directory.
+/// Failure rates of one of the compared studies, with the study's output directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DirectoryResult {
     /// Output directory of the study, as the user gave it.
@@ -48,14 +51,14 @@ pub struct DirectoryResult {
 pub struct ComparedUtility {
     /// Name of the utility in the lists of utilities.
     pub utility: String,
-    /// Result of the utility in each study, in the order of the studies; null if the study does not
-    /// have it.
+    /// Result of the utility in each compared study, in the order of the studies; null if the study
+    /// does not have the utility.
     pub studies: Vec<Option<UtilityInStudy>>,
-    /// Groups of failures of the utility that any of the studies has found.
+    /// Groups of failures (bugs) of the utility that any of the compared studies has found.
     pub groups: Vec<ComparedGroup>,
 }
 
-/// Result of one utility in one study.
+/// Result of one utility in one of the compared studies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct UtilityInStudy {
     /// The packages, each with its version, in which the study ran the utility, without
@@ -63,48 +66,49 @@ pub struct UtilityInStudy {
     pub versions: Vec<String>,
     /// Whether runs of the utility crashed, hung or ran out of memory; null if there were no runs.
     pub marks: Option<Marks>,
-    /// Number of runs of the utility in the study.
+    /// Number of runs of the utility in this study.
     pub runs: u64,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
-    /// normal ones.
+    /// Label that says what is special about the utility in this study, such as `missing` or
+    /// `setuid`; null for a normal one.
     pub label: Option<String>,
 }
 
 /// One group of failures of a utility, matched across all compared studies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedGroup {
-    /// Kind of the group: crash, flaky crash, hang or out of memory.
+    /// Kind of failure that the group's inputs show: crash, flaky crash, hang or out of memory.
     pub kind: Kind,
-    /// Class of the crash, such as `segv`; null if no study has an input of the group.
+    /// Class of the group's crashes, such as `segv`; null if no study has an input of the group.
     pub class: Option<String>,
-    /// Location of the crash in the user's code; null if unknown.
+    /// Location, in the user's code, of the group's crash; null if unknown.
     pub frame: Option<String>,
-    /// Major keys of the group (12 hex digits), a list for each study, empty where the study does
-    /// not have the group. Keys may differ between builds.
+    /// Major keys of the group (12 hex digits), a list for each compared study, empty where the
+    /// study does not have the group. Keys may differ between builds.
     pub majors: Vec<Vec<String>>,
-    /// How the group was matched between studies, by key or function names; null if only one study
-    /// has it.
+    /// How the group was matched between the studies, by major key or by function names; null if
+    /// only one study has it.
     pub same_by: Option<SameBy>,
-    /// What became of the group in the last study.
+    /// What became of the group in the last of the compared studies, such as new or gone.
     pub change: Change,
-    /// Stable keys (made of function names) of the group, each with the build id of the program, if
-    /// it has one.
+    /// Stable keys (made of function names) of the group's crashes, as pairs of the key and the
+    /// build id of the program; `None` for a program without a build id.
     #[serde(skip)]
     names: BTreeSet<(String, Option<String>)>,
 }
 
-/// What became of a group in the last of several studies.
+/// What became of a group of failures in the last of the compared studies: new, gone, the same, or
+/// not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Only the last study has the group.
+    /// Of the compared studies, only the last one has the group of failures.
     New,
-    /// An earlier study has the group, the last does not, although it ran the utility. The bug may
-    /// be fixed, or not have been hit.
+    /// An earlier study has the group of failures; the last study does not, although it ran the
+    /// utility. The bug may be fixed, or not have been hit.
     Gone,
-    /// An earlier study has the group; the last did not run the utility.
+    /// An earlier study has the group of failures; the last study did not run the utility.
     NotRun,
-    /// The last study and an earlier one have the group.
+    /// The last study and an earlier one have the group of failures.
     Same,
 }
 
@@ -128,14 +132,16 @@ pub struct RateTest {
     /// Two-sided p value of Fisher's exact test over all utilities that each study ran; valid if
     /// the studies ran different utilities.
     pub fisher: f64,
-    /// Number of utilities that both studies ran.
+    /// Number of utilities that both compared studies ran.
     pub both_run: u64,
-    /// Number of utilities that both ran and that failed in the first study only.
+    /// Number of utilities that both studies ran and that failed (crash or hang) in the first study
+    /// only.
     pub only_first: u64,
-    /// Number of utilities that both ran and that failed in the second study only.
+    /// Number of utilities that both studies ran and that failed (crash or hang) in the second
+    /// study only.
     pub only_second: u64,
-    /// Two-sided p value of McNemar's exact test over the utilities that both ran; valid if the
-    /// studies ran the same utilities.
+    /// Two-sided p value of McNemar's exact test over the utilities that both studies ran; valid if
+    /// the studies ran the same utilities.
     pub mcnemar: f64,
 }
 
@@ -216,8 +222,9 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     Some(cell)
 }
 
-/// Adds a group of the study with index `at` to the matching group of an earlier study, or appends
-/// it as a new one. `count` is the number of studies.
+/// Adds a group of the study with index `at` to the element of `groups` for the same bug in an
+/// earlier study, matched by major key or by function names; without a match, appends a new
+/// element. `count` is the number of compared studies.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
     let major = &group.tally.major;
     let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));
@@ -368,7 +375,8 @@ fn shown(cell: &UtilityInStudy) -> String {
     parts.join(" ")
 }
 
-/// Formats the numbers of a utility's groups by change: `1 new, 2 gone, 1 same`.
+/// Formats how many of a utility's groups of failures have each change between the compared
+/// studies: `1 new, 2 gone, 1 same`.
 fn changes(utility: &ComparedUtility) -> String {
     let all = [Change::New, Change::Gone, Change::NotRun, Change::Same];
     let parts = all.into_iter().filter_map(|change| {

@@ -20,9 +20,9 @@ const SHOWN: usize = 64;
 /// Maximum number of failing utilities that the head of a study's page names.
 const NAMED: usize = 20;
 
-/// Formats a study as an HTML page: summary, sortable table of utilities, rates, published rates,
-/// and the groups with frames, reproducers and links. `folder` is the absolute path of the page's
-/// directory, because links are relative to it.
+/// Formats a study as an HTML page: summary, sortable table of utilities, failure rates of the
+/// study and published ones, and the groups of failures with stack frames, reproducers and links.
+/// `folder` is the absolute path of the page's directory, because links are relative to it.
 pub fn html(rows: &[Row], folder: &Path) -> String {
     let groups = rows.iter().flat_map(|row| &row.groups);
     let has_groups = groups.filter(|group| group.found.is_some()).count() > 0;

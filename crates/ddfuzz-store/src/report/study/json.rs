@@ -10,8 +10,8 @@ use ddfuzz_exec::Way;
 /// Result of `ddfuzz revisit`: the fields of `run`'s result, and the utilities.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct StudyResult {
-    /// Number of fuzzing runs in the study, including those of an earlier call that was
-    /// interrupted.
+    /// Number of fuzzing runs in the study, including those of earlier calls of `ddfuzz revisit`
+    /// that were interrupted.
     pub runs: u64,
     /// Fuzzing runs per second in this call of `ddfuzz revisit`.
     pub runs_per_s: f64,
@@ -49,30 +49,32 @@ pub struct StudyResult {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UtilityResult {
     utility: String,
-    /// Package that contains the program; null if no package owns it or it is missing.
+    /// Package that contains the utility's program; null if no package owns the program or it is
+    /// missing.
     package: Option<String>,
     version: Option<String>,
-    /// How inputs reached the program (`stdin`, `file`, …), joined by commas; null if it was not
+    /// How inputs reached the utility (`stdin`, `file`, …), joined by commas; null if it was not
     /// run.
     channel: Option<String>,
     runs: u64,
     crashes: u64,
     hangs: u64,
     ooms: u64,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; null for
-    /// normal ones.
+    /// Label that says what is special about the utility, such as `missing` or `setuid`; null for a
+    /// normal one.
     label: Option<String>,
     note: Option<String>,
-    /// Number of runs without a crash whose exit status was 126 or more.
+    /// Number of the utility's runs without a crash whose exit status was 126 or more.
     high_exits: u64,
     host: String,
-    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
+    /// Numbers of the utility's runs by channel (how inputs reached the program) and kind of input.
     channels: Vec<Tally>,
     groups: u64,
     /// Size of the utility's smallest reproducer, in bytes; crashes have priority over hangs. Null
     /// if no failing input is stored.
     smallest: Option<u64>,
-    /// Shell command that shows the failure of the smallest reproducer; null if there is none.
+    /// Shell command that shows the failure of the utility's smallest reproducer; null if there is
+    /// none.
     reproduce: Option<String>,
 }
 

@@ -10,21 +10,21 @@ use crate::{Tally, report::size::grouped};
 /// Quantile of the normal distribution for a two-sided confidence of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable inference,
-/// the law of succession, and statistical inference. Journal of the American Statistical
+/// A failure rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable
+/// inference, the law of succession, and statistical inference. Journal of the American Statistical
 /// Association 22, 1927): for `k` of `n`, with z = 1.96, the two solutions `p` of (k/n − p)² = z² p
 /// (1 − p) / n. Unlike the usual interval it is also right for few utilities and for rates near 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// Number of trials (utilities or runs) that failed.
     pub hits: u64,
-    /// Number of trials (utilities or runs).
+    /// Number of all trials (utilities or runs), failed or not.
     pub of: u64,
-    /// The rate, from 0 to 1; `None` without trials.
+    /// The rate of trials that failed, from 0 to 1; `None` without trials.
     pub share: Option<f64>,
-    /// Lower end of the 95 % confidence interval; `None` without trials.
+    /// Lower end of the 95 % confidence interval of the rate, from 0 to 1; `None` without trials.
     pub low: Option<f64>,
-    /// Upper end of the 95 % confidence interval; `None` without trials.
+    /// Upper end of the 95 % confidence interval of the rate, from 0 to 1; `None` without trials.
     pub high: Option<f64>,
 }
 
@@ -89,7 +89,8 @@ impl Rate {
     }
 }
 
-/// Formats a share in percent; a small share gets more digits, so that it does not look like 0.
+/// Formats a rate from 0 to 1 in percent; a small rate gets more digits, so that it does not look
+/// like 0.
 fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value {
@@ -99,23 +100,23 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Rates of failure (crash or hang) for one channel (way in which inputs reach the program) or one
-/// kind of input.
+/// Rates of failure (crash or hang) over the utilities and over the runs, for one channel (way in
+/// which inputs reach the program) or for one kind of input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RateLine {
     /// Name of the channel (`stdin`, `file`, …) or of the kind of input.
     pub name: String,
-    /// Failure rate over the utilities run with this channel or kind of input. Each utility counts
-    /// once, and fails if any of its versions fails on any machine.
+    /// Failure rate over the utilities that were run over this channel, or with this kind of input.
+    /// Each utility counts once, and fails if any of its versions fails on any machine.
     pub utilities: Rate,
-    /// Failure rate over all runs with this channel or kind of input. Runs of one utility are not
-    /// independent of each other.
+    /// Failure rate over all runs over this channel, or with this kind of input. Runs of one
+    /// utility are not independent of each other.
     pub runs: Rate,
 }
 
 impl RateLine {
-    /// Formats the rates as seven table cells: name; number, failures and rate of the utilities;
-    /// the same of the runs.
+    /// Formats the rates as seven table cells: name of the channel or kind of input; number,
+    /// failures and rate of the utilities; number, failures and rate of the runs.
     pub(super) fn cells(&self) -> [String; 7] {
         let of = |rate: Rate| [grouped(rate.of), grouped(rate.hits), rate.cell()];
         let ([a, b, c], [d, e, f]) = (of(self.utilities), of(self.runs));
@@ -216,17 +217,18 @@ fn ln_factorials(n: u64) -> Vec<f64> {
 /// from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// Year in which the study was published.
+    /// Year in which the failure rate was published.
     pub year: u16,
-    /// Operating system whose utilities were tested.
+    /// Operating system whose utilities the published study tested.
     pub system: &'static str,
-    /// The failure rate as published, in percent.
+    /// The failure rate as the study published it, in percent.
     pub rate: &'static str,
-    /// What the study counted as a failure: `crash` or `crash or hang`.
+    /// What the published study counted as a failure: `crash` or `crash or hang`.
     pub failures: &'static str,
-    /// Numbers of utilities that failed and that were tested; `None` if they were not published.
+    /// Numbers of utilities that failed and that were tested in the published study; `None` if they
+    /// were not published.
     pub counts: Option<(u64, u64)>,
-    /// Authors, title and venue of the publication.
+    /// Authors, title and venue of the study that published the failure rate.
     pub source: &'static str,
 }
 

@@ -17,20 +17,21 @@ use crate::{
 pub struct Row {
     /// Name of the utility in the list of utilities.
     pub utility: String,
-    /// Package that contains the program; `None` if unknown.
+    /// Package that contains the utility's program; `None` if unknown.
     pub package: Option<String>,
-    /// Version of the package; `None` if unknown.
+    /// Version of the package that contains the utility's program; `None` if unknown.
     pub version: Option<String>,
     /// Host name of the machine on which the utility was run.
     pub host: String,
     /// Index of the utility in the list of utilities, from 0.
     pub place: u64,
-    /// Numbers of runs by channel (how inputs reached the program) and kind of input.
+    /// Numbers of the utility's runs by channel (how inputs reached the program) and kind of input.
     pub tallies: Vec<Tally>,
-    /// Label that says what is special about a utility, such as `missing` or `setuid`; `None` for
-    /// normal ones.
+    /// Label that says what is special about the utility, such as `missing` or `setuid`; `None` for
+    /// a normal one.
     pub label: Option<String>,
-    /// Explanation of the label, for people; `None` if the label needs none.
+    /// Explanation, for people, of the label that says what is special about the utility; `None` if
+    /// the label needs none.
     pub note: Option<String>,
     /// Groups of failures (crashes, hangs, …) of the utility, crashes first.
     pub groups: Vec<RowGroup>,
@@ -39,8 +40,8 @@ pub struct Row {
 /// One group of failures (crash, hang, …) of a utility.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowGroup {
-    /// Kind, major key and number of runs of the group; 0 runs if only a minimization met the
-    /// crash.
+    /// Kind, major key and number of runs of the group; 0 runs if only the minimization of another
+    /// input met the crash.
     pub tally: GroupTally,
     /// Report data of the stored group; `None` if the directory has no input of this utility in the
     /// group.
@@ -77,7 +78,8 @@ impl Marks {
         }
     }
 
-    /// Returns the kinds of failure (crash, hang, out of memory) that either of both has.
+    /// Returns the kinds of failure (crash, hang, out of memory) that at least one of `self` and
+    /// `other` has.
     pub fn or(self, other: Marks) -> Marks {
         Marks {
             crash: self.crash || other.crash,
@@ -157,8 +159,8 @@ pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     found
 }
 
-/// Joins the rows of each utility over versions and machines to one row, so that rates count each
-/// utility once.
+/// Joins the rows of each utility, one for each version and machine, to a single row, so that rates
+/// count each utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -257,8 +259,8 @@ impl Row {
         row
     }
 
-    /// Adds the result of the utility in another campaign to the row; the label and note of that
-    /// result replace earlier ones.
+    /// Adds to the row the result of its utility in a further campaign. The label and note of that
+    /// result, if it has a label, replace earlier ones.
     fn take(&mut self, record: &UtilityRecord) {
         self.place = self.place.min(record.place);
         if record.label.is_some() {
@@ -294,7 +296,8 @@ impl Row {
     }
 }
 
-/// Returns the priority of a kind of failure; lower is more important.
+/// Returns the priority by which a utility's failures of this kind are chosen for display; a lower
+/// number is more important.
 fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Crash => 0,
@@ -312,7 +315,7 @@ fn rank(kind: Kind) -> u8 {
 pub struct StudyGroup {
     /// Name of the utility in the study.
     pub utility: String,
-    /// Data that reports show of the group.
+    /// Data that reports show of the stored group: class, location, sizes, files and so on.
     pub view: GroupView,
     /// Stable key (made of function names) of the representative input's crash, all hex digits;
     /// `None` without symbols.
@@ -322,8 +325,8 @@ pub struct StudyGroup {
     pub build: Option<String>,
 }
 
-/// Reads all groups of a study's utilities in a directory, sorted by kind, major key and utility.
-/// Stored inputs whose record does not name a utility are skipped.
+/// Reads all groups of failures of a study's utilities from an output directory, sorted by kind,
+/// major key and utility. Stored inputs whose record does not name a utility are skipped.
 pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -341,7 +344,8 @@ pub fn study_groups(reader: &Reader) -> Result<Vec<StudyGroup>, StoreError> {
     Ok(groups)
 }
 
-/// Selects the best stored input of each utility in a group: a minimized one, then the smallest.
+/// Selects, for each utility that crashed in a group, the best of its stored inputs: a minimized
+/// one before others, then the smallest; keyed by the name of the utility.
 fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry>, StoreError> {
     let mut best = BTreeMap::new();
     for entry in reader.entries(group.kind, &group.record.major.short())? {
@@ -368,20 +372,21 @@ fn best_entries(reader: &Reader, group: &Group) -> Result<BTreeMap<String, Entry
 /// Rates and numbers of a study's utilities by how they failed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Host names of the machines on which the utilities were run.
+    /// Host names of the machines on which the summarized utilities were run.
     pub hosts: Vec<String>,
-    /// Rate of utilities that crashed, among those that were run.
+    /// Rate of utilities that crashed, among those of the study that were run.
     pub crash: Rate,
-    /// Rate of utilities that hung, among those that were run.
+    /// Rate of utilities that hung, among those of the study that were run.
     pub hang: Rate,
-    /// Rate of utilities that ran out of memory, among those that were run.
+    /// Rate of utilities that ran out of memory, among those of the study that were run.
     pub memory: Rate,
-    /// Rate of utilities that crashed or hung, as in the published rates.
+    /// Rate of utilities that crashed or hung, among those that were run; the published studies
+    /// count failures in the same way.
     pub failing: Rate,
     /// Number of utilities that could not be run, by the label that says why (`missing`, `setuid`,
     /// …).
     pub not_run: BTreeMap<String, u64>,
-    /// Number of utilities that have not been run yet.
+    /// Number of utilities that the study has not run yet.
     pub waiting: u64,
 }
 
@@ -420,7 +425,7 @@ impl Summary {
         }
     }
 
-    /// Formats the rates and numbers of utilities as one line.
+    /// Formats as one line the rates at which the utilities failed, and the numbers of utilities.
     pub fn text(&self) -> String {
         let run = match self.failing.of {
             1 => "1 utility run".to_owned(),

@@ -3,7 +3,8 @@
 use crate::messages::sanitizer::Tool;
 use crate::messages::{cut, number};
 
-/// The parsed first line of a sanitizer's report.
+/// The parsed first line of a sanitizer's report: the sanitizer, the kind of error, and the text of
+/// the line.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) tool: Tool,
@@ -136,8 +137,9 @@ const PHRASES: [(&str, &str); 17] = [
     ("CHECK failed", "check-failed"),
 ];
 
-/// Parts of UndefinedBehaviorSanitizer's messages and the check (`-fsanitize=CHECK`) that prints
-/// them, special before general (`compiler-rt/lib/ubsan/ubsan_handlers.cpp`).
+/// Parts of UndefinedBehaviorSanitizer's messages, each with the check (`-fsanitize=CHECK`) that
+/// prints the message; special parts come before general ones
+/// (`compiler-rt/lib/ubsan/ubsan_handlers.cpp`).
 #[rustfmt::skip]
 const CHECKS: [(&str, &str); 38] = [
     ("unsigned integer overflow", "unsigned-integer-overflow"),

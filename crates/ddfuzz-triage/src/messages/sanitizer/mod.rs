@@ -16,9 +16,9 @@ pub use ddfuzz_exec::Sanitizer as Tool;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportAccess {
-    /// The faulty access read memory.
+    /// The faulty access that the sanitizer reports read memory.
     Read,
-    /// The faulty access wrote memory.
+    /// The faulty access that the sanitizer reports wrote memory.
     Write,
 }
 
@@ -31,15 +31,16 @@ pub struct Report {
     /// Kind of the error in the sanitizer's words: `heap-buffer-overflow`, `SEGV`; for
     /// UndefinedBehaviorSanitizer the check as in `-fsanitize=CHECK`.
     pub kind: String,
-    /// Whether the faulty access read or wrote memory; `None` where the report is about no access.
+    /// Whether the faulty access that the sanitizer reports read or wrote memory; `None` where the
+    /// report is not about a memory access.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ReportAccess>,
     /// First line of the report without process id, addresses and registers: `AddressSanitizer:
     /// heap-buffer-overflow`, `runtime error: signed integer overflow: …`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub headline: String,
-    /// Number of bytes that were accessed, allocated or leaked, by the kind of error; `None` where
-    /// the report does not say.
+    /// Number of bytes that were accessed, allocated or leaked, depending on the kind of error in
+    /// the report; `None` where the report does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Source location `FILE:LINE:COLUMN` of the error, where the report begins with one; else
@@ -113,7 +114,8 @@ pub fn report(text: &[u8]) -> Option<Report> {
     reading.map(Reading::finish)
 }
 
-/// Which stack of a sanitizer's report the frames that are parsed next belong to.
+/// Which of the stacks in a sanitizer's report the frames that are parsed next belong to: of the
+/// error, of the allocation, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     First,
@@ -225,8 +227,8 @@ impl Reading {
         }
     }
 
-    /// Returns the kind of error from `line`, if it is the summary at the end of the report and the
-    /// first line has not told the kind already; else `None`.
+    /// Returns the kind of error named in `line`, if this is the summary at the end of the
+    /// sanitizer's report, and the report's first line has not told the kind already; else `None`.
     fn summary(&self, line: &str) -> Option<String> {
         let rest = line.strip_prefix("SUMMARY: ").filter(|_| self.guessed)?;
         let (_, rest) = rest.split_once("Sanitizer: ")?;
