@@ -140,19 +140,18 @@ pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut 
         let Some(new) = letters().find(|letter| !used.contains(letter)) else {
             return;
         };
-        let text = work.text();
-        let places = names(&text).into_iter();
-        let places = places.filter(|place| text[place.clone()] == *old);
-        let edits = places.map(|at| Replacement {
-            at,
-            with: new.clone(),
-        });
-        let edits: Vec<Replacement> = edits.collect();
-        if work.test(NAMES, Edit::Set(edits)).await == Outcome::Fail {
-            used.insert(new);
-        } else {
-            kept.insert(old);
-        }
+        let renamed = Rewritten {
+            rule: NAMES,
+            find: names,
+            words: vec![(old.clone(), new.clone())],
+        };
+        let Some(edit) = renamed.edit(work, &[0..1]) else {
+            continue;
+        };
+        match work.test(NAMES, edit).await {
+            Outcome::Fail => used.insert(new),
+            Outcome::Pass | Outcome::Unresolved => kept.insert(old),
+        };
     }
 }
 

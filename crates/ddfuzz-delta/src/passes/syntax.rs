@@ -157,14 +157,27 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// String literals that cannot be replaced by an empty string. They are not tried again, wherever
-/// they stand.
-type NeededLiterals = HashSet<Vec<u8>>;
+/// Texts of nodes, each with one that was tried in its place without success; an empty one stands
+/// for all. They are not tried again, wherever they stand: other texts around them hardly ever let
+/// them be replaced.
+#[derive(Default)]
+struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
+
+impl Tried {
+    /// Returns true if a node with the text `own` was already replaced by `with` without success.
+    fn has(&self, own: &[u8], with: &[u8]) -> bool {
+        self.0.contains(&(own.to_vec(), with.to_vec()))
+    }
+
+    fn add(&mut self, own: &[u8], with: &[u8]) {
+        self.0.insert((own.to_vec(), with.to_vec()));
+    }
+}
 
 /// Repeats three passes over the syntax tree until nothing changes: deletes nodes, replaces nodes
 /// by nodes inside of them, and shortens nodes and literals.
 async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial: &Trial) {
-    let mut needed = NeededLiterals::new();
+    let mut tried = Tried::default();
     // Where few bytes are left, siblings go more cheaply than nodes are raised.
     let mut patience = match work.len() {
         0..=ROUGH => 0,
@@ -173,7 +186,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
     for _ in 0..ROUNDS {
         let before = work.reductions();
         if patience > 0 {
-            raise(work, grammar, patience).await;
+            raise(work, grammar, patience, &mut tried).await;
         }
         let raised = work.reductions();
         if raised > before || patience < usize::MAX {
@@ -183,7 +196,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
                 let tree = tree_of(work, grammar);
                 delete_siblings(work, tree, trial, 0).await;
             }
-            shorten(work, grammar, &mut needed).await;
+            shorten(work, grammar, &mut tried).await;
         }
         let is_done = work.reductions() == before && patience == usize::MAX;
         if is_done || trial.has_failed(work) {
@@ -294,7 +307,12 @@ async fn replace(
 /// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by
 /// the largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row
 /// that do not fail.
-async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usize) {
+async fn raise(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    patience: usize,
+    tried: &mut Tried,
+) {
     let mut largest = usize::MAX;
     loop {
         let tree = tree_of(work, grammar);
@@ -308,7 +326,7 @@ async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usi
             if size > largest || size < 2 || is_atom {
                 continue;
             }
-            raised = raise_inside(work, &tree, index).await;
+            raised = raise_inside(work, &tree, index, tried).await;
             if raised {
                 largest = size;
             }
@@ -322,9 +340,14 @@ async fn raise(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, patience: usi
     }
 }
 
-/// Tests the text with the node at `index` replaced by nodes inside of it, one after the other;
-/// returns true if the text fails with one of them.
-async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -> bool {
+/// Tests the text with the node at `index` replaced by nodes inside of it, one after the other,
+/// except replacements in `tried`; returns true if the text fails with one of them.
+async fn raise_inside(
+    work: &mut CurrentBest,
+    tree: &SyntaxTree,
+    index: usize,
+    tried: &mut Tried,
+) -> bool {
     let node = &tree.nodes[index];
     let inside = index + 1..node.last;
     let same = inside.filter(|inner| tree.nodes[*inner].kind == node.kind);
@@ -338,10 +361,15 @@ async fn raise_inside(work: &mut CurrentBest, tree: &SyntaxTree, index: usize) -
         if place.is_empty() || place.len() >= node.place.len() || work.asked() >= end {
             continue;
         }
-        let with = work.text()[place.clone()].to_vec();
-        if replace(work, RAISE, &node.place, with).await {
+        let text = work.text();
+        let (own, with) = (&text[node.place.clone()], &text[place.clone()]);
+        if tried.has(own, with) {
+            continue;
+        }
+        if replace(work, RAISE, &node.place, with.to_vec()).await {
             return true;
         }
+        tried.add(own, with);
     }
     false
 }
@@ -391,10 +419,9 @@ fn is_between_quotes(text: &[u8], place: &Range<usize>) -> bool {
 }
 
 /// Shortens a program: replaces nodes of the syntax tree by the shortest text of their kind,
-/// numbers by `0`, and strings by empty ones. `needed` collects the strings that cannot be
-/// replaced.
-async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mut NeededLiterals) {
-    shorten_literals(work, grammar, needed).await;
+/// numbers by `0`, and strings by empty ones. Replacements in `tried` are not tested.
+async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tried: &mut Tried) {
+    shorten_literals(work, grammar, tried).await;
     // Whether nodes may be replaced by nodes inside of them; one test tells whether that is likely.
     let mut raises = true;
     let mut largest = usize::MAX;
@@ -410,7 +437,7 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                 continue;
             }
             let own = &text[node.place.clone()];
-            if needed.contains(own) || fruitless >= patience {
+            if tried.has(own, b"") || fruitless >= patience {
                 continue;
             }
             let asked = work.asked();
@@ -422,22 +449,21 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, needed: &mu
                 true => b"",
                 false => &text[tree.nodes[least].place.clone()],
             };
-            let mut tried = [least_literals(node.class, own), &[least]].concat();
-            tried.sort_by_key(|with| with.len());
-            tried.dedup();
-            for with in tried {
-                if !with.is_empty()
-                    && with.len() < own.len()
-                    && replace(work, LEAST, &node.place, with.to_vec()).await
-                {
+            let mut texts = [least_literals(node.class, own), &[least]].concat();
+            texts.sort_by_key(|with| with.len());
+            texts.retain(|with| (1..own.len()).contains(&with.len()) && !tried.has(own, with));
+            texts.dedup();
+            for with in texts {
+                if replace(work, LEAST, &node.place, with.to_vec()).await {
                     largest = node.place.len() + 1;
                     continue 'anew;
                 }
+                tried.add(own, with);
             }
             fruitless += work.asked() - asked;
             raises &= !is_inside;
             if node.class == SyntaxClass::Text {
-                needed.insert(own.to_vec());
+                tried.add(own, b"");
             }
         }
         return;
@@ -473,12 +499,8 @@ fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
 }
 
 /// Replaces numbers by `0` and strings by empty ones, each at all of its occurrences at once, if a
-/// text has many different ones. Strings in `needed` stay.
-async fn shorten_literals(
-    work: &mut CurrentBest,
-    grammar: &Arc<dyn Grammar>,
-    needed: &mut NeededLiterals,
-) {
+/// text has many different ones. Replacements in `tried` are not tested.
+async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tried: &Tried) {
     let find = |text: &[u8]| {
         let nodes = parse(text, grammar).unwrap_or_default().nodes.into_iter();
         let literals = nodes.filter(|node| match node.class {
@@ -489,7 +511,7 @@ async fn shorten_literals(
         literals.map(|node| node.place).collect()
     };
     let least = |word: &[u8]| match word {
-        _ if needed.contains(word) => None,
+        _ if tried.has(word, b"") => None,
         [quote @ (b'"' | b'\''), ..] => Some(vec![*quote; 2]),
         _ => Some(b"0".to_vec()),
     };
