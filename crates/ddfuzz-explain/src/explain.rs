@@ -176,9 +176,7 @@ impl<'a> Explaining<'a> {
         let inputs = [request.failing.clone(), request.failing.clone()];
         let mut engine = Engine::new(targets, inputs, request.budget)?;
         engine.watches_exits = request.failing_target.crash_exit.is_some();
-        let began = Instant::now();
         let mut failing = engine.run_to_end(Side::Failing)?;
-        let took = began.elapsed();
         if failing.ended == Ended::Exit(RUST_PANIC) && self.panics(&mut engine)? {
             failing = engine.run_to_end(Side::Failing)?;
         }
@@ -188,7 +186,8 @@ impl<'a> Explaining<'a> {
             Err(Early::Error(ExplainError::NotFailing(_))) if request.slice.is_some() => None,
             Err(early) => return Err(early),
         };
-        self.replays(&mut engine, Side::Failing, &failing)?;
+        // The first run has more to do.
+        let took = self.replays(&mut engine, Side::Failing, &failing)?;
         let limit = (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
         if request.slice.is_some() {
             self.slice(&mut engine, criterion.as_ref(), limit)?;
@@ -267,10 +266,18 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Replays a run; it must end as before.
-    fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
+    /// Replays a run, which must end as before; returns the time of the shortest replay.
+    fn replays(
+        &mut self,
+        engine: &mut Engine,
+        side: Side,
+        first: &Ending,
+    ) -> Result<Duration, Early> {
+        let mut shortest = Duration::MAX;
         for replay in 1..REPLAYS {
+            let began = Instant::now();
             let again = engine.run_to_end(side)?;
+            shortest = shortest.min(began.elapsed());
             engine.check_time()?;
             if again != *first {
                 self.result.crash.replays = if side == Side::Failing {
@@ -282,7 +289,7 @@ impl<'a> Explaining<'a> {
             }
         }
         self.result.crash.replays = REPLAYS;
-        Ok(())
+        Ok(shortest)
     }
 
     /// Finds the passing run: the given input, or the best of those that pass.
