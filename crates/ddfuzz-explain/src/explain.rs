@@ -141,6 +141,7 @@ impl<'a> Explaining<'a> {
                 decided: None,
                 overflow: None,
                 freed_early: Vec::new(),
+                moved_early: Vec::new(),
                 origin: None,
                 points: PointsRecord::default(),
                 examined: Vec::new(),
@@ -571,6 +572,12 @@ impl<'a> Explaining<'a> {
         };
         let returned =
             (runs.returned(link, &delta, writer.as_ref())).or_else(|error| late(runs, error))?;
+        let selected = match &writer {
+            Some(writer) if returned.is_none() => runs
+                .selected(link, &delta, writer)
+                .or_else(|error| late(runs, error))?,
+            _ => None,
+        };
         let at = runs.matched[link.cause.point];
         let point = point_record(&runs.engine, &at);
         let mut place = FrameRecord {
@@ -599,6 +606,7 @@ impl<'a> Explaining<'a> {
             confidence: Confidence::NotConfirmed,
             writer: by,
             returned: returned.map(|pc| frame_record(&runs.engine, pc)),
+            selected: selected.map(|it| origin_record(&runs.engine, &it)),
             parted,
             decided,
             kept: kept.map(|it| frame_record(&runs.engine, it.pc)),
