@@ -175,10 +175,10 @@ impl Runs {
             return Ok(Answer::Nothing);
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
-        for variable in near {
-            let config = about(&at.all.deltas, variable).minus(&than);
+        for variable in self.nearest(point, near) {
+            let config = about(&at.all.deltas, &variable).minus(&than);
             if !config.is_empty() && self.test(at, &config)? == Outcome::Fail {
-                return Ok(cause(*variable));
+                return Ok(cause(variable));
             }
         }
         // Between two causes there is one at each point that is of use.
@@ -188,13 +188,18 @@ impl Runs {
         if is_between && let Some(variable) = self.first_failing(at, point, &every)? {
             return Ok(cause(variable));
         }
+        let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
         match outcome {
             Outcome::Fail => {}
             Outcome::Unresolved => return Ok(Answer::Skipped),
             Outcome::Pass => return Ok(Answer::Nothing),
         }
-        if !is_between && self.test(at, &Config::empty())? != Outcome::Pass {
+        let is_steady = self
+            .states
+            .values()
+            .any(|it| it.known.get(&nothing) == Some(&Outcome::Pass));
+        if !is_steady && self.test(at, &Config::empty())? != Outcome::Pass {
             return Ok(Answer::Skipped);
         }
         match self.first_failing(at, point, &all)? {
@@ -203,8 +208,23 @@ impl Runs {
         }
     }
 
-    /// Returns the first variable that makes the passing run fail when it alone is set, of the few
-    /// that are tried before `dd`; `None` if none does.
+    /// The causes that are tried first at a point: those given, and those found at the nearest points
+    /// before and after.
+    fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
+        let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
+        let found = |it: &(&usize, &States)| it.1.cause.is_some();
+        let before = cause(self.states.range(..point).rev().find(found));
+        let after = cause(self.states.range(point + 1..).find(found));
+        let mut all = near.to_vec();
+        for variable in [before, after].into_iter().flatten() {
+            if !all.contains(&variable) {
+                all.push(variable);
+            }
+        }
+        all
+    }
+
+    /// The first variable of those that are tested alone that makes the passing run fail.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,

@@ -143,6 +143,7 @@ impl<'a> Explaining<'a> {
                 decided: None,
                 overflow: None,
                 freed_early: Vec::new(),
+                moved_early: Vec::new(),
                 origin: None,
                 points: PointsRecord::default(),
                 examined: Vec::new(),
@@ -178,9 +179,7 @@ impl<'a> Explaining<'a> {
         let inputs = [request.failing.clone(), request.failing.clone()];
         let mut engine = Engine::new(targets, inputs, request.budget)?;
         engine.watches_exits = request.failing_target.crash_exit.is_some();
-        let began = Instant::now();
         let mut failing = engine.run_to_end(Side::Failing)?;
-        let took = began.elapsed();
         if failing.ended == Ended::Exit(RUST_PANIC) && self.panics(&mut engine)? {
             failing = engine.run_to_end(Side::Failing)?;
         }
@@ -190,7 +189,8 @@ impl<'a> Explaining<'a> {
             Err(Early::Error(ExplainError::NotFailing(_))) if request.slice.is_some() => None,
             Err(early) => return Err(early),
         };
-        self.replays(&mut engine, Side::Failing, &failing)?;
+        // The first run has more to do.
+        let took = self.replays(&mut engine, Side::Failing, &failing)?;
         let limit = (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
         if request.slice.is_some() {
             self.slice(&mut engine, criterion.as_ref(), limit)?;
@@ -269,11 +269,18 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Repeats the passing or failing run, and refuses the explanation if it does not always end as
-    /// `first`.
-    fn replays(&mut self, engine: &mut Engine, side: Side, first: &Ending) -> Result<(), Early> {
+    /// Replays a run, which must end as before; returns the time of the shortest replay.
+    fn replays(
+        &mut self,
+        engine: &mut Engine,
+        side: Side,
+        first: &Ending,
+    ) -> Result<Duration, Early> {
+        let mut shortest = Duration::MAX;
         for replay in 1..REPLAYS {
+            let began = Instant::now();
             let again = engine.run_to_end(side)?;
+            shortest = shortest.min(began.elapsed());
             engine.check_time()?;
             if again != *first {
                 self.result.crash.replays = if side == Side::Failing {
@@ -285,7 +292,7 @@ impl<'a> Explaining<'a> {
             }
         }
         self.result.crash.replays = REPLAYS;
-        Ok(())
+        Ok(shortest)
     }
 
     /// Returns the trace and the input of the passing run: with the user's passing input, or with
@@ -572,6 +579,12 @@ impl<'a> Explaining<'a> {
         };
         let returned =
             (runs.returned(link, &delta, writer.as_ref())).or_else(|error| late(runs, error))?;
+        let selected = match &writer {
+            Some(writer) if returned.is_none() => runs
+                .selected(link, &delta, writer)
+                .or_else(|error| late(runs, error))?,
+            _ => None,
+        };
         let at = runs.matched[link.cause.point];
         let point = point_record(&runs.engine, &at);
         let mut place = FrameRecord {
@@ -600,6 +613,7 @@ impl<'a> Explaining<'a> {
             confidence: Confidence::NotConfirmed,
             writer: by,
             returned: returned.map(|pc| frame_record(&runs.engine, pc)),
+            selected: selected.map(|it| origin_record(&runs.engine, &it)),
             parted,
             decided,
             kept: kept.map(|it| frame_record(&runs.engine, it.pc)),

@@ -8,8 +8,9 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Trace};
 use crate::places::frame_record;
 use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord};
 
-/// Adds to an explanation the heap block past whose end the failing run has written; where there is
-/// none, the call of `free` without which the run does not fail.
+/// Adds to a result the heap block behind whose end the failing run has written; where there is none,
+/// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
+/// block it does not.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -22,6 +23,9 @@ pub fn add_heap_facts(
     result.overflow = overflow(engine, criterion)?;
     if result.overflow.is_none() {
         result.freed_early = freed_early(engine, criterion, failing)?;
+    }
+    if result.overflow.is_none() && result.freed_early.is_empty() {
+        result.moved_early = moved_early(engine, criterion, failing)?;
     }
     Ok(())
 }
@@ -84,16 +88,39 @@ fn freed_early(
     if engine.info.is_empty() {
         return Ok(Vec::new());
     }
-    let averts = |it: &Ending| match criterion {
-        Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
-        Criterion::Exit(..) => it.ended == Ended::Exit(0),
-        Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
-    };
+    let averts = |it: &Ending| ends_well(it, criterion, failing);
     let calls = match engine.freed_early(averts) {
         Err(EngineError::Unsupported(_)) => None,
         other => other?,
     };
     Ok(frames(engine, &calls.unwrap_or_default()))
+}
+
+/// Finds the call of `realloc` without whose move of a block the failing run does not fail, with the
+/// calls that led to it; empty where there is none.
+fn moved_early(
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Ending,
+) -> Result<Vec<FrameRecord>, EngineError> {
+    if engine.info.is_empty() {
+        return Ok(Vec::new());
+    }
+    let averts = |it: &Ending| ends_well(it, criterion, failing);
+    let calls = match engine.moved_early(|it| criterion.fails(it), averts) {
+        Err(EngineError::Unsupported(_)) => None,
+        other => other?,
+    };
+    Ok(frames(engine, &calls.unwrap_or_default()))
+}
+
+/// Whether a changed run ends well, and not only in another way than the failing one.
+fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
+    match criterion {
+        Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),
+        Criterion::Exit(..) => it.ended == Ended::Exit(0),
+        Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
+    }
 }
 
 fn frames(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> {

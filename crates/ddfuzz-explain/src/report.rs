@@ -29,8 +29,11 @@ pub struct Explanation {
     /// A call of `free` without which the failing run does not fail, and up to three of the calls
     /// that led to it, innermost first; empty where none is known.
     pub freed_early: Vec<FrameRecord>,
-    /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or
-    /// a divisor; null where that is not known.
+    /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
+    /// the calls that led to it, innermost first; empty where none is known.
+    pub moved_early: Vec<FrameRecord>,
+    /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
+    /// divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
@@ -149,9 +152,14 @@ pub struct LinkRecord {
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed
-    /// the statement that wrote the value; where that statement is not known, the first such place
-    /// since the variable before. Null where both runs executed the write, or where that is not
+    /// Where the value came from that the writer read from another place than in the passing run; null
+    /// where it did not, or where that is not known.
+    pub selected: Option<OriginRecord>,
+    /// The statement after which the runs went different ways, so that only one of them executed the
+    /// writer, or where no writer is known, the first one since the variable before; null where both
+    /// executed the writer, or where that is not known.
+    pub parted: Option<FrameRecord>,
+    /// Where the value came from that decided there how the failing run went on; null where that is not
     /// known.
     pub parted: Option<FrameRecord>,
     /// Where the value came from by which the statement `parted` decided how the failing run went

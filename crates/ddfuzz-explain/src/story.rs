@@ -33,6 +33,7 @@ pub fn text(it: &Explanation) -> String {
             }
             lines.extend(overflow(it));
             lines.extend(freed_early(it));
+            lines.extend(moved_early(it));
             lines.extend(value_origin(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
             lines.push(format!("What would help: {}.", refusal.hint));
@@ -42,6 +43,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(slice(it));
             let mut rest: Vec<String> = overflow(it).into_iter().collect();
             rest.extend(freed_early(it));
+            rest.extend(moved_early(it));
             rest.extend(value_origin(it));
             rest.extend(certainty(it));
             rest.push(
@@ -278,8 +280,10 @@ pub fn origin(link: &LinkRecord) -> String {
         .map(|from| format!(", returned by {} {}", from.function, shown_place(from)));
     let kept = (link.kept.as_ref())
         .map(|it| format!(", after {} {} wrote it", it.function, shown_place(it)));
+    let selected = (link.selected.as_ref().and_then(|it| it.written.first()))
+        .map(|it| format!(", from what {} {} wrote", it.function, shown_place(it)));
     let parting = parting(&link.parted, &link.decided, link.line);
-    returned.or(kept).unwrap_or_default() + &parting
+    returned.or(kept).or(selected).unwrap_or_default() + &parting
 }
 
 /// Describes the statement `parted` after which the runs went different ways, and what wrote the
@@ -326,8 +330,18 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Writes a sentence about where the value came from by which the run crashed; `None` where that is
-/// not known, or the chain names it already.
+/// Says which block was moved while a pointer to it was kept.
+fn moved_early(it: &Explanation) -> Option<String> {
+    (!it.moved_early.is_empty()).then(|| {
+        format!(
+            "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \
+             is used later.",
+            calls(&it.moved_early)
+        )
+    })
+}
+
+/// Says where the value came from by which the run crashed, if the chain does not name that.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -377,7 +391,10 @@ fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let rank = |index: &usize| {
         let is_chosen = *index == 0 || look == Some(*index);
         let link = &chain[*index];
-        let is_followed = link.decided.is_some() || link.returned.is_some() || link.kept.is_some();
+        let is_followed = link.decided.is_some()
+            || link.returned.is_some()
+            || link.kept.is_some()
+            || link.selected.is_some();
         let is_said = link.writer.is_some();
         std::cmp::Reverse((is_chosen, is_followed, link.confidence, is_said, *index))
     };

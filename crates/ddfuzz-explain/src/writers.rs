@@ -3,7 +3,8 @@
 use crate::alignment::{Matched, parting};
 use crate::chain::Link;
 use crate::delta::{Change, Delta, Identity};
-use crate::engine::origin::Decided;
+use crate::engine::instructions::Value;
+use crate::engine::origin::{Decided, Origin as ValueOrigin};
 use crate::engine::register_writer::Held;
 use crate::engine::returned::Written;
 use crate::engine::writer::{By, Watched, Writer};
@@ -169,8 +170,47 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes that a variable of the chain (`link`) has in the passing run, if it is a
-    /// number or a text.
+    /// Finds where a value came from that the writer of a link read from another place than the same
+    /// statement of the passing run did; `None` where it did not, or that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn selected(
+        &mut self,
+        link: &Link,
+        delta: &Delta,
+        writer: &Writer,
+    ) -> Result<Option<ValueOrigin>, EngineError> {
+        let value = match delta.failing_place {
+            Place::Memory(address) if delta.size > 0 => Value::Memory(address, delta.size),
+            Place::Register(number @ 0..=15) => Value::Register(usize::from(number)),
+            _ => return Ok(None),
+        };
+        let is_own = writer.side == Side::Failing && writer.by == By::Program;
+        let index = self.executed(link, writer).filter(|_| is_own);
+        let Some(both) = self.matched.iter().find(|it| Some(it.failing) == index) else {
+            return Ok(None);
+        };
+        // To the next statement of the same frame.
+        let to_next = |points: &[Point], from: usize| {
+            let mut rest = points.iter().enumerate().skip(from + 1);
+            let next = rest.find(|(_, it)| it.stack == points[from].stack);
+            next.map(|(next, _)| from..next + 1)
+        };
+        let [passing, failing] = [&self.passing.points, &self.failing.points];
+        let ranges = to_next(passing, both.passing).zip(to_next(failing, both.failing));
+        let Some((passed, failed)) = ranges else {
+            return Ok(None);
+        };
+        let between = [&passing[passed], &failing[failed]];
+        let before = &failing[..both.failing];
+        match self.engine.selected_origin(before, between, value) {
+            Err(EngineError::Unsupported(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// The value of a link's variable in the passing run, if it is a number or a text.
     fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {

@@ -5,7 +5,7 @@ mod explained;
 
 use ddfuzz_explain::report::{FrameRecord, LinkRecord};
 use ddfuzz_explain::{Explanation, Pattern, explain, story};
-use explained::{explained, program, request, target};
+use explained::{PLAIN, explained, program, request, target};
 
 const FLAGS: &[&str] = &["-g", "-Og"];
 
@@ -47,6 +47,7 @@ fn a_heap_block_that_is_too_short_is_named_with_who_wrote_behind_it() {
     );
     // A crash without damage to the heap has no such block.
     let other = explained_memory("l\n", "p a\nl\n");
+    assert!(it.moved_early.is_empty() && other.moved_early.is_empty());
     assert_eq!((other.overflow, other.freed_early), (None, Vec::new()));
 }
 
@@ -94,4 +95,16 @@ fn the_condition_at_which_runs_part_is_named() {
     let parted = told(crash.parted.as_ref().unwrap());
     assert_eq!(parted.0, "main");
     assert!(parted.1.contains("line[0] == "), "{parted:?}");
+}
+
+#[test]
+fn a_block_that_moves_while_a_pointer_to_it_is_kept() {
+    for flags in [PLAIN, FLAGS] {
+        let program = program("tally.c", flags);
+        let it = explained(&program, b"a b c d e ^\n", Some(b"a b c d d ^\n"));
+        let text = story::text(&it);
+        let moved: Vec<&str> = it.moved_early.iter().map(|it| &*it.function).collect();
+        assert_eq!(moved, ["add", "main"], "{text}");
+        assert!(text.contains("Without the move of a block by realloc in add at tally.c:"));
+    }
 }

@@ -85,3 +85,21 @@ fn a_panic_of_rust_with_a_hash_table_is_steady() {
         assert_eq!(files.filter(|it| in_library(it)).count(), 0, "{text}");
     }
 }
+
+#[test]
+fn a_value_that_is_the_same_in_both_runs_is_followed_from_where_it_is_selected() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("cells.c", flags);
+        let it = explained(&program, b"lab\nz123\n", Some(b"lab\nw123\n"));
+        let text = story::text(&it);
+        let mut selected = it
+            .chain
+            .iter()
+            .map(|link| functions(link.selected.as_ref()));
+        assert!(selected.any(|it| it.first() == Some(&"prepare")), "{text}");
+        assert!(
+            text.contains("from what prepare at cells.c:21 wrote"),
+            "{text}"
+        );
+    }
+}

@@ -151,6 +151,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(parted.map(|place| (place, format!("{}: the runs part", index + 1))));
         let decided = link.decided.iter().filter_map(|it| it.written.first());
         found.extend(decided.map(|place| (place, format!("{}: decides that", index + 1))));
+        let selected = link.selected.iter().filter_map(|it| it.written.first());
+        found.extend(selected.map(|place| (place, format!("{}: the value that is read", index + 1))));
         let kept = link.kept.iter();
         found.extend(kept.map(|place| (place, format!("{}: the value that stays", index + 1))));
     }
@@ -166,6 +168,9 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));
         found.push((&block.writer, "written behind its end".to_owned()));
     }
+    let moved = it.moved_early.first().into_iter();
+    let without = "without this move of a block, the run does not fail";
+    found.extend(moved.map(|place| (place, without.to_owned())));
     let freed = it.freed_early.first().into_iter();
     found.extend(freed.map(|place| (place, "without this free, the run does not fail".to_owned())));
     found

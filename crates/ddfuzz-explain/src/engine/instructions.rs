@@ -101,8 +101,23 @@ impl Executed {
         used.any(|it| is_write(it.access()) && number(it.register()) == Some(register))
     }
 
-    /// Returns the registers and memory whose values the instruction compares, or by which it
-    /// divides.
+    /// The memory that the instruction reads: address and number of bytes.
+    pub fn read(&self) -> Option<(u64, u64)> {
+        self.memory(is_read)
+    }
+
+    /// Whether the instruction writes to a register or memory.
+    fn is_write_to(&self, value: Value) -> bool {
+        match value {
+            Value::Register(register) => self.writes(register),
+            Value::Memory(address, size) => {
+                let written = self.memory(is_write);
+                written.is_some_and(|(at, length)| at < address + size && address < at + length)
+            }
+        }
+    }
+
+    /// The values that the instruction compares, or by which it divides.
     pub fn operands(&self) -> Vec<Value> {
         let it = &self.instruction;
         let count = if self.is_division() { 1 } else { 2 };
@@ -206,8 +221,46 @@ pub fn source(
     }
 }
 
-/// Returns the index of the last instruction in a range that writes to `memory`: `Some(None)` if
-/// none does, and `None` where a function of a library may have written it.
+/// The reads of memory from which a value was computed, by the indices of the instructions that read,
+/// with address and size: those of the last instruction of a range that wrote it, and of what computed
+/// its operands.
+pub fn reads(
+    executed: &[Executed],
+    range: Range<usize>,
+    value: Value,
+    statement: impl Fn(usize) -> usize,
+) -> Vec<(usize, u64, u64)> {
+    let mut found = Vec::new();
+    let Some(by) = range.rev().find(|at| executed[*at].is_write_to(value)) else {
+        return found;
+    };
+    let inputs = |at: usize| match executed[at].copied() {
+        Some(copied) => vec![copied],
+        None => executed[at].operands(),
+    };
+    let mut rest: Vec<(usize, Value, usize)> =
+        inputs(by).into_iter().map(|value| (by, value, 0)).collect();
+    while let Some((at, value, depth)) = rest.pop() {
+        let source = match value {
+            Value::Memory(address, size) if executed[at].read() == Some((address, size)) => {
+                Some(Source::Read { at, address, size })
+            }
+            value => source(executed, at, value, &statement),
+        };
+        match source {
+            Some(Source::Read { at, address, size }) => found.push((at, address, size)),
+            Some(Source::Computed(by)) if depth < COMPUTED && !executed[by].is_library_call => {
+                let next = executed[by].operands().into_iter();
+                rest.extend(next.map(|value| (by, value, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The last instruction in a range that writes some memory; `None` in place of it where a library may
+/// have written it.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -270,6 +323,8 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
+/// Number of computations through which reads are followed.
+const COMPUTED: usize = 2;
 /// DWARF number of the register in which functions return their result.
 const RESULT: usize = 0;
 
@@ -371,6 +426,17 @@ mod tests {
         assert_eq!(source(&all, 1, Value::Register(5), |_| 0), None);
         let result = source(&all, 1, Value::Register(0), |_| 0);
         assert_eq!(result, Some(Source::Computed(0)));
+    }
+
+    #[test]
+    fn what_was_computed_is_followed_to_the_memory_that_was_read() {
+        let load: &[u8] = &[0x8b, 0x43, 0x08]; // mov eax, [rbx+8]
+        let subtract: &[u8] = &[0x29, 0xf0]; // sub eax, esi
+        let store: &[u8] = &[0x89, 0x43, 0x10]; // mov [rbx+16], eax
+        let all = executed(&[load, subtract, store]);
+        let written = Value::Memory(0x5010, 4);
+        assert_eq!(reads(&all, 0..3, written, |_| 0), [(0, 0x5008, 4)]);
+        assert_eq!(reads(&all, 0..3, Value::Memory(0x6000, 4), |_| 0), []);
     }
 
     #[test]

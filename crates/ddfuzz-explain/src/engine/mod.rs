@@ -6,7 +6,8 @@
 
 pub mod freed;
 pub mod heap;
-mod instructions;
+pub mod instructions;
+pub mod moved;
 pub mod origin;
 pub mod overflow;
 mod prepared;

@@ -4,7 +4,7 @@
 
 use ddfuzz_triage::memory::Memory;
 
-use super::instructions::{Executed, Source, Value, comparison, decisions, source};
+use super::instructions::{Executed, Source, Value, comparison, decisions, reads, source};
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::writer::{By, Watched, Writer};
@@ -57,9 +57,16 @@ struct Recorded {
     fault: Option<u64>,
 }
 
-/// Returns the values of which one may have made an instruction crash: its divisor, the registers
-/// by which it addresses memory, or the arguments of a library's function that are close to the
-/// faulting address `fault`.
+impl Recorded {
+    /// The last point that was passed when an instruction was executed.
+    fn passed(&self, at: usize) -> Option<usize> {
+        let behind = self.points.partition_point(|(index, _)| *index <= at);
+        behind.checked_sub(1)
+    }
+}
+
+/// The values of which one may have made an instruction crash: divisors, the registers of an address,
+/// the arguments of a library's function that are close to the faulting address.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -173,9 +180,52 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs to the first of `points`, and then executes and records instructions one at a time: up
-    /// to the crash, or with `is_bounded` to the last of `points`. Functions of libraries are
-    /// executed as a whole.
+    /// Finds where a value came from that a statement of the failing run read from another place than
+    /// the same statement of the passing run did, to compute what it wrote to `value`. `before` are
+    /// points of the failing run up to the statement, `between` those of the passing and the failing run
+    /// from the statement on to the next one. `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn selected_origin(
+        &mut self,
+        before: &[Point],
+        between: [&[Point]; 2],
+        value: Value,
+    ) -> Result<Option<Origin>, EngineError> {
+        let [passing, failing] = between;
+        let start = before.len().saturating_sub(POINTS);
+        let points = [&before[start..], failing].concat();
+        let recorded = self.record(Side::Failing, &points, true)?;
+        let passing = self.record(Side::Passing, passing, true)?;
+        let Some((first, _)) = recorded.points.get(points.len() - failing.len()).copied() else {
+            return Ok(None);
+        };
+        let executed = &recorded.executed;
+        let statement = |at: usize| {
+            recorded
+                .passed(at)
+                .map_or(0, |point| recorded.points[point].0)
+        };
+        let read = reads(executed, first..executed.len(), value, statement);
+        for (at, address, size) in read {
+            let pc = executed[at].pc();
+            let mut same = passing.executed.iter().filter(|it| it.pc() == pc);
+            let is_elsewhere = same.next().and_then(Executed::read);
+            if is_elsewhere.is_none_or(|it| it == (address, size)) {
+                continue;
+            }
+            let found = self.read_origin(&recorded, at, address, size)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs to the first of some points, and executes the instructions up to the crash, or with
+    /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
+    /// whole.
     fn record(
         &mut self,
         side: Side,
@@ -268,37 +318,42 @@ impl Engine {
         at: usize,
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
-        let points = &recorded.points;
-        let passed = |at: usize| {
-            points
-                .partition_point(|(index, _)| *index <= at)
-                .checked_sub(1)
+        let statement = |at: usize| {
+            recorded
+                .passed(at)
+                .map_or(0, |point| recorded.points[point].0)
         };
-        let statement = |at: usize| passed(at).map_or(0, |point| points[point].0);
-        let found = source(&recorded.executed, at, value, statement);
-        let pc = |at: usize| recorded.executed[at].pc();
-        Ok(match found {
+        Ok(match source(&recorded.executed, at, value, statement) {
             Some(Source::Computed(by)) => Some(Origin {
                 read: None,
-                written: vec![pc(by)],
+                written: vec![recorded.executed[by].pc()],
             })
             .filter(|it| self.is_user(it.written[0])),
             Some(Source::Read { at, address, size }) => {
-                let to = passed(at).map(|point| points[point].1);
-                let written = match to {
-                    Some(to) => self.calls_of_writer(to, address, size)?,
-                    None => Vec::new(),
-                };
-                let read = Some(pc(at));
-                (!written.is_empty()).then_some(Origin { read, written })
+                self.read_origin(recorded, at, address, size)?
             }
             None => None,
         })
     }
 
-    /// Returns the address of the last statement of the failing run that has written to some memory
-    /// before the point `to`, and of the calls that led there, innermost first; empty where it is
-    /// not known, or the write was one of the input or the kernel.
+    /// Finds who wrote the memory that a recorded instruction reads.
+    fn read_origin(
+        &mut self,
+        recorded: &Recorded,
+        at: usize,
+        address: u64,
+        size: u64,
+    ) -> Result<Option<Origin>, EngineError> {
+        let written = match recorded.passed(at) {
+            Some(point) => self.calls_of_writer(recorded.points[point].1, address, size)?,
+            None => Vec::new(),
+        };
+        let read = Some(recorded.executed[at].pc());
+        Ok((!written.is_empty()).then_some(Origin { read, written }))
+    }
+
+    /// The last statement of the failing run that has written some memory before a point, and the
+    /// calls that led there, innermost first.
     fn calls_of_writer(
         &mut self,
         to: Point,
