@@ -159,9 +159,6 @@ pub struct LinkRecord {
     /// writer, or where no writer is known, the first one since the variable before; null where both
     /// executed the writer, or where that is not known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from that decided there how the failing run went on; null where that is not
-    /// known.
-    pub parted: Option<FrameRecord>,
     /// Where the value came from by which the statement `parted` decided how the failing run went
     /// on; null where that is not known.
     pub decided: Option<OriginRecord>,

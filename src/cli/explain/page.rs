@@ -152,7 +152,9 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
         let decided = link.decided.iter().filter_map(|it| it.written.first());
         found.extend(decided.map(|place| (place, format!("{}: decides that", index + 1))));
         let selected = link.selected.iter().filter_map(|it| it.written.first());
-        found.extend(selected.map(|place| (place, format!("{}: the value that is read", index + 1))));
+        found.extend(
+            selected.map(|place| (place, format!("{}: the value that is read", index + 1))),
+        );
         let kept = link.kept.iter();
         found.extend(kept.map(|place| (place, format!("{}: the value that stays", index + 1))));
     }
