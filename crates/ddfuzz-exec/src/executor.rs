@@ -65,8 +65,8 @@ pub trait Executor: Send {
         Ok(self.places().ok_or("it has no coverage counters"))
     }
 
-    /// Returns the files and functions whose blocks runs report; `None` unless
-    /// [`cover_blocks`](Executor::cover_blocks) has had success.
+    /// Returns the files and functions whose basic blocks are covered by later runs; `None` unless
+    /// [`cover_blocks`](Executor::cover_blocks) has succeeded.
     fn code(&self) -> Option<CoveredCode> {
         None
     }
@@ -88,8 +88,8 @@ pub trait Executor: Send {
         Ok(())
     }
 
-    /// Returns the comparisons in the target's last run whose operands differed, oldest first: at
-    /// most 256, each pair of operands once, of each operand the first 64 bytes.
+    /// Returns the comparisons whose operands differed in the target's last run, oldest first: at
+    /// most 256, each pair of operands once, each operand cut to its first 64 bytes.
     fn compared(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
@@ -172,7 +172,7 @@ pub trait Executor: Send {
 /// `it has no coverage counters`.
 pub type NotCovered = &'static str;
 
-/// Why a target could not be started or served.
+/// Why a target could not be started, or its fork server could not make a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The target's program does not exist.

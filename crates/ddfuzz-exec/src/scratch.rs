@@ -21,8 +21,8 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The scratch directory that the target's sandbox has mounted at the same path, opened; `None`
-    /// without such a mount.
+    /// The scratch directory as the target's sandbox has mounted it at the same path, opened;
+    /// `None` without such a mount.
     inside: Option<Dir>,
 }
 
@@ -57,8 +57,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns the path by which ddfuzz reaches the files that a run has left in the working
-    /// directory.
+    /// Returns a path by which ddfuzz can reach the files in the target's working directory, also
+    /// where only the target's sandbox has mounted it.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -66,9 +66,9 @@ impl Scratch {
         }
     }
 
-    /// Deletes all files that a run has left in the working directory; an empty directory costs
-    /// three system calls. Fails when the target has removed the directory, and no other can be
-    /// created.
+    /// Deletes all files that a run has left in the working directory; if the directory is empty
+    /// already, that takes three system calls. Returns whether the directory had to be created
+    /// again. Fails when the target has removed the directory, and no other can be created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;
@@ -101,7 +101,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Creates the scratch directory again after a target has removed it.
+    /// Creates the scratch directory again, at the same path, after a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put a file in its place.
         remove(&self.path);
@@ -134,7 +134,8 @@ pub(crate) fn remove(path: &Path) {
 }
 
 /// Empties the directory `top`. Nesting may exceed what descriptors, stack or path lengths allow,
-/// so the contents of each directory are moved to `top` first.
+/// so the directories below are first moved to `top`, one level after the other. Errors are
+/// ignored.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -158,7 +159,8 @@ fn empty(top: &Path) {
     }
 }
 
-/// Moves the directories in `from` to `top` under new names, and deletes the files in `from`.
+/// Moves the directories in `from` to `top` under new names, which `moved` counts, and deletes the
+/// files in `from`.
 fn move_up(from: &Path, top: &Path, moved: &mut u64) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -179,7 +181,8 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// Whether the error of a rename says that the new name exists: a target may have used it.
+/// Whether `error`, the error of a rename, says that the new name exists already, because the
+/// target has used it.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -217,9 +220,9 @@ impl Reports {
         self.0.path().join(NAME)
     }
 
-    /// Returns the first 64 KiB of a run's oldest sanitizer report: later ones are of parent
-    /// processes that failed because of it. Complete once all processes of the run have ended;
-    /// empty without a report.
+    /// Returns the first 64 KiB of a run's oldest sanitizer report: later reports are by parent
+    /// processes that failed because of the first failure. Complete once all processes of the run
+    /// have ended; empty if there is no report.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries

@@ -68,9 +68,9 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Creates the memory file that is shared with a fork server, and maps its first page. The rest
-    /// is read and written as a file, so that a target that changes its length causes an error, not
-    /// a crash.
+    /// Creates the memory file that is shared with a fork server, and maps its first page. What
+    /// follows the page is read and written as a file, so that a target that changes the file's
+    /// length causes an error, not a crash of ddfuzz.
     pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(layout.size() as u64)?;
@@ -133,7 +133,8 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// Reads how the runs of the first `count` inputs of a request ended.
+    /// Reads from the shared memory how the runs on the first `count` inputs of the last request
+    /// ended.
     pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
@@ -180,7 +181,7 @@ pub(crate) struct RunOutcome {
     pub(crate) status: i32,
     /// The slot of the shared memory that holds the coverage counters of the run.
     pub(crate) slot: CounterSlot,
-    /// CPU time of the run; zero if it was not measured.
+    /// CPU time of the run; zero if it was not measured for the run.
     pub(crate) cpu: Duration,
 }
 

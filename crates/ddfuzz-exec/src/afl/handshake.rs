@@ -176,7 +176,8 @@ impl HandshakePipes<'_> {
         })
     }
 
-    /// Reads a word of four bytes from the fork server; `Err` if the word reports an error.
+    /// Reads a word of four bytes from the fork server; returns an error if reading fails or if the
+    /// word is an error message.
     fn word_or_error(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
             word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),

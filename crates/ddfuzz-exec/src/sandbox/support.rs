@@ -88,8 +88,8 @@ impl SandboxSupport {
     }
 }
 
-/// Tests which parts of a sandbox this system supports; the first call's result is kept. Limits,
-/// the scratch directory and killing descendants always work, and are not listed.
+/// Tests which parts of a sandbox this system supports, once: later calls return the result of the
+/// first. Limits, the scratch directory and killing descendants always work, and are not listed.
 pub fn supported_parts() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
@@ -134,8 +134,8 @@ fn why_not(part: SandboxPart) -> Option<String> {
     }
 }
 
-/// Returns why a part of the sandbox does not work, according to the launcher's output; `None` if
-/// it works.
+/// Returns why `part`, a part of the sandbox, does not work, according to the launcher's output
+/// `told`; `None` if it works.
 fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());
