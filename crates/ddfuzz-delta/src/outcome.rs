@@ -12,8 +12,8 @@ pub enum Outcome {
     Pass,
     /// ✗ FAIL: the failure that is searched for occurs.
     Fail,
-    /// ? UNRESOLVED, neither PASS nor FAIL: another failure, a time-out, or a target that could not
-    /// be started.
+    /// ? UNRESOLVED, neither PASS nor FAIL: the run shows another failure than the one that is
+    /// searched for, or exceeds its time limit, or the target could not be started.
     Unresolved,
 }
 
