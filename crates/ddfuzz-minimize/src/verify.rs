@@ -16,8 +16,8 @@ use crate::{
 /// The state of a minimization that was computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The result that the log leads to: the smallest failing text; the original input if that one
-    /// did not fail again when it was confirmed.
+    /// The result that the log leads to: the smallest failing text; the original input if the
+    /// smallest failing text failed in none of its confirmations.
     pub text: Vec<u8>,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
@@ -49,7 +49,7 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that ran into one particular other bug than the
+/// The smallest candidate of a minimization that crashed in one particular bug, other than the
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
@@ -91,8 +91,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log to a new state of its minimization. `each` is called after each line,
-/// while the text of the line is still available.
+/// Feeds all lines of a log to a new state of its minimization, and returns the state. `each` is
+/// called after each line, while the text of the line is still available.
 fn feed_all(
     input: &[u8],
     log: &Log,
@@ -128,7 +128,7 @@ pub enum VerifyError {
         "the log has no end, so nothing is claimed yet: finish the minimization with --resume first"
     )]
     Unfinished,
-    /// The target cannot be run.
+    /// The target cannot be run to verify the log.
     #[error(transparent)]
     Oracle(#[from] OracleError),
 }
@@ -150,8 +150,8 @@ pub struct Verified {
     pub claim: Claim,
     /// Outcome of the new run of the minimized input: FAIL if it still fails.
     pub result: Outcome,
-    /// Number of removals of single bytes that did not fail, and of all that the claim is about;
-    /// none for [`Claim::BestSoFar`].
+    /// Number of removals of single bytes that did not fail when they were run again, and of all
+    /// removals that the claim is about; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
     /// The first removal of a single byte after which the result still fails; `None` if there is
     /// none.
@@ -170,11 +170,12 @@ impl Verified {
 }
 
 /// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
-/// single byte, in fresh processes. A flaky result is run until it fails, at most as often as a
-/// candidate was. It stops at the first removal that fails. `on_progress` is called after each
+/// single byte, in fresh processes; stops at the first removal that still fails. A flaky result is
+/// run until it fails, at most as often as a candidate was. `on_progress` is called after each
 /// removal.
 ///
 /// # Errors
+///
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
 /// see [`Verified::holds`].
 pub fn verify(

@@ -20,10 +20,11 @@ pub enum IsolationWarning {
     NotPassing,
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// Candidates between both sides are UNRESOLVED, so the difference has this many deltas instead
-    /// of one.
+    /// Candidates between the passing and the failing side are UNRESOLVED, so that these differ by
+    /// this number of deltas instead of one.
     Unresolved(u64),
-    /// The tests of this many single deltas have no usable outcome, so nothing is claimed.
+    /// The tests of single deltas on which the claim rests have no usable outcome for this number
+    /// of deltas, so nothing is claimed.
     Unproved(u64),
 }
 
@@ -63,10 +64,10 @@ pub struct Isolated {
     pub difference: Vec<Differing>,
     /// Number of deltas in which the passing and the failing side differ.
     pub deltas_left: u64,
-    /// Property of both sides that the log proves, such as that no single delta can leave their
-    /// difference.
+    /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
+    /// deltas.
     pub claim: Claim,
-    /// Number of tests that the claim needs, and how many of them prove it.
+    /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
     /// Number of tests, by the source of their outcomes.
     pub counts: Counts,
@@ -89,9 +90,9 @@ pub struct DifferingRecord {
     /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
     /// are its bytes.
     pub at: [u64; 2],
-    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
+    /// Bytes at this place of one side that the other side lacks; `at` is their range.
     pub removed: Base64,
-    /// Bytes that the other side has at this place instead of `removed`.
+    /// Bytes at this place of the other side, which stand there instead of `removed`.
     pub inserted: Base64,
 }
 
@@ -124,10 +125,10 @@ pub struct DifferenceResult {
     pub inverted: bool,
     /// Number of tests, by the source of their outcomes.
     pub tests: Counts,
-    /// Property of both sides that the log proves, such as that no single delta can leave their
-    /// difference.
+    /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
+    /// deltas.
     pub claim: Claim,
-    /// Number of tests that the claim needs, and how many of them prove it.
+    /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
     /// Size of the passing side (text), in bytes.
     pub size_passing: u64,
@@ -137,7 +138,8 @@ pub struct DifferenceResult {
     pub search: String,
     /// The crash that the failing side shows.
     pub outcome: MinimizedCrash,
-    /// How often the confirmations of both sides had the expected outcome.
+    /// How often the confirmations of both sides had the expected outcome: PASS of the passing
+    /// side, FAIL of the failing one.
     pub rate: Rate,
     /// Wall time of the search, in milliseconds.
     pub wall_ms: u64,
@@ -150,8 +152,9 @@ pub struct DifferenceResult {
 }
 
 impl DifferenceResult {
-    /// Makes the JSON result of a search. The caller fills in the files of both sides, the log and
-    /// the files of slips (crashes of other bugs).
+    /// Makes the JSON result of a search between a passing and a failing input. `start` is the
+    /// start line of its log, `wall` its wall time. The caller fills in the files of both sides,
+    /// the log and the files of slips (crashes of other bugs).
     pub fn new(isolated: &Isolated, start: &StartLine, wall: Duration) -> DifferenceResult {
         let record = start.difference.as_ref();
         let (passing, failing) = (isolated.confirmed_passing, isolated.confirmed_failing);

@@ -14,7 +14,7 @@ pub struct Log {
     pub start: Option<StartLine>,
     /// The complete lines after the first, each with its line number, counted from 1.
     pub lines: Vec<(u64, Line)>,
-    /// Length of all complete lines together, in bytes; an incomplete last line is not included.
+    /// Length of the log's complete lines together, in bytes, without an incomplete last line.
     pub whole: u64,
 }
 
@@ -152,8 +152,8 @@ impl LogWriter {
         }
     }
 
-    /// Makes the writer sync the log after the `end` line only. For a log whose syncs would take
-    /// longer than its tests: lines that a power cut takes can be computed again.
+    /// Makes the writer sync the log only after the `end` line. This is for logs whose syncs would
+    /// take longer than their tests: lines that a power cut takes can be computed again.
     pub fn synced_at_end(self) -> LogWriter {
         LogWriter {
             syncs_at_end: true,
@@ -228,7 +228,7 @@ pub enum LogError {
     Disagrees {
         /// Number of the first inconsistent line, counted from 1.
         line: u64,
-        /// Message that says what is inconsistent.
+        /// Message that says in which way the line does not follow from earlier ones.
         why: String,
     },
 }

@@ -67,7 +67,8 @@ impl Line {
     }
 }
 
-/// Class and keys of the crash that each failing candidate must show.
+/// Class and keys of the crash being minimized, which the crash of each failing candidate must
+/// have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRecord {
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
@@ -93,7 +94,8 @@ pub struct StartLine {
     /// Version of the log format, written as the first field.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// BLAKE3 hash of the input that is minimized; of a call, that of the text that stands for it.
+    /// BLAKE3 hash of the input that is minimized; if a call is minimized, of the text that stands
+    /// for the call.
     pub input_blake3: ContentHash,
     /// Size of what is minimized: of an input in bytes, of a call in units, of two versions of a
     /// program in changes between them.
@@ -239,7 +241,8 @@ pub struct TestLine {
     pub i: u64,
     /// The first 8 bytes of the candidate's BLAKE3 hash.
     pub hash: ShortHash,
-    /// How the candidate was made from the current best or the original: `cut`, `keep` or `set`.
+    /// How the candidate was made from the current best or from the original input: by `cut`,
+    /// `keep` or `set`.
     #[serde(flatten)]
     pub edit: EditRecord,
     /// Size of the candidate, in bytes.
@@ -269,11 +272,11 @@ pub struct TestLine {
     /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Minor key of a failing candidate's crash; absent if it is that of the previous best.
+    /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
-    /// Operands of the run's last comparisons that differed, oldest first, which the search uses
-    /// for its next candidates; absent if the run was not observed.
+    /// Operands of the last comparisons of the run whose two operands differed, oldest first; the
+    /// search makes candidates from them. Absent if the run was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     /// The bytes of the candidate; absent without `--log-inputs`.
@@ -408,11 +411,13 @@ pub struct CallRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
-    /// Ranges that were removed from the current best, as start and end.
+    /// Ranges that were removed from the current best, each as its start and end.
     Cut(Vec<[u64; 2]>),
-    /// Ranges of the original that were kept, as start and end; all else was removed.
+    /// Ranges of the original that were kept, each as its start and end; everything else was
+    /// removed.
     Keep(Vec<[u64; 2]>),
-    /// Ranges of the current best that were replaced: start, end, and the new bytes.
+    /// Ranges of the current best that were replaced, each as its start, its end, and the new
+    /// bytes.
     Set(Vec<(u64, u64, Base64)>),
 }
 
