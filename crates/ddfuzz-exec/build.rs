@@ -112,7 +112,7 @@ fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
     finish(what, start(what, &mut command));
 }
 
-/// Names of the bundled targets, sorted.
+/// Names of the bundled target programs, in alphabetical order.
 const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
 /// Compiler flags of the bundled targets: the same optimisation level for all, no stack canaries or

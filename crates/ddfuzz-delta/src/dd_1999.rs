@@ -130,9 +130,11 @@ struct Dd3Call {
     rest: Config,
     /// `n`: the number of parts into which the searched units `c` are split.
     parts: usize,
-    /// `ti`: the outcomes of `ci ∪ r`, in the order of the parts `ci`.
+    /// `ti`: the outcomes of testing `ci ∪ r`, each part of the searched units with the applied
+    /// units, in the order of the parts.
     subsets: Vec<Outcome>,
-    /// `t̄i`: the outcomes of `c̄i ∪ r`, in the order of the complements `c̄i`.
+    /// `t̄i`: the outcomes of testing `c̄i ∪ r`, the complement of each part with the applied
+    /// units, in the order of the parts.
     complements: Vec<Outcome>,
 }
 

@@ -120,7 +120,7 @@ impl fmt::Display for Rule {
 pub struct Replacement {
     /// The replaced bytes, as a range of the current best text.
     pub at: Range<usize>,
-    /// The bytes that take the place of the range `at`.
+    /// The new bytes, which take the place of the replaced ones.
     pub with: Vec<u8>,
 }
 
@@ -184,7 +184,7 @@ impl Edit {
 /// A candidate: an input that a search asks to test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The rule of the search that made the candidate.
+    /// The rule of the search by which the candidate was made.
     pub rule: Rule,
     /// The edit that makes the text of the candidate, mostly from the current best text.
     pub edit: Edit,

@@ -90,13 +90,13 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// Which files' paths replace `@@` in a target's arguments.
+/// The files that the target's arguments refer to by `@@`: their paths replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
-    /// One input file with the name that is given, or with any name if that is `None`.
+    /// One input file: with this name, or with any name for `None`.
     Input(Option<OsString>),
-    /// Two files, into which the input is split.
+    /// Two input files, one for each of the two parts into which an input is split.
     Parts,
     /// A file with the sample text that a target at a terminal edits; the input itself is typed as
     /// keys.

@@ -101,7 +101,7 @@ impl CrashSnapshots {
 /// instead of tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// The fork server executes the program anew for each run.
+    /// The fork server executes the program anew for each run, which a tracer follows.
     Executing,
     /// The fork server loads the program once and forks it at its `main` for each run.
     Forking,

@@ -324,7 +324,8 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing the descendants of a run")(errno.into())
 }
 
-/// What a tracer observed of the process tree of one run.
+/// What a tracer observed of all processes of one run: whether the target started any, and the
+/// first crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
     forked: bool,

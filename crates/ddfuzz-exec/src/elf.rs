@@ -8,7 +8,8 @@ use std::{fs::File, io, ops::Range, path::Path};
 
 use crate::{Program, Sanitizer, Target, find_program};
 
-/// Functions of the C library that start processes.
+/// Names of the functions of the C library that start processes; a program that uses one of them
+/// may start processes.
 const FORKING: [&str; 11] = [
     "_Fork",
     "clone",
@@ -63,7 +64,7 @@ pub struct ElfFacts {
     pub(crate) go: bool,
 }
 
-/// A 64-bit ELF file for this processor architecture.
+/// A parsed 64-bit ELF file for this processor architecture.
 pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
 
 /// Parses the bytes of a file; `None` if it is not a 64-bit ELF file for this processor
@@ -331,7 +332,7 @@ const CALLBACKS: [&str; 9] = [
 /// function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
-    /// `target_main` of ddfuzz's targets, which returns an exit status.
+    /// The entry function is `target_main`, as in ddfuzz's targets; it returns an exit status.
     Target,
     /// `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep the input, and is no
     /// exit status.

@@ -64,7 +64,7 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
 pub(crate) struct SanitizerSettings {
     /// Path of the files for sanitizer reports, without the process id; `None` for stderr.
     pub(crate) log_path: Option<PathBuf>,
-    /// Whether the sanitizer checks for leaks at exit.
+    /// Whether the sanitizer looks for memory leaks when the program exits.
     pub(crate) leaks: bool,
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.

@@ -201,7 +201,8 @@ pub enum ExecError {
     /// or its directory. A sandboxed target never runs as root.
     #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
     RootOnly {
-        /// The first path that the user nobody cannot access.
+        /// The first path that the user nobody cannot access: the program, its working directory,
+        /// or a directory above one of them.
         path: PathBuf,
     },
     /// The chosen method of execution does not work for this target.
@@ -227,7 +228,7 @@ pub enum ExecError {
     System {
         /// The operation that the operating system refused, in words for the error message.
         what: String,
-        /// The operating system's error, by which the operation failed.
+        /// The error that the operating system returned for the refused operation.
         source: io::Error,
     },
 }
@@ -309,7 +310,7 @@ impl From<Limits> for TimeLimit {
 /// An executor for tests, without processes: a closure decides how each run ends.
 pub struct Mock<F> {
     script: F,
-    /// Number of runs that the mock has made.
+    /// Number of runs that this mock executor has made.
     pub runs: u64,
 }
 

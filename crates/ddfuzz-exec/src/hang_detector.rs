@@ -26,7 +26,7 @@ const DOUBLINGS: u32 = 3;
 const LOOKS: u32 = 4;
 /// Maximum number of different hang signatures that are collected from one run.
 const MOST: usize = 64;
-/// Maximum number of windows of CPU time in which one run is observed.
+/// Maximum number of windows of CPU time in which hang detection observes one run.
 const LONGEST: usize = 512;
 /// A run counts as asleep after this time without CPU use, if none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);

@@ -40,7 +40,7 @@ pub(crate) enum Role {
 /// by which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
-    /// Forks a child for each run when the program reaches `main`.
+    /// The program is run up to `main`, where a child is forked for each run.
     Fork,
     /// Forks a child for each run where the program first does something whose result may differ
     /// between runs, such as reading its input.
@@ -98,7 +98,7 @@ pub(crate) struct Launch {
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
     /// Whether a sanitizer of the target may need terabytes of address space.
     pub(crate) shadowed: bool,
-    /// Directory for temporary files of the target, its scratch directory.
+    /// The target's scratch directory: its directory for temporary files, in which it may write.
     pub(crate) scratch: PathBuf,
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
@@ -119,7 +119,8 @@ pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.
     pub(crate) writer: Option<File>,
-    /// The memory file with the inputs of one request to the runner.
+    /// The memory file with the inputs of one request to the runner (a process that makes many
+    /// runs).
     pub(crate) batch: File,
     /// Write ends of the two pipes that capture what runs write to stdout and stderr.
     pub(crate) captures: [File; 2],

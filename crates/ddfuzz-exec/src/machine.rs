@@ -25,9 +25,9 @@ pub enum About {
 /// that makes it faster or safer, is there, and how to get it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Name of the check in JSON output, for scripts.
+    /// Name of the check in the JSON output of `ddfuzz doctor`, for scripts.
     pub name: &'static str,
-    /// Whether the check concerns the machine or a target.
+    /// Whether the check of `ddfuzz doctor` concerns the machine or the user's target.
     pub about: About,
     /// True if the machine or the target has passed the check.
     pub ok: bool,

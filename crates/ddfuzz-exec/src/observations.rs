@@ -110,7 +110,7 @@ pub enum CoverageReporting {
     /// No run reports coverage.
     #[default]
     Nothing,
-    /// Every run that returns normally reports coverage.
+    /// Every run that returns normally reports its coverage.
     Every,
     /// Only runs that reach a hit-count range that no earlier run of the executor has reached
     /// report coverage: a counter that was 0 so far, or a known counter in another range of values
@@ -121,7 +121,7 @@ pub enum CoverageReporting {
 /// The coverage of one run: its coverage counters, and which run it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
-    /// Index of the run among the runs of the last call, from 0.
+    /// Index of the run whose coverage this is, among the runs of the executor's last call, from 0.
     pub run: usize,
     /// For each instrumented code location, how often the run passed it, modulo 256.
     pub counters: Vec<u8>,

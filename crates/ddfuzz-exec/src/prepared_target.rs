@@ -35,7 +35,7 @@ pub(crate) struct PreparedTarget {
     sandbox: Sandbox,
     /// Directories other than the scratch directory in which the target may write.
     open: Vec<PathBuf>,
-    /// The file for stdout and stderr; `None` for /dev/null.
+    /// The file to which the target's stdout and stderr go; `None` for /dev/null.
     output: Option<Arc<File>>,
 }
 
@@ -272,7 +272,7 @@ fn by_main(way: Way) -> bool {
     }
 }
 
-/// The user and group of a target's processes.
+/// The user and group as which the processes of a target run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,

@@ -257,7 +257,7 @@ fn scanned_children(root: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// The content of /proc/PID/stat of one process.
+/// The content of /proc/PID/stat of one process, from which its CPU time and memory are read.
 struct Stat {
     line: String,
 }

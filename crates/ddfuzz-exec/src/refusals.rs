@@ -11,7 +11,7 @@ pub enum RefusalReason {
     Crash,
     /// The run made a system call of another ABI, such as that of 32-bit programs.
     OtherAbi,
-    /// The process that runs many inputs died in the run.
+    /// The process that runs many inputs died while it made the run.
     Died,
     /// A run of the process that runs many inputs differed from that of a new process, so that each
     /// later run is made by a new process.

@@ -52,7 +52,7 @@ pub(crate) trait Retriable {
     }
 }
 
-/// Why one try at running inputs has failed.
+/// Why one try at running inputs behind a fork server has failed.
 pub(crate) enum Failure {
     /// The fork server could not be started.
     Start(ExecError),

@@ -199,7 +199,7 @@ impl Drop for Scratch {
 
 /// Maximum number of bytes read from a sanitizer's report.
 const READ: u64 = 1 << 16;
-/// Name of the sanitizer's report files, before the process id.
+/// Beginning of the names of sanitizer report files, before the process id.
 const NAME: &str = "report";
 /// Maximum number of files that are looked at in the directory of sanitizer reports.
 const MOST: usize = 256;

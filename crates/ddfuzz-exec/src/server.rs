@@ -62,7 +62,7 @@ pub(crate) enum RequestError {
     /// The fork server broke the protocol; the text says in which way.
     #[error("{0}")]
     ProtocolBroken(String),
-    /// The fork server could not execute the program; holds the error.
+    /// The fork server could not execute the program; holds the error of `execve`.
     #[error("executing the program failed: {0}")]
     Exec(nix::Error),
 }
@@ -74,7 +74,7 @@ pub(crate) struct Answer {
     pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
-    /// Whether the run started other processes.
+    /// Whether the target started other processes in the run.
     pub(crate) forked: bool,
     /// Why the process that runs many inputs has refused the run, so that a fork of the server made
     /// it; `None` if it was not refused.

@@ -177,7 +177,7 @@ impl Page {
 /// How one of many runs in a process ended, as the fork server writes it to the shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// How the run ended, as a status of `wait(2)`.
+    /// How the run ended, as a process status of `wait(2)`.
     pub(crate) status: i32,
     /// The slot of the shared memory that holds the coverage counters of the run.
     pub(crate) slot: CounterSlot,

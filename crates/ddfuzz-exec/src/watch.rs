@@ -55,7 +55,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) page: Option<&'a Page>,
     /// Number of the first run that the awaited request is for.
     pub(crate) first: u64,
-    /// The fork server process; all its descendants belong to the run.
+    /// Process id of the fork server; all its descendants belong to the run.
     pub(crate) server: Pid,
     /// An ancestor process of the fork server, which distinguishes the server from a later process
     /// with the same id.

@@ -18,22 +18,23 @@ use crate::{
     snapshot_executor::SnapshotExecutor,
 };
 
-/// A way to run a target.
+/// A way of execution: how a target is run once for each input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// A new process and `execve` for each run.
+    /// The program is executed (`execve`) in a new process for each run.
     Command,
-    /// A fork server injected into an unmodified, dynamically linked program.
+    /// A fork server that ddfuzz injects into an unmodified, dynamically linked program forks each
+    /// run.
     Inject,
-    /// One process that runs many inputs of an unmodified, dynamically linked program, and puts back
+    /// One process runs many inputs of an unmodified, dynamically linked program, and puts back
     /// what each run has changed.
     Snapshot,
-    /// The fork server that AFL++'s compilers put into the program.
+    /// The fork server that AFL++'s compilers put into the program forks each run.
     Forkserver,
-    /// The target's entry function called in-process, in a child forked from a small zygote.
+    /// The target's entry function is called in a child that is forked from a small zygote process.
     Harness,
-    /// The scripted mock of the tests.
+    /// The runs are made up by the scripted mock executor of the tests.
     Mock,
 }
 

@@ -61,7 +61,7 @@ pub struct Proved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {
-    /// The `test` line that has this index.
+    /// The `test` line of the log with this index proves it.
     Test(u64),
     /// The `check` line for this purpose: the axiom proves that the empty input does not fail.
     Check(What),

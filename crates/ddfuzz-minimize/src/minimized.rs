@@ -20,7 +20,7 @@ pub enum Warning {
     AnyInputFails,
     /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
-        /// How often the original input failed, in how many runs.
+        /// How often the original input failed in its first runs, and the number of these runs.
         rate: Rate,
         /// Number of runs without a failure after which a candidate of the flaky input counts as
         /// not failing.
@@ -28,13 +28,13 @@ pub enum Warning {
     },
     /// The result did not fail in each of its confirmations, so nothing is claimed.
     FlakyResult {
-        /// How often the result failed, in how many confirmations.
+        /// How often the result failed in its confirmations, and the number of confirmations.
         rate: Rate,
     },
     /// The smallest text found failed in none of its confirmations, so the result is the original
     /// input.
     Restored {
-        /// Size of the smallest text found, in bytes.
+        /// Size, in bytes, of the smallest text found, which failed in none of its confirmations.
         size: u64,
     },
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
@@ -98,7 +98,8 @@ pub struct Minimized {
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// How often the original input failed, in its runs at the start.
     pub baseline: Rate,
@@ -209,16 +210,17 @@ pub struct SlipRecord {
 pub struct MinRecord {
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// Size of the original input, in bytes.
+    /// Size of the input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the result, in bytes.
+    /// Size of the input after minimization, in bytes.
     pub size_after: u64,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// Number of removals of single bytes of the result that are proven not to fail, and of all
     /// such removals.
     pub proved: Proved,
-    /// Name of the search, such as `ddmin`.
+    /// Name of the search (delta debugging algorithm), such as `ddmin`.
     pub search: String,
     /// The crash that the minimization preserved.
     pub outcome: MinimizedCrash,
@@ -228,7 +230,7 @@ pub struct MinRecord {
     pub rate: Rate,
     /// Wall time of the minimization, in milliseconds.
     pub wall_ms: u64,
-    /// File with the minimized input.
+    /// Path of the file with the minimized input; null if it was not written to a file.
     pub output: Option<OsText>,
     /// File of the minimization log.
     pub log: Option<OsText>,
@@ -244,7 +246,8 @@ pub struct MinRecord {
 pub struct CallResult {
     /// Arguments of the minimized call, the program first; `@@` stands for a file with the input.
     pub args: Vec<OsText>,
-    /// Environment variables: all of them with `--env-vars`, else only those that were added.
+    /// Environment variables of the minimized call: all of them with `--env-vars`, else only those
+    /// that the user added.
     pub env: Vec<(OsText, OsText)>,
     /// Number of the call's arguments before minimization.
     pub args_before: u64,
@@ -252,7 +255,8 @@ pub struct CallResult {
     pub env_before: u64,
     /// The minimized call as one shell command, with the minimized input as its input.
     pub command: String,
-    /// File of a script that shows the crash; null for a bundled target.
+    /// Path of a script that makes the minimized call and so shows the crash; null for a bundled
+    /// target.
     pub script: Option<OsText>,
     /// The minimizations that led to the call, in the order in which they were made: of the input
     /// and of parts of the call.
@@ -264,9 +268,11 @@ pub struct CallResult {
 pub struct PhaseRecord {
     /// What this minimization reduced: `input`, `args`, `argument` or `env`.
     pub part: String,
-    /// Number of units before this minimization: bytes, arguments, characters, or variables.
+    /// Size of what this minimization reduced, before it: a number of bytes, arguments, characters,
+    /// or variables.
     pub before: u64,
-    /// Number of units after this minimization: bytes, arguments, characters, or variables.
+    /// Size of what this minimization reduced, after it: a number of bytes, arguments, characters,
+    /// or variables.
     pub after: u64,
     /// What the log proves of this part, such as 1-minimality, as long as the other parts do not
     /// change.
@@ -274,7 +280,8 @@ pub struct PhaseRecord {
     /// Number of removals of single units (bytes, arguments, characters, or variables) that are
     /// proven not to fail, and of all such removals.
     pub proved: Proved,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of this minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// File of the log of this minimization.
     pub log: Option<OsText>,

@@ -151,7 +151,7 @@ pub enum MinimizeError {
     Callback {
         /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
-        /// The error that the callback returned.
+        /// The error by which the callback failed.
         source: CallbackError,
     },
 }
@@ -159,7 +159,7 @@ pub enum MinimizeError {
 /// The phase of a minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinimizePhase {
-    /// The input and the empty input are run before the search.
+    /// The input and the empty input are run, before the search.
     Baseline,
     /// The search runs; the rule is that of its last candidate, `None` before the first.
     Search(Option<Rule>),

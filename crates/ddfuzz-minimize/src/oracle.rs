@@ -23,13 +23,13 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
-    /// The run exceeded its time limit.
+    /// The run was ended because it exceeded its time limit.
     Time,
-    /// The run exceeded its memory limit.
+    /// The run was ended because it exceeded its memory limit.
     Memory,
 }
 
-/// Which process a test ran in.
+/// Whether a test ran in a fresh process or in one that other tests used before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
@@ -67,7 +67,7 @@ pub struct SlipKeys {
 pub struct Slip {
     /// Class of the crash that the candidate had.
     pub class: Class,
-    /// Keys of the crash that the candidate had.
+    /// Major and minor key of the crash that the candidate had.
     pub keys: SlipKeys,
     /// Record of the crash that the candidate had, for the first slip with these keys; `None` for
     /// later slips, and if the crash did not occur again when it was examined.
@@ -79,7 +79,7 @@ pub struct Slip {
 /// The result of one test of a candidate: its outcome, and what its run showed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Outcome of the test; FAIL is the failure that is minimized.
+    /// Outcome of the test: FAIL if the candidate shows the failure that is minimized.
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,

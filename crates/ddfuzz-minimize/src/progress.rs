@@ -83,7 +83,7 @@ pub(super) enum NextStep<'a> {
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
-    /// Stop: the log is complete.
+    /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
 }
 

@@ -37,7 +37,7 @@ pub(super) enum Baseline {
     /// The input fails. A candidate takes up to `votes` runs: it counts as not failing if none of
     /// them fails.
     Fails { votes: u64 },
-    /// The input did not fail in any of enough runs.
+    /// The input failed in none of its runs, and enough were made to give up.
     Never,
 }
 

@@ -19,9 +19,10 @@ pub struct Replayed {
     /// The result that the log leads to: the smallest failing text; the original input if the
     /// smallest failing text failed in none of its confirmations.
     pub text: Vec<u8>,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
-    /// The learned time limit of a run; `None` if none was learned.
+    /// The time limit of runs that was learned from runs of the input; `None` if none was learned.
     pub time_limit: Option<TimeLimit>,
     /// Number of runs without failure after which a candidate counts as not failing; more than one
     /// if the input is flaky.
@@ -53,11 +54,11 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// Keys of the other bug's crash.
+    /// Major and minor key of the crash in the other bug.
     pub keys: SlipKeys,
     /// Index of the first test with an input of this size that ran into the bug.
     pub test: u64,
-    /// The smallest candidate that ran into the other bug.
+    /// The bytes of the smallest candidate that crashed in the other bug.
     pub input: Vec<u8>,
 }
 
@@ -120,7 +121,7 @@ fn feed_all(
 /// Why a log could not be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The log is invalid.
+    /// The log is invalid, or does not follow from the input.
     #[error(transparent)]
     Replay(#[from] MinimizeError),
     /// The log has no end, so nothing is claimed.

@@ -8,7 +8,7 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
 use crate::language::KnownLanguage;
 
-/// Maximum size, in bytes, of texts that are parsed.
+/// Maximum size, in bytes, of texts that are parsed by a grammar.
 pub(crate) const LARGEST: usize = 1 << 20;
 /// Maximum depth of a syntax tree. A text with a deeper tree is reduced by its brackets instead of
 /// its grammar.

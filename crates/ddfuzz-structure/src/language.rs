@@ -29,7 +29,7 @@ pub struct KnownLanguage {
     /// Bytes with which a text must begin to be recognized as written in the language, because
     /// other languages resemble it; empty for most languages.
     begins: &'static [u8],
-    /// Extensions of the names of files in the language, without the dot.
+    /// Extensions (without the dot) of the names of files in this language.
     endings: &'static [&'static str],
 }
 

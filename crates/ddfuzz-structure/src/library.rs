@@ -20,7 +20,7 @@ static LOADED: Mutex<Vec<&'static KnownLanguage>> = Mutex::new(Vec::new());
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no grammar can be loaded from {}: {why}", path.display())]
 pub struct GrammarError {
-    /// Path of the shared library.
+    /// Path of the shared library from which the grammar could not be loaded.
     pub path: PathBuf,
     /// Why no grammar can be loaded from the file, for the user.
     pub why: String,

@@ -96,7 +96,7 @@ impl ParsedInput {
 struct SourceText {
     text: Arc<[u8]>,
     nodes: Vec<SyntaxNode>,
-    /// Indices of the syntax nodes that mutations may change.
+    /// Indices, in the syntax tree, of the nodes that mutations may change.
     subtrees: Vec<usize>,
     /// For each kind of syntax node, the indices of the nodes of this kind that mutations may
     /// change.

@@ -51,7 +51,7 @@ pub enum Node {
 pub struct Group {
     /// Label that identifies the group within the tree of its file.
     pub label: Label,
-    /// Whether and how the group can be deleted.
+    /// Whether the group can be deleted: never alone, by itself, or together with another group.
     pub part: Part,
     /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
     /// groups with the same number can be joined. 0 if the group is no piece.
@@ -76,12 +76,12 @@ pub enum Part {
 pub struct Number {
     /// How the number is encoded in bytes, such as in four bytes big-endian.
     pub encoding: Encoding,
-    /// What the number states about which group, such as its length.
+    /// What the number states, and about which group: for example its length.
     pub meaning: Meaning,
     /// What is added to the value that `meaning` describes to get the number, such as 4 if a length
     /// counts its own four bytes.
     pub bias: i64,
-    /// The number's bytes in the original file.
+    /// The bytes by which the number was encoded in the original file.
     pub raw: Arc<[u8]>,
 }
 

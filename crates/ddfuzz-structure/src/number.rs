@@ -5,9 +5,9 @@ use ddfuzz_delta::Checksum;
 /// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Little-endian, in this many bytes.
+    /// The number is little-endian and has this many bytes.
     Little(usize),
-    /// Big-endian, in this many bytes.
+    /// The number is big-endian and has this many bytes.
     Big(usize),
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
@@ -18,7 +18,7 @@ pub enum Encoding {
     /// The head of a CBOR item of the major type that the `u8` gives, which is in the high three
     /// bits of the head's first byte.
     Cbor(u8),
-    /// The header of a MessagePack item of this kind.
+    /// The number is in the header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),

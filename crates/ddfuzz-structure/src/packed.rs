@@ -38,13 +38,13 @@ pub enum Codec {
 /// bytes.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// Compression method of the node.
+    /// Method by which the bytes of the node are compressed in the file.
     pub codec: Codec,
-    /// Tree of the decompressed content.
+    /// Tree of nodes that the decompressed content was taken apart into.
     pub content: Group,
-    /// Bytes of the decompressed content.
+    /// Bytes of the node's content when decompressed.
     pub bytes: Arc<[u8]>,
-    /// Compressed bytes, as they are in the file.
+    /// Bytes of the node as they are in the file, compressed.
     pub packed: Arc<[u8]>,
     /// Nodes that take the place of this compressed node if its content is not taken apart:
     /// payloads with the compressed bytes.

@@ -52,9 +52,9 @@ pub enum Field {
 /// What a number in a record states about a span, which is given by its number.
 #[derive(Clone, Copy)]
 pub enum Stated {
-    /// The size of the span with this number, in bytes.
+    /// The number states the size, in bytes, of the span with this number in the record.
     Length(u8),
-    /// The number of records (parts) in the span with this number.
+    /// The number states how many records (parts) are in the span with this number in the record.
     Count(u8),
     /// A checksum of the bytes of the span with this number, by this algorithm.
     Check(Sum, u8),

@@ -78,7 +78,7 @@ const TRIAL: usize = 40;
 struct Trial {
     /// Number of reductions of the search before the first test of the trial.
     reductions: usize,
-    /// Number of tests of the whole search at which the trial ends.
+    /// Number of tests, counted from the beginning of the search, at which the trial ends.
     end: usize,
 }
 
@@ -428,7 +428,8 @@ async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> b
 /// inside of it, too.
 struct Parts {
     document: Arc<dyn Document>,
-    /// For each part of the document, the index after its last descendant.
+    /// For each part of the document, the index of the part that follows its last descendant in
+    /// pre-order.
     last: Vec<usize>,
 }
 

@@ -81,9 +81,9 @@ impl Field {
 /// The algorithm of a checksum in a binary format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The sum of all bytes.
+    /// The checksum is the sum of all bytes.
     Sum,
-    /// The exclusive or of all bytes.
+    /// The checksum is the exclusive or of all bytes.
     Xor,
     /// The negated sum of all bytes: the sum of the bytes and the checksum is 0 in the width of the
     /// checksum.

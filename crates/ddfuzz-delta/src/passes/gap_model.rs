@@ -9,7 +9,7 @@ use std::ops::Range;
 /// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
 #[derive(Debug)]
 pub(super) struct GapModel {
-    /// Expected distance, in 1/16 units, from one needed unit to the next.
+    /// Expected distance from one needed unit to the next, in sixteenths of a unit.
     distance: usize,
     /// Number of units that the sweep has deleted since it found the last needed unit.
     gap: usize,

@@ -63,7 +63,7 @@ pub(super) struct Mutations {
     left: Option<Left>,
 }
 
-/// How many tests the pass of random mutations may still take.
+/// The numbers of tests that the pass of random mutations may still take.
 #[derive(Clone, Copy)]
 struct Left {
     /// Number of tests in one grant; the pass gets a grant at the beginning, and again whenever a

@@ -131,7 +131,7 @@ const FEW: usize = 32;
 /// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
-/// Which changes a search may make to the bytes of its input.
+/// Which changes a search may make to its input: deletions only, or replacements, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// The search may delete bytes only.

@@ -202,7 +202,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
 struct Trial {
     /// Size of the text, in bytes, before the first test of the trial.
     size: usize,
-    /// Number of tests of the whole search at which the trial ends.
+    /// Number of tests, counted from the beginning of the search, at which the trial ends.
     end: usize,
 }
 

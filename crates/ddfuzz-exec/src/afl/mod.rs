@@ -341,7 +341,8 @@ const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 /// Features of a program, recognized by texts that AFL++'s compilers put into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AflSignatures {
-    /// Whether one process of the program can run many inputs.
+    /// Whether one process of the program can run many inputs (AFL++'s persistent mode,
+    /// `__AFL_LOOP`).
     pub(super) persistent: bool,
     /// True if the fork server starts where the program calls it, not before `main`.
     deferred: bool,

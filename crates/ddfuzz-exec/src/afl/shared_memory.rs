@@ -11,7 +11,7 @@ const FIRST: usize = 1 << 23;
 /// Size of the coverage map in bytes for a program that needs a larger one without saying how
 /// large.
 const LARGEST: usize = 1 << 28;
-/// Size of the coverage map in bytes, if the program reports none.
+/// Size of the coverage map in bytes that is assumed if the program reports none.
 const DEFAULT_SIZE: usize = 1 << 16;
 
 /// The coverage map, memory shared with an AFL++ fork server in which runs count, and ddfuzz's copy

@@ -47,7 +47,7 @@ pub(super) struct CodeModule {
     pub(super) path: PathBuf,
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Executable segments of the file whose blocks are covered.
+    /// Executable segments of the program or library whose blocks are covered.
     pub(super) segments: Vec<Segment>,
     /// Addresses at which the basic blocks of the file begin, before loading, ascending.
     starts: Vec<u64>,
@@ -158,7 +158,8 @@ pub struct CoveredCode {
 /// A function of the program or a library with covered blocks: its file, address, name and blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeFunction {
-    /// Index of the function's file in [`CoveredCode::files`].
+    /// Index of the file (program or library) that contains the function, in
+    /// [`CoveredCode::files`].
     pub module: usize,
     /// Address of the function in its file, before loading.
     pub address: u64,

@@ -16,7 +16,7 @@ const MOST_CODE: u64 = 64 << 20;
 /// A loadable segment of a program: its address and its content.
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Content of the segment in the program's file.
+    /// Content of the segment, as it is in the program's file.
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
 }
@@ -133,7 +133,8 @@ fn segments(file: &object::File) -> Vec<Segment> {
     segments
 }
 
-/// The kind of a comparison callback.
+/// The kind of a comparison callback, that is, of a function that instrumented code calls to report
+/// a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
     /// A callback that compares two operands of `width` bytes; `constant`: the first operand is a

@@ -19,7 +19,7 @@ use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 pub(crate) use landlock::version as landlock_version;
 pub use support::{SandboxSupport, keep_files, supported_parts};
 
-/// Whether a target runs in a sandbox.
+/// Whether a target runs in a sandbox, which keeps it from changing files and reaching the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {

@@ -72,7 +72,7 @@ const LANDLOCK: &str = "landlock";
 pub struct SandboxSupport {
     /// Name of the part of the sandbox, for users.
     pub what: &'static str,
-    /// Whether the part of the sandbox works on this system.
+    /// Whether this system supports the part of the sandbox, so that it is used.
     pub works: bool,
     /// Why the part of the sandbox does not work, in a few words; `None` if it works.
     pub why_not: Option<String>,

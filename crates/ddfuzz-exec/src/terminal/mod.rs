@@ -175,13 +175,13 @@ fn sentence(text: &mut String, line: usize) {
 /// One action at a terminal: a key, or a new window size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stroke<'a> {
-    /// Types the bytes of one key.
+    /// Types the bytes of one key at the terminal.
     Key(&'a [u8]),
     /// Changes the size of the terminal's window to these rows and columns.
     Resize {
-        /// Height of the window in lines.
+        /// New height of the terminal's window in lines.
         rows: u16,
-        /// Width of the window in characters.
+        /// New width of the terminal's window in characters.
         columns: u16,
     },
 }

@@ -69,7 +69,8 @@ pub struct Isolated {
     pub claim: Claim,
     /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// How often the failing input failed, in its runs at the start.
     pub baseline: Rate,
@@ -80,7 +81,7 @@ pub struct Isolated {
     pub confirmed_failing: Rate,
     /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
-    /// Warnings for the user.
+    /// Warnings about the result for the user, such as that the failure is flaky.
     pub warnings: Vec<IsolationWarning>,
 }
 
@@ -109,7 +110,7 @@ impl From<&Differing> for DifferingRecord {
 /// JSON result of `diff` and `max`. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceResult {
-    /// File with the text of the passing side.
+    /// Path of the file with the text of the passing side; null if it was not written to a file.
     pub passing: Option<OsText>,
     /// File with the text of the failing side; for `max`, the failing input itself.
     pub failing: Option<OsText>,
@@ -123,7 +124,8 @@ pub struct DifferenceResult {
     pub goal: Option<Goal>,
     /// Whether PASS and FAIL were swapped, so that an input without the crash counts as failing.
     pub inverted: bool,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
     /// deltas.

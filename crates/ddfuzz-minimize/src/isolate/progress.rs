@@ -50,7 +50,7 @@ pub(super) enum NextStep<'a> {
     Write(Line),
     /// Stop with an error: the failing input does not fail, or the passing one does.
     Stop(MinimizeError),
-    /// Stop: the log is complete.
+    /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
 }
 

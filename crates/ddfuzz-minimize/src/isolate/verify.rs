@@ -103,7 +103,8 @@ pub struct ReplayedSides {
     pub passing: Vec<u8>,
     /// Text of the failing side after the last line of the log.
     pub failing: Vec<u8>,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// The result of the search; `None` if the log has no end line.
     pub isolated: Option<Isolated>,

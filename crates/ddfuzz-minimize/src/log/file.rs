@@ -194,7 +194,7 @@ pub enum LogError {
         what: &'static str,
         /// Path of the log that could not be read or written.
         path: PathBuf,
-        /// The I/O error of the operating system.
+        /// The error that the operating system returned for the operation on the log.
         source: io::Error,
     },
     /// A complete line of the log is not valid in the log format.

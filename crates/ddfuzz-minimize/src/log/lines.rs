@@ -113,7 +113,7 @@ pub struct StartLine {
     pub key: Option<KeyRecord>,
     /// Limits on each run of the target, such as its time and memory.
     pub limits: Limits,
-    /// Version of the ddfuzz that wrote the log.
+    /// Version of ddfuzz that wrote the log.
     pub ddfuzz: String,
     /// The rule that decides which tests are answered by earlier outcomes, without a run.
     #[schemars(with = "CachingName")]
@@ -141,7 +141,7 @@ pub struct StartLine {
     /// minimized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
-    /// Path of the input's file; absent if there is none.
+    /// Path of the file with the input; absent if the input has no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
     /// Seed of the campaign that found the input; absent if no campaign did.
@@ -230,7 +230,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The proof of a claim such as 1-minimality, after the search.
+    /// The test belongs to the proof of a claim such as 1-minimality, after the search.
     Proof,
 }
 
@@ -348,7 +348,7 @@ pub struct CheckLine {
 /// For `diff` and `max`: the passing or the failing side changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
-    /// Index of the test that led to the reduction.
+    /// Index of the test whose failing candidate became the best (or a side).
     pub i: u64,
     /// Rule by which the candidate was made: `subset`, `complement`, or the name of a pass.
     pub rule: String,

@@ -20,7 +20,7 @@ const SURELY: u32 = 10;
 #[derive(Debug)]
 pub(super) struct TestCost {
     worth: Duration,
-    /// Whether predicted tests are run ahead at present.
+    /// Whether workers run predicted tests ahead of the search at present.
     ahead: bool,
     fast: VecDeque<Duration>,
     fresh: VecDeque<Duration>,

@@ -313,7 +313,7 @@ impl Drop for WorkerPool<'_, '_, '_> {
 /// A message from a worker thread to the pool: a job has ended, or the worker has.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
-    /// A job has ended; `answer` is `None` if the oracle failed.
+    /// A job (the run of one text) has ended; `answer` is `None` if the oracle failed.
     Done {
         id: u64,
         answer: Option<Answer>,

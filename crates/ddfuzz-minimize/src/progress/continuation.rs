@@ -114,9 +114,9 @@ pub(crate) struct Continuation {
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
-    /// Number of predicted confirmations of the best after the proof.
+    /// Number of confirmations of the best, after the proof, that are still to be predicted.
     confirms: u64,
-    /// Number of runs that each candidate takes if it does not fail.
+    /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,
     /// Number of runs of the first predicted candidate that were already made.
     already_run: u64,

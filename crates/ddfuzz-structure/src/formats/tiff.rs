@@ -45,7 +45,7 @@ struct Tiff<'a> {
 struct Entry {
     at: usize,
     tag: u64,
-    /// Size of one value of the entry, in bytes.
+    /// Size of each value of the directory entry, in bytes.
     width: usize,
     /// Range of the file, in bytes, in which the entry's values are: in the entry itself or
     /// elsewhere.

@@ -44,9 +44,10 @@ pub(crate) struct Tracer<'a> {
     hits: HashMap<u64, u32>,
     /// Total number of breakpoint hits in the run so far.
     all_hits: u32,
-    /// Addresses, before loading, of the breakpoints that were removed.
+    /// Addresses, before loading, of the breakpoints that were removed from the program during the
+    /// run.
     removed: HashSet<u64>,
-    /// Ids of the threads that are traced.
+    /// Ids of the threads of the target that the tracer follows.
     followed: HashSet<Pid>,
     /// Ids of new processes with separate memory that have not yet made the first stop under the
     /// tracer.
