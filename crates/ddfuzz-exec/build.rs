@@ -135,7 +135,8 @@ const TARGET_FLAGS: [&str; 11] = [
 /// The compiler flag for variants of the bundled targets that count the code locations that they
 /// pass (`targets/counted.c`).
 const COUNTED: &str = "-fsanitize-coverage=trace-pc";
-/// Compiler flag for the number of coverage counters, enough for the largest bundled target.
+/// Compiler flag that sets the number of coverage counters in the counted variants of the bundled
+/// targets: enough for the largest target.
 const PLACES: &str = "-DDDFUZZ_PLACES=1024";
 
 /// Variants in which each bundled target is compiled: the suffix of the program's name, and the

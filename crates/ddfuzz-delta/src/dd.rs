@@ -186,8 +186,8 @@ impl Dd {
         self.begin_round(parts);
     }
 
-    /// Takes the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of the
-    /// difference added.
+    /// Receives the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of
+    /// the difference added, and goes on by the first rule of delta debugging that applies.
     fn tell_added(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.minimizes() && two && outcome == Outcome::Fail {
@@ -203,8 +203,8 @@ impl Dd {
         self.end_part(Some(outcome));
     }
 
-    /// Takes the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
-    /// the difference.
+    /// Receives the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
+    /// the difference, and goes on by the first rule of delta debugging that applies.
     fn tell_removed(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.maximizes() && two && outcome == Outcome::Pass {

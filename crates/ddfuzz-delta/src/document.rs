@@ -66,8 +66,8 @@ pub trait Format: Send + Sync {
 /// can be changed. The numbers of the format (lengths, counts, offsets, checksums) that were
 /// correct in the file are correct in every text that is made of the document.
 pub trait Document: Send + Sync {
-    /// Returns the tree of the deletable parts in pre-order: for each part, the index after its last
-    /// descendant.
+    /// Returns the tree of the deletable parts in pre-order: for each part, the index of the part
+    /// that follows its last descendant.
     fn parts(&self) -> Vec<usize>;
 
     /// Returns the contents of the payloads (data whose bytes can be changed) in the order of the

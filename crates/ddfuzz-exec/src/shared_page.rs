@@ -15,13 +15,14 @@ use std::{
 const ENTRIES: usize = 4096;
 /// Size, in bytes, of an entry in the table of inputs of the memory shared with a fork server.
 const ENTRY: usize = 32;
-/// Offset of the hit-count ranges that earlier runs have reached, in bytes; the slots for coverage
-/// counters follow.
+/// Offset, in bytes, in the memory shared with a fork server, of the hit-count ranges that earlier
+/// runs have reached; the slots for coverage counters follow them.
 const COUNTERS: usize = ENTRIES + ENTRY * MOST_INPUTS;
 
 /// Maximum number of inputs in one request to a fork server that runs many inputs in one process.
 pub(crate) const MOST_INPUTS: usize = 1024;
-/// Number of slots for the coverage counters of single runs. A request ends early when all are used.
+/// Number of slots in the memory shared with a fork server, each for the coverage counters of one
+/// run. A request ends early when all are used.
 const SLOTS: usize = 128;
 
 /// The layout of the memory shared with a fork server: one page, or a page and tables for many

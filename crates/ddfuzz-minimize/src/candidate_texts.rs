@@ -90,7 +90,8 @@ impl CandidateTexts {
         self.tests
     }
 
-    /// Makes the empty text the best, because the test of the empty input failed.
+    /// Makes the empty text the best (the smallest failing text), because the test of the empty
+    /// input failed.
     pub fn take_empty(&mut self) {
         self.best.clear();
         self.best_kept = Some(Config::empty());

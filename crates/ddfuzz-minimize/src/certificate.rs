@@ -63,7 +63,8 @@ pub struct Proved {
 pub enum ProofRef {
     /// The `test` line of the log with this index proves it.
     Test(u64),
-    /// The `check` line for this purpose: the axiom proves that the empty input does not fail.
+    /// The `check` line of the log with this purpose proves it: the axiom proves that the empty
+    /// input does not fail.
     Check(What),
 }
 

@@ -65,8 +65,8 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
 }
 
 /// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero. Such a checksum
-/// can stand at either end of the frame: where `frame` takes it for one end, this function takes it
-/// for the other.
+/// may be assumed at either end of the frame; where `frame` assumes the wrong end, this function
+/// tests the other reading, and deletes bytes by it.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;

@@ -90,8 +90,9 @@ impl Trial {
     }
 }
 
-/// Reduces a file by its format: deletes parts, and reduces payloads. Returns whether a test
-/// failed, so that the file changed; false, without a test, if the file is not of the format.
+/// Reduces a file by its format: deletes parts, reduces payloads, and lowers values. Returns true
+/// if a changed file still failed, and so became the current best; false, without a test, if the
+/// file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {

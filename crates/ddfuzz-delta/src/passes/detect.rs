@@ -21,7 +21,8 @@ const TRAILER: usize = 8;
 /// Minimum number of records for a count of them to be recognized in a binary text; fewer records
 /// may agree with a count by chance.
 const FEWEST: usize = 3;
-/// Possible numbers of bytes in a record before its length field, such as a type.
+/// Numbers of bytes (such as those of a type) that may precede the length field of a record, the
+/// numbers to be tried.
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to

@@ -64,7 +64,7 @@ impl SandboxPart {
     }
 }
 
-/// The name "landlock", by which messages for users call this part of the sandbox.
+/// Name, in messages for users, of the part of the sandbox that Landlock provides.
 const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system supports it.

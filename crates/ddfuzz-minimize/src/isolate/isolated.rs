@@ -88,8 +88,8 @@ pub struct Isolated {
 /// A place in which the passing and the failing side differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
-    /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
-    /// are its bytes.
+    /// Start and end offset of the place, in bytes: in the passing input, or in the failing input
+    /// if the deltas are its bytes.
     pub at: [u64; 2],
     /// Bytes at this place of one side that the other side lacks; `at` is their range.
     pub removed: Base64,

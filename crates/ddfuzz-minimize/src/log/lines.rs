@@ -365,7 +365,8 @@ pub struct EndLine {
     pub size: u64,
     /// BLAKE3 hash of the result; for `diff` and `max`, of the failing side.
     pub blake3: ContentHash,
-    /// Number of tests, by how each was answered: by a run, the cache, or a predictor.
+    /// Numbers of the tests in the log, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// Number of tests that the claim needs, and how many of them have an outcome that proves it.
     pub proved: Proved,
