@@ -90,8 +90,8 @@ pub(crate) struct Launch {
     /// The file that becomes the target's stdout; `None` if stdout goes to the same file as stderr,
     /// or to /dev/null (`output`).
     pub(crate) stdout: Option<File>,
-    /// The file for the target's stdout if `stdout` is `None`, and for its stderr if no other file is
-    /// passed to `start`; `None` for /dev/null.
+    /// The file for the target's stdout if `stdout` is `None`, and for its stderr if no other file
+    /// is passed to `start`; `None` for /dev/null.
     pub(crate) output: Option<Arc<File>>,
     pub(crate) program: PathBuf,
     /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.

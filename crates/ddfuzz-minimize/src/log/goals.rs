@@ -237,7 +237,8 @@ pub struct ChangesRecord {
     /// Absolute path of the repository; absent if two directories are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<OsText>,
-    /// Absolute paths of the two directories; absent if two revisions are compared.
+    /// Absolute paths of the directories with the old and the new version; absent if two revisions
+    /// are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directories: Option<(OsText, OsText)>,
     /// Commit of the old version, which passes.
