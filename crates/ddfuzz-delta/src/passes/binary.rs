@@ -86,9 +86,9 @@ async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     }
 }
 
-/// Deletes bytes of a text with numbers (such as lengths and checksums) that must be corrected with
-/// each deletion, and which only the comparisons of a run reveal. Returns whether such numbers were
-/// found.
+/// Deletes bytes of a text whose numbers (such as lengths and checksums) must be corrected after
+/// each deletion, in formats that are recognized only by the comparisons of a run. Returns whether
+/// such numbers were found.
 async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;

@@ -12,8 +12,9 @@ use crate::passes::units::Units;
 /// needed units are a cluster at the end, all other units are deleted at once.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Minimum length, in units, of a list that is bisected at its front before the sweep, although
-/// none of the ends in [`CLUSTERS`] fails alone; longer lists than the largest of these are not.
+/// Number of units above which a list is bisected at its front before the sweep, although it is too
+/// short for the next larger end in [`CLUSTERS`] to be tried, and none of the tried ends fails
+/// alone.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which the first and the last unit of a list are not tested alone;
