@@ -121,7 +121,6 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     /// unit of the failing call makes it not pass (1-maximal).
     ///
     /// # Errors
-    ///
     /// [`NotPassing`] if the call without any units fails.
     pub fn max_args(&mut self) -> Result<A, NotPassing> {
         let mut pass = self.nothing()?;

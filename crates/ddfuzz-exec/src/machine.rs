@@ -130,7 +130,6 @@ impl Drop for Sleeper {
 /// Runs `attempt` in a child process and returns whether it returned true there.
 ///
 /// # Safety
-///
 /// `attempt` makes system calls only: in the child, locks of other threads may be held for ever.
 unsafe fn succeeds(attempt: unsafe fn() -> bool) -> nix::Result<bool> {
     // SAFETY: what the caller promises.
@@ -203,7 +202,6 @@ fn core_pattern() -> Check {
 /// whether the system permits that.
 ///
 /// # Safety
-///
 /// Only for a child process that exits afterwards.
 unsafe fn fix_addresses() -> bool {
     // SAFETY: system calls that change a flag of this process.
@@ -379,7 +377,6 @@ unsafe fn dispatch_calls() -> bool {
 /// features.
 ///
 /// # Safety
-///
 /// Only system calls are made; see [`succeeds`].
 #[cfg(target_arch = "x86_64")]
 unsafe fn watch_memory() -> bool {

@@ -426,7 +426,6 @@ pub trait CrashClassifier: Send {
     /// possible; returns how the run ended if it did not crash.
     ///
     /// # Errors
-    ///
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
@@ -435,7 +434,6 @@ pub trait CrashClassifier: Send {
     /// `None` where a traced run takes much longer than one of an executor.
     ///
     /// # Errors
-    ///
     /// If the target cannot be run under a tracer.
     fn key_within(
         &mut self,
@@ -547,7 +545,6 @@ impl Slips {
     /// crash record, made by runs under a tracer, if the crash occurs again in them.
     ///
     /// # Errors
-    ///
     /// If the target cannot be run.
     pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
         let mut slip = Slip {

@@ -150,7 +150,6 @@ pub trait Oracle {
     /// which crash keys it must have.
     ///
     /// # Errors
-    ///
     /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
     fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError>;
 

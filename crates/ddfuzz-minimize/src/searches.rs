@@ -103,7 +103,6 @@ fn usual<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<Structur
 /// `full` uses the structure (file format or grammar) named `structure`.
 ///
 /// # Errors
-///
 /// If there is no search or no structure of this name.
 pub fn structured_search(
     name: &str,

@@ -176,7 +176,6 @@ impl Verified {
 /// removal.
 ///
 /// # Errors
-///
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
 /// see [`Verified::holds`].
 pub fn verify(

@@ -53,7 +53,6 @@ impl VerifiedSides {
 /// claim.
 ///
 /// # Errors
-///
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
 /// see [`VerifiedSides::holds`].
 pub fn verify_sides(
