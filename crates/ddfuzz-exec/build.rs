@@ -18,7 +18,8 @@ fn main() {
 
 const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic"];
 
-/// C sources that the launcher and the preloaded runtime library share.
+/// Names of the C sources that are compiled into both the launcher and the runtime library, which
+/// is preloaded into targets.
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Further C sources of the runtime library, which is preloaded into targets.
@@ -111,12 +112,12 @@ fn link(output: &Path, sources: &[&[&str]], flags: &[&str]) {
     finish(what, start(what, &mut command));
 }
 
-/// Names of the bundled targets, sorted.
+/// Names of the bundled target programs, in alphabetical order.
 const TARGETS: [&str; 6] = ["crtplot", "flex", "nroff", "troff", "ul", "units"];
 
-/// Compiler flags of the bundled targets: one optimisation level for all, and no canaries or checks
-/// that stop an overrun before it crashes. Without inlining, each bug is in the function that the
-/// source shows.
+/// Compiler flags of the bundled targets: the same optimisation level for all, no stack canaries or
+/// checks that stop an overrun before it crashes, and no inlining, so that each bug is in the
+/// function that the source shows.
 const TARGET_FLAGS: [&str; 11] = [
     "-std=c11",
     "-O1",
@@ -134,10 +135,12 @@ const TARGET_FLAGS: [&str; 11] = [
 /// The compiler flag for variants of the bundled targets that count the code locations that they
 /// pass (`targets/counted.c`).
 const COUNTED: &str = "-fsanitize-coverage=trace-pc";
-/// Compiler flag for the number of coverage counters, enough for the largest bundled target.
+/// Compiler flag that sets the number of coverage counters in the counted variants of the bundled
+/// targets: enough for the largest target.
 const PLACES: &str = "-DDDFUZZ_PLACES=1024";
 
-/// Variants of each bundled target: suffix of the name, and compiler flags.
+/// Variants in which each bundled target is compiled: the suffix of the program's name, and the
+/// compiler flags that are added to `TARGET_FLAGS`.
 const VARIANTS: [(&str, &[&str]); 4] = [
     ("", &[]),
     ("-fixed", &["-DDDFUZZ_FIXED"]),
@@ -173,8 +176,8 @@ fn build_targets(out: &Path) {
     }
 }
 
-/// Starts compiling the bundled targets' coverage counters, which must not be instrumented
-/// themselves.
+/// Starts compiling the coverage counters of the bundled targets to the file `object`. The source
+/// of the counters must not be instrumented itself.
 fn start_counters(object: &Path) -> Child {
     let mut command = compiler();
     command
@@ -291,7 +294,7 @@ fn compiler() -> Command {
     command
 }
 
-/// Starts the compiler; `what` names the result in the message of a panic.
+/// Starts the compiler and returns its process; `what` names the result in the message of a panic.
 fn start(what: &str, compiler: &mut Command) -> Child {
     match compiler.spawn() {
         Ok(child) => child,

@@ -25,7 +25,9 @@ fn test(text: &[u8]) -> Outcome {
     }
 }
 
-/// Minimizes bytes by a step machine: the caller runs each test, and here prints each reduction.
+/// Minimizes a failing configuration text byte by byte, by driving the search as a step machine:
+/// runs each test that the search asks for, and prints each reduction. Returns the smallest failing
+/// text.
 fn minimize_bytes(input: &[u8]) -> Vec<u8> {
     let mut search = Full::new(input);
     let (mut best, mut candidate_text) = (input.to_vec(), Vec::new());

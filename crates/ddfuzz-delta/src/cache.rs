@@ -29,7 +29,8 @@ pub enum Caching {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Outcome of testing the text. If several tests of the same text disagree, FAIL is recorded,
-    /// so that a flaky text never proves that a removal makes the failure disappear.
+    /// so that a text with varying outcomes never proves that a removal makes the failure
+    /// disappear.
     pub outcome: Outcome,
     /// Index of the test that gave the outcome, counted from 0; `None` for tests that are not
     /// numbered, such as those of the whole and the empty input before the search.
@@ -39,9 +40,10 @@ pub struct Seen {
 /// The answer of the cache to a test that needs no run, by what was tested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
-    /// The same configuration was tested before, with this outcome.
+    /// The same configuration (set of kept units) was tested before, with this outcome.
     Repeated(Outcome),
-    /// Another configuration that has the same text was tested before, with this outcome.
+    /// Another configuration (set of kept units) that has the same text was tested before, with
+    /// this outcome.
     Cached(Outcome),
 }
 
@@ -81,8 +83,9 @@ impl Cache {
     }
 
     /// Returns the recorded outcome for a candidate whose text is `text`, or `None` if the
-    /// candidate has to be run. `config` is `None` for a candidate that replaces bytes, so that it
-    /// is not a subset of the original's units.
+    /// candidate has to be run, by the cache's [`Caching`] rule. `config` is the id of the
+    /// candidate's set of kept units, `None` if the candidate replaces bytes and so is no subset of
+    /// the original's units.
     pub fn lookup(&self, config: Option<ConfigId>, text: TextId) -> Option<Hit> {
         let repeated = config.is_some_and(|config| self.configs.contains(&config));
         match (self.caching, repeated) {

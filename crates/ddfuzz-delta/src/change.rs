@@ -4,8 +4,8 @@ use std::{collections::HashMap, ops::Range};
 
 use crate::sequence::lines;
 
-/// Maximum size, in bytes, of each of two texts that are compared byte by byte; larger ones are
-/// compared by lines first.
+/// Maximum size, in bytes, of two texts that are compared byte by byte; if one of them is larger,
+/// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
 /// A textual change from a passing text to a failing one: some bytes are removed, and others are
@@ -127,7 +127,8 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Returns the start offset of each line, in bytes, followed by the end offset of the last line.
+/// Returns the start offset, in bytes, of each line in the text that the lines make together,
+/// followed by the end offset of the last line.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();
@@ -136,8 +137,9 @@ fn starts(lines: &[&[u8]]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Computes the changes between two sequences of symbols: the items that their longest common
-/// subsequence does not keep.
+/// Computes the changes that turn the sequence of symbols `first` into `second`: all items that
+/// their longest common subsequence does not contain are removed or inserted. Symbols are numbers
+/// below `symbols`.
 fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     let kept = longest(first, second, symbols);
     let gone = |kept: &[bool], from: usize| kept[from..].iter().take_while(|kept| !**kept).count();
@@ -158,8 +160,8 @@ fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
     found
 }
 
-/// Cuts a large change into pieces that are small enough to compare byte by byte. Both sides of the
-/// change are cut into the same number of pieces.
+/// Cuts a large change into pieces that are small enough to compare byte by byte: its removed and
+/// its inserted bytes are cut into the same number of pieces, which are paired in order.
 fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     let count = change
         .at
@@ -179,8 +181,8 @@ fn pieces(change: &Change) -> impl Iterator<Item = Change> {
     })
 }
 
-/// The result of a longest common subsequence: for each item of two sequences, whether the
-/// subsequence contains it (true) or not.
+/// A longest common subsequence of two sequences: for each item of either sequence, true if the
+/// subsequence contains the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
     pub first: Vec<bool>,
@@ -254,8 +256,9 @@ impl Lcs {
         }
     }
 
-    /// Marks the common prefix and the common suffix of two parts of sequences as kept, and returns
-    /// what remains of each part.
+    /// Marks the items of the common prefix and the common suffix of `first` and `second`, parts of
+    /// the two compared sequences, as contained in the common subsequence. Returns what remains of
+    /// each part.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();
@@ -269,8 +272,9 @@ impl Lcs {
         (first, second)
     }
 
-    /// Returns the position at which to cut `second`, so that the longest common subsequences of
-    /// its two pieces with `left` and `right` are as long as possible together.
+    /// Returns the position at which to cut `second` in two, so that the longest common subsequence
+    /// of `left` with the first piece and that of `right` with the second are as long as possible
+    /// together.
     fn best_cut(&mut self, left: Part<'_>, right: Part<'_>, second: Part<'_>) -> usize {
         let before = self.lengths(left.of.iter(), second.of.iter());
         let behind = self.lengths(right.of.iter().rev(), second.of.iter().rev());

@@ -25,8 +25,8 @@ impl fmt::Debug for ConfigId {
     }
 }
 
-/// A range of kept units (items of the original input), with number and id of all kept units before
-/// it.
+/// A range of units of the original input that a configuration keeps, with the number and the id of
+/// all units that the configuration keeps before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
@@ -235,8 +235,8 @@ fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }
 
-/// Returns a pseudo-random 128-bit value for a position, always the same, of which ids of sets are
-/// made (two splitmix64 finalizers with different seeds).
+/// Returns a pseudo-random 128-bit value for `position`, always the same, from which the ids of
+/// sets of units are computed (by two splitmix64 finalizers with different seeds).
 fn mix(position: usize) -> u128 {
     let half = |seed: u64| {
         let mut z = (position as u64)

@@ -69,9 +69,9 @@ pub struct Dd {
     /// The difference `c_fail \ c_pass` between the failing and the passing configuration.
     delta: Config,
     parts: usize,
-    /// Index of the part of the difference that the present round of tests began with.
+    /// Index of the part of the difference with which the present round of tests began.
     offset: usize,
-    /// Number of parts of the difference that the present round has tested.
+    /// Number of parts of the difference that have been tested in the present round.
     tried: usize,
     probe: Probe,
     /// Outcome of testing `c_pass ∪ Δi`, the passing configuration with a part added; `Some` if it
@@ -164,8 +164,9 @@ impl Dd {
         }
     }
 
-    /// Returns the rule of delta debugging that the tested candidate belongs to: the rule that a
-    /// FAIL applies if this mode minimizes, else the rule that a PASS applies.
+    /// Returns the rule of delta debugging by which the tested candidate may become a new
+    /// configuration: if this mode minimizes, the rule for a FAIL, which makes it the failing one;
+    /// else the rule for a PASS, which makes it the passing one.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,
@@ -185,8 +186,8 @@ impl Dd {
         self.begin_round(parts);
     }
 
-    /// Takes the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of the
-    /// difference added.
+    /// Receives the outcome of testing `c_pass ∪ Δi`, the passing configuration with one part of
+    /// the difference added, and goes on by the first rule of delta debugging that applies.
     fn tell_added(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.minimizes() && two && outcome == Outcome::Fail {
@@ -202,8 +203,8 @@ impl Dd {
         self.end_part(Some(outcome));
     }
 
-    /// Takes the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
-    /// the difference.
+    /// Receives the outcome of testing `c_fail \ Δi`, the failing configuration without one part of
+    /// the difference, and goes on by the first rule of delta debugging that applies.
     fn tell_removed(&mut self, outcome: Outcome) {
         let two = self.parts == 2;
         if self.mode.maximizes() && two && outcome == Outcome::Pass {
@@ -221,8 +222,9 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Ends the tests of one part `Δi` of the difference: takes `c_pass ∪ Δi` as the new passing
-    /// configuration if `added` is PASS, or else continues with the next part.
+    /// Ends the tests of one part `Δi` of the difference. `added` is the outcome of testing `c_pass
+    /// ∪ Δi`: if it is PASS and this mode maximizes, that configuration becomes the passing one;
+    /// otherwise the search continues with the next part.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;

@@ -76,8 +76,8 @@ impl Dd2Call {
         self.half(half).union(&self.rest)
     }
 
-    /// Returns the recursive call that searches the half with index `half` of the units, while the
-    /// other half stays applied.
+    /// Returns the recursive call `dd2` that searches the half with index `half` (0 or 1) of the
+    /// units, while the other half stays applied.
     fn beside(&self, half: usize) -> Dd2Call {
         Dd2Call {
             units: self.half(half),
@@ -130,9 +130,11 @@ struct Dd3Call {
     rest: Config,
     /// `n`: the number of parts into which the searched units `c` are split.
     parts: usize,
-    /// `ti`: the outcomes of `ci ∪ r`, in the order of the parts `ci`.
+    /// `ti`: the outcomes of testing `ci ∪ r`, each part of the searched units with the applied
+    /// units, in the order of the parts.
     subsets: Vec<Outcome>,
-    /// `t̄i`: the outcomes of `c̄i ∪ r`, in the order of the complements `c̄i`.
+    /// `t̄i`: the outcomes of testing `c̄i ∪ r`, the complement of each part with the applied
+    /// units, in the order of the parts.
     complements: Vec<Outcome>,
 }
 
@@ -207,8 +209,8 @@ impl DdPlus {
         self.findings.conclude();
     }
 
-    /// Chooses what follows the test of a complement, by the rules of `dd3`: the next test, new
-    /// recursive calls, or the end of the present call.
+    /// Chooses what follows the test of the last complement, by the rules of `dd3`: the next test,
+    /// new recursive calls, or the end of the recursive call `call`.
     fn decide(&mut self, call: Dd3Call) {
         let of = |subset: Outcome| {
             let outcomes = call.subsets.iter().zip(&call.complements);
@@ -241,13 +243,13 @@ impl Dd3Call {
         }
     }
 
-    /// Returns the part `ci` of the searched units with this index.
+    /// Returns the part `ci` of the searched units whose index is `index`, from 0.
     fn part(&self, index: usize) -> Config {
         self.units.part(self.parts, index)
     }
 
-    /// Returns the complement `c̄i`: the searched units without the part with this index and
-    /// without the applied units.
+    /// Returns the complement `c̄i` of the part with the index `index`: the searched units without
+    /// this part and without the applied units.
     fn complement(&self, index: usize) -> Config {
         self.units.minus(&self.part(index)).minus(&self.rest)
     }

@@ -117,8 +117,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.build(&fail)
     }
 
-    /// Returns a largest part of the arguments that passes: adding any one more unit makes it not
-    /// pass (1-maximal).
+    /// Returns a part of the arguments that passes and cannot become larger: adding any one more
+    /// unit of the failing call makes it not pass (1-maximal).
     ///
     /// # Errors
     /// [`NotPassing`] if the call without any units fails.
@@ -171,14 +171,14 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         })
     }
 
-    /// Returns the number of calls that the search has asked for so far, by how each was answered
-    /// (by running it or without).
+    /// Returns how many calls the search has asked for so far, by how each was answered: by calling
+    /// the function, from the cache, or by a prediction.
     pub fn tally(&self) -> Tally {
         self.tester.tally()
     }
 
-    /// Calls `change` with the units of one argument after another, until it has left all arguments
-    /// unchanged in turn. `change` returns whether it changed something.
+    /// Calls `change` with the units of one argument after another, again and again, until it has
+    /// changed none of the arguments in turn. `change` returns whether it changed its argument.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -239,8 +239,8 @@ fn units_of(place: &Range<usize>) -> Config {
     Config::from_ascending([place.clone()])
 }
 
-/// Splits a configuration of the units of all arguments into one configuration for each argument,
-/// counted from the argument's first unit.
+/// Splits `config`, a set of units of all arguments, into one set for each argument, whose units
+/// are numbered from 0; `places` are the ranges of unit numbers of the arguments.
 fn split(config: &Config, places: &[Range<usize>]) -> Vec<Config> {
     let within = |place: &Range<usize>| {
         let kept = config.intersection(&units_of(place));
@@ -283,7 +283,7 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
 /// How a call of the function under test failed, to tell one failure from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The function under test returned FAIL or `Err`.
+    /// The function under test returned FAIL or `Err`, without a panic.
     Said,
     /// The function under test panicked with this message, from which numbers and quoted text were
     /// removed, because both vary with the arguments.

@@ -67,20 +67,20 @@ pub trait Format: Send + Sync {
 /// can be changed. The numbers of the format (lengths, counts, offsets, checksums) that were
 /// correct in the file are correct in every text that is made of the document.
 pub trait Document: Send + Sync {
-    /// Returns the tree of the deletable parts in pre-order: for each part, the index after its
-    /// last descendant.
+    /// Returns the tree of the deletable parts in pre-order: for each part, the index of the part
+    /// that follows its last descendant.
     fn parts(&self) -> Vec<usize>;
 
     /// Returns the contents of the payloads (data whose bytes can be changed) in the order of the
     /// text. A compressed payload is decompressed.
     fn payloads(&self) -> Vec<Arc<[u8]>>;
 
-    /// Returns a copy of the document without the parts with these indices, which ascend, and
-    /// without the parts inside of them.
+    /// Returns a copy of the document without the parts with the indices `parts`, which ascend, and
+    /// without the parts inside of these.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
-    /// Returns a copy of the document whose payloads have these contents; there must be as many as
-    /// [`payloads`](Document::payloads) returns.
+    /// Returns a copy of the document whose payloads have the contents `payloads`, in the order and
+    /// number of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
     /// Returns a copy of the document in which each compressed payload is compressed anew, and the
@@ -91,8 +91,8 @@ pub trait Document: Send + Sync {
     /// decompressed, and only their compressed bytes can be changed.
     fn opaque(&self) -> Arc<dyn Document>;
 
-    /// Returns the sizes, in bytes, of the regions of the file to which other parts refer by
-    /// offsets and which contain no deletable parts.
+    /// Returns the size, in bytes, of each region of the file that can be shared: a region to which
+    /// references with offsets lead and which contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {
         Vec::new()
     }
@@ -138,7 +138,7 @@ pub struct SyntaxTree {
 /// A node of a syntax tree: its range of the text, kind, class and relatives in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxNode {
-    /// The bytes of the syntax node, as a range of the text.
+    /// The range of the text that the syntax node covers, in bytes.
     pub place: Range<usize>,
     /// Kind of the syntax node, such as "call of a function", as a number that the grammar defines.
     pub kind: u16,
@@ -147,7 +147,8 @@ pub struct SyntaxNode {
     pub class: SyntaxClass,
     /// Index of the syntax node's parent in the tree; `None` for the root.
     pub parent: Option<usize>,
-    /// Index, in the pre-order of the tree, after the last descendant of the syntax node.
+    /// Index, in the pre-order of the tree, of the node that follows the last descendant of this
+    /// syntax node.
     pub last: usize,
 }
 
@@ -158,9 +159,9 @@ pub enum SyntaxClass {
     Punctuation,
     /// A name of something in a program, such as a variable.
     Identifier,
-    /// A number that is written in the text (a literal), such as `42`.
+    /// A number that stands in the program text (a literal), such as `42`.
     Number,
-    /// A text that is written in the program (a string literal).
+    /// A string literal, such as `"text"`.
     Text,
     /// An expression: something with a value, such as a call.
     Expression,

@@ -8,12 +8,12 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "UPPERCASE"))]
 pub enum Outcome {
-    /// ✓ PASS: the failure that is searched for does not occur.
+    /// ✓ PASS: the test shows that the failure that is searched for does not occur.
     Pass,
-    /// ✗ FAIL: the failure that is searched for occurs.
+    /// ✗ FAIL: the test shows that the failure that is searched for occurs.
     Fail,
-    /// ? UNRESOLVED, neither PASS nor FAIL: another failure, a time-out, or a target that could not
-    /// be started.
+    /// ? UNRESOLVED, neither PASS nor FAIL: the run shows another failure than the one that is
+    /// searched for, or exceeds its time limit, or the target could not be started.
     Unresolved,
 }
 

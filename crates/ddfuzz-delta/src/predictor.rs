@@ -2,20 +2,21 @@
 
 use crate::{Config, Outcome};
 
-/// Answers tests without running them (ESEC 1999, section 6). A prediction must be true: a wrong
-/// one misleads the search, although a result is always a configuration whose test gave FAIL.
+/// A predictor, which answers tests without running them (ESEC 1999, section 6). Its predictions
+/// must be true: a wrong one misleads the search, although the search's result is always a
+/// configuration whose test gave FAIL.
 pub trait Predictor {
     /// Returns the outcome of `config` without running it, or `None` if the predictor cannot tell.
     fn predict(&self, config: &Config) -> Option<Outcome>;
 
-    /// Takes the outcome of a configuration that was run, to predict later ones. Ignores it by
-    /// default.
+    /// Receives the outcome of a configuration that was run, to predict the outcomes of other
+    /// configurations. Does nothing by default.
     fn learn(&mut self, config: &Config, outcome: Outcome) {
         let _ = (config, outcome);
     }
 }
 
-/// Predicts for units that are ordered, like the changes of a version history, where each unit
+/// A predictor for units that are ordered, like the changes of a version history, so that each unit
 /// needs all earlier ones: a configuration that is not a prefix of the units is UNRESOLVED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order;
@@ -27,8 +28,8 @@ impl Predictor for Order {
     }
 }
 
-/// Predicts for units that need other units: a configuration with a unit but without a unit that it
-/// requires is UNRESOLVED.
+/// A predictor for units that need other units: a configuration that keeps a unit but not a unit
+/// that it requires is UNRESOLVED.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requires {
     pairs: Vec<(usize, usize)>,

@@ -19,8 +19,8 @@ pub trait Search: Send {
     /// [`tell`](Search::tell) in between return the same candidate.
     fn next(&mut self) -> Option<Candidate>;
 
-    /// Takes the outcome of the candidate that [`next`](Search::next) returned. After the end of
-    /// the search it does nothing.
+    /// Receives the outcome of the test of the candidate that [`next`](Search::next) returned, and
+    /// moves the search on. After the end of the search it does nothing.
     fn tell(&mut self, outcome: Outcome);
 
     /// Takes the hints of a run, which are facts that it reported besides its outcome. Call it
@@ -60,10 +60,10 @@ pub trait Search: Send {
 /// its result to be 1-minimal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExtraTests {
-    /// Extra tests: as many as the search took before, but at least 2,000.
+    /// As many extra tests as the search took before its proof, but at least 2,000.
     #[default]
     Many,
-    /// Extra tests: half as many as the search took before, because tests take long.
+    /// Half as many extra tests as the search took before its proof, because tests take long.
     Few,
     /// No extra tests after the proof of 1-minimality.
     None,
@@ -79,13 +79,15 @@ impl Clone for Box<dyn Search> {
 /// passing configuration, the step is named by this rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Reduce to subset: only one part of the failing configuration is kept.
+    /// Reduce to subset: one part of the failing configuration becomes the failing one.
     Subset,
-    /// Reduce to complement: one part of the failing configuration is removed.
+    /// Reduce to complement: the failing configuration without one of its parts becomes the failing
+    /// one.
     Complement,
     /// Increase to subset: the failing configuration without one part becomes the passing one.
     IncreaseToSubset,
-    /// Increase to complement: one part is added to the passing configuration.
+    /// Increase to complement: the passing configuration together with one part of the difference
+    /// becomes the passing one.
     IncreaseToComplement,
     /// The candidate is the final result of a search, which is tested last.
     Result,
@@ -118,7 +120,7 @@ impl fmt::Display for Rule {
 pub struct Replacement {
     /// The replaced bytes, as a range of the current best text.
     pub at: Range<usize>,
-    /// The bytes that take the place of the range `at`.
+    /// The new bytes, which take the place of the replaced ones.
     pub with: Vec<u8>,
 }
 
@@ -126,8 +128,8 @@ pub struct Replacement {
 /// text so far), so that an edit stays small even if the best consists of many ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// Deletes these ranges of positions, which ascend and do not overlap, from the current best
-    /// text.
+    /// Deletes these ranges of positions (indices of bytes or other units), which ascend and do not
+    /// overlap, from the current best text.
     Cut(Vec<Range<usize>>),
     /// Keeps the units of the original input that are in this configuration, whatever the current
     /// best text is.
@@ -182,7 +184,7 @@ impl Edit {
 /// A candidate: an input that a search asks to test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The rule of the search that made the candidate.
+    /// The rule of the search by which the candidate was made.
     pub rule: Rule,
     /// The edit that makes the text of the candidate, mostly from the current best text.
     pub edit: Edit,

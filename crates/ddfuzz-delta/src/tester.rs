@@ -7,9 +7,10 @@ use crate::{Cache, Caching, Config, Hit, Outcome, Predictor, Search, Seen, TextI
 pub enum Answered {
     /// The outcome comes from a run of the test.
     Run,
-    /// The outcome comes from an earlier test of the same configuration.
+    /// The outcome comes from an earlier test of the same configuration (set of kept units).
     Repeated,
-    /// The outcome comes from an earlier test of another configuration that builds the same input.
+    /// The outcome comes from an earlier test of another configuration (set of kept units) that
+    /// builds the same input.
     Cached,
     /// The outcome comes from a [`Predictor`], without a run.
     Predicted,
@@ -28,7 +29,7 @@ impl From<Hit> for Answered {
 /// cache, by predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tally {
-    /// Number of tests that were run, not answered otherwise.
+    /// Number of tests that were answered by running them.
     pub executed: u64,
     /// Number of tests answered because another configuration that builds the same input was tested
     /// before.

@@ -14,7 +14,8 @@ struct Archive {
     /// Size in bytes of each file in the archive: the variants in the order of `SUFFIXES`, the
     /// dictionary, the seeds.
     sizes: &'static [usize],
-    /// All files of the archive, one after the other, compressed in the format `.lzma`.
+    /// All files of the archive of a bundled target, one after the other, compressed together in
+    /// the format `.lzma`.
     packed: &'static [u8],
 }
 
@@ -74,7 +75,8 @@ pub fn program(name: &str) -> Option<&'static [u8]> {
 }
 
 /// Returns the name of the variant of the bundled program `name` that has coverage counters:
-/// `ul-counted` for `ul`; `None` if there is none. It has the same bugs at other addresses.
+/// `ul-counted` for `ul`; `None` if there is no such variant. The variant has the same bugs at
+/// other addresses.
 pub fn counted(name: &str) -> Option<String> {
     let counted = format!("{name}-counted");
     find(&counted).is_some().then_some(counted)

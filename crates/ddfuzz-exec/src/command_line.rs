@@ -90,18 +90,19 @@ pub(crate) struct CommandLine {
     files: InputFiles,
 }
 
-/// Which files' paths replace `@@` in a target's arguments.
+/// The files that the target's arguments refer to by `@@`: their paths replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InputFiles {
     None,
-    /// One input file with the name that is given, or with any name if that is `None`.
+    /// One input file: with this name, or with any name for `None`.
     Input(Option<OsString>),
-    /// Two files, into which the input is split.
+    /// Two input files, one for each of the two parts into which an input is split.
     Parts,
-    /// A file with the sample text that the target edits; the input itself is typed at a terminal.
+    /// A file with the sample text that a target at a terminal edits; the input itself is typed as
+    /// keys.
     Sample {
-        /// Whether the arguments contain `@@`, which stands for the sample text; if not, no file is
-        /// created.
+        /// Whether the target's arguments contain `@@`, which stands for the file with the sample
+        /// text; if not, no such file is created.
         named: bool,
     },
 }
@@ -123,7 +124,8 @@ impl CommandLine {
         CommandLine { args, files }
     }
 
-    /// Removes the input files from this command line, and keeps its arguments.
+    /// Returns this command line with the same arguments, but without input files: `@@` stays in
+    /// them.
     pub(crate) fn without_input(self) -> CommandLine {
         CommandLine {
             files: InputFiles::None,
@@ -146,8 +148,8 @@ impl CommandLine {
         }
     }
 
-    /// Returns libFuzzer's flags for running one input, with the limit on one allocation that the
-    /// user's flags set or imply.
+    /// Returns the flags by which libFuzzer's `main` runs one input, including the limit on one
+    /// allocation that the user's flags set or imply.
     fn flags(&self) -> Vec<OsString> {
         let allocation = FuzzerLimits::of(&self.args).allocation.unwrap_or(0);
         let allocation = format!("-malloc_limit_mb={allocation}");
@@ -155,7 +157,8 @@ impl CommandLine {
         flags.chain([allocation.into()]).collect()
     }
 
-    /// Adds flags and an input file for libFuzzer's `main`, which without a file starts fuzzing.
+    /// Adds libFuzzer's flags for running one input, and an input file (`@@`) as the last argument:
+    /// without a file, libFuzzer's `main` would start fuzzing.
     fn for_fuzzer(mut self) -> CommandLine {
         let flags = self.flags();
         self.args.extend(flags);
@@ -225,8 +228,9 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// Replaces each `@@` in `arg` by the next of `paths`; the first `named` of them were used in
-/// earlier arguments. The last path is used again if there are more.
+/// Replaces each `@@` in the argument `arg` by the next of `paths`, counting on from `named`, the
+/// number of `@@` in all arguments so far. Once all paths are used, the last one stands for each
+/// further `@@`.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

@@ -66,7 +66,7 @@ impl CrashSnapshots {
     }
 
     /// Returns device and inode of the program file that the first process of the last run
-    /// executed.
+    /// executed, as that process wrote them to the memory for crash snapshots.
     pub fn target(&self) -> (u64, u64) {
         (self.word(16), self.word(24))
     }
@@ -97,10 +97,11 @@ impl CrashSnapshots {
     }
 }
 
-/// How a fork server starts a run that is traced or takes a snapshot when it crashes.
+/// How the fork server of a tracer starts runs: by `execve`, by fork, or with snapshots of crashes
+/// instead of tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerMode {
-    /// The fork server executes the program anew for each run.
+    /// The fork server executes the program anew for each run, which a tracer follows.
     Executing,
     /// The fork server loads the program once and forks it at its `main` for each run.
     Forking,
@@ -109,8 +110,9 @@ pub(crate) enum ServerMode {
     Copying,
 }
 
-/// Prepares a launch of the target in which it takes a snapshot of itself when it crashes; `None`
-/// if no library can be preloaded. In a script, the library is preloaded into the interpreter.
+/// Prepares a launch of the target in which it takes a snapshot of itself when it crashes. Returns
+/// the launch and the memory for the snapshots; `None` if no library can be preloaded. In a script,
+/// the library is preloaded into the interpreter.
 pub(crate) fn copying(
     prepared: &PreparedTarget,
     target: &Target,

@@ -15,12 +15,14 @@ use crate::{
     RefusalReason, Run, RunCoverage, Target, TimeLimit, Way, Written, proc_tree::lives,
 };
 
-/// Number of first runs that are traced if the program can start processes. Without tracing, the
-/// fork server of the execution method `command` misses children of a program that ignores SIGCHLD.
+/// Number of runs, at the beginning, that are traced if the program can start processes. Without
+/// tracing, the fork server of the execution method `command` misses children of a program that
+/// ignores SIGCHLD.
 const CALIBRATION: u32 = 3;
-/// Number of tries of a traced run if its fork server or its tracer fails.
+/// How often a traced run is tried, at most, if its fork server or its tracer fails.
 const MOST_TRIES: u32 = 10;
-/// How long after the first try a traced run that failed is still tried again.
+/// Time after the first try of a traced run within which it is tried again if its fork server or
+/// its tracer fails.
 const RETRY_TIME: Duration = Duration::from_secs(5);
 
 /// Whether the next run of a target is traced, to find crashes of processes that the target starts.
@@ -50,11 +52,13 @@ pub(crate) struct TreeExecutor {
     target: Target,
     traced: Option<Traceable>,
     mode: TraceMode,
-    /// Whether runs report length and hash of their output; they are not traced then.
+    /// Whether runs report length and hash of what they write to stdout and stderr; such runs are
+    /// not traced.
     reports: bool,
-    /// Which runs report their coverage: all, none, or those that reach something new.
+    /// Which of the target's runs report their coverage: all, none, or those that reach something
+    /// new.
     reporting: CoverageReporting,
-    /// Whether the last call has made a traced run, which reports no coverage.
+    /// Whether the last call of the executor made a traced run, which reports no coverage.
     was_traced: bool,
 }
 
@@ -77,8 +81,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Runs the target on `input` and traces all processes of the run. `None` if tracing failed in
-    /// this run, or the system refuses to trace; then no later run is traced either.
+    /// Runs the target on `input` and traces all processes of the run, and tries this again if it
+    /// fails. `None` if all tries failed, or the system refuses to trace; then no later run is
+    /// traced either.
     fn follow(&mut self, input: &[u8]) -> Result<Option<TracedRun>, ExecError> {
         let began = Instant::now();
         for _ in 0..MOST_TRIES {
@@ -251,7 +256,8 @@ struct TracedRun {
     forked: bool,
 }
 
-/// The thread that traces one run, and the channel on which it sends its messages.
+/// The thread that traces one run, and the channel on which the thread reports that it has seized
+/// the process and, at the end, what it observed.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 enum TracerMessage {
@@ -289,8 +295,9 @@ fn release(mut process: Traced) -> Result<Run, ExecError> {
     process.wait_for_run()
 }
 
-/// Starts a thread that seizes the process with ptrace and traces it; `None` if the system refuses.
-/// A thread of its own, because a tracer waits for all that it traces, and its end kills them.
+/// Starts a thread that seizes the process of a run with ptrace and traces it to its end; `None` if
+/// the system refuses to trace. The run needs a separate thread, because a tracer waits for all
+/// that it traces, and the kernel kills the traced processes when the tracing thread ends.
 fn seize(process: &Traced) -> Result<Option<Tracing>, ExecError> {
     let pid = process.pid();
     let (sender, news) = mpsc::channel();
@@ -317,18 +324,20 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing the descendants of a run")(errno.into())
 }
 
-/// What a tracer observed of the process tree of one run.
+/// What a tracer observed of all processes of one run: whether the target started any, and the
+/// first crash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct TreeOutcome {
     forked: bool,
-    /// Signal of the first process of the tree that crashed; `None` if none crashed.
+    /// Signal that killed the process of the tree which crashed first; `None` if none crashed.
     crash: Option<i32>,
 }
 
 impl TreeOutcome {
-    /// Traces a seized process tree until no process of it is left: resumes stopped processes and
-    /// delivers their signals. They stop only when they fork, execute a program or get a signal.
-    /// Returns what was observed.
+    /// Traces a seized process and all its descendants until all have ended: resumes stopped
+    /// processes and delivers their signals. The processes stop only when they fork, execute a
+    /// program or get a signal. Returns whether the tree started processes, and the first crash in
+    /// it.
     fn follow() -> TreeOutcome {
         let mut seen = TreeOutcome::default();
         // `wait` fails when nothing is left; only this thread reaps what it traces.
@@ -366,7 +375,7 @@ impl TreeOutcome {
     }
 }
 
-/// Whether `tid` is the main thread of a process.
+/// Whether the thread with the id `tid` is the main thread of a process, not a further thread.
 fn leads_a_process(tid: i64) -> bool {
     let tid = i32::try_from(tid).map(Pid::from_raw);
     tid.is_ok_and(|tid| process_of(tid) == Some(tid))

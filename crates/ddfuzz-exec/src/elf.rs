@@ -8,7 +8,8 @@ use std::{fs::File, io, ops::Range, path::Path};
 
 use crate::{Program, Sanitizer, Target, find_program};
 
-/// Functions of the C library that start processes.
+/// Names of the functions of the C library that start processes; a program that uses one of them
+/// may start processes.
 const FORKING: [&str; 11] = [
     "_Fork",
     "clone",
@@ -34,14 +35,15 @@ pub struct ElfFacts {
     pub(crate) interpreter: Option<String>,
     /// The function that takes an input as bytes in memory, if the program has one.
     pub(crate) entry: Option<EntryFunction>,
-    /// Whether the program is started by the C library's `__libc_start_main`, which ddfuzz's
-    /// preloaded library replaces.
+    /// Whether the program is started by the C library's `__libc_start_main`, a function that
+    /// ddfuzz's preloaded library can replace to gain control before `main`.
     pub(crate) starts_by_libc: bool,
     /// Whether the program may start processes, according to its symbols.
     pub(crate) may_fork: bool,
     /// Whether AFL++ compiled the program, which then contains a fork server.
     pub(crate) afl: bool,
-    /// Whether the `main` of the program is libFuzzer's, so that libFuzzer's flags can be used.
+    /// Whether the `main` of the program is libFuzzer's, so that the program accepts libFuzzer's
+    /// flags.
     pub(crate) is_fuzzer: bool,
     /// Whether libFuzzer's code is linked into the program; its `main` may be another one.
     pub(crate) fuzzer_main: bool,
@@ -62,7 +64,7 @@ pub struct ElfFacts {
     pub(crate) go: bool,
 }
 
-/// A 64-bit ELF file for this processor architecture.
+/// A parsed 64-bit ELF file for this processor architecture.
 pub(crate) type Elf<'a> = ElfFile64<'a, Endianness>;
 
 /// Parses the bytes of a file; `None` if it is not a 64-bit ELF file for this processor
@@ -95,8 +97,8 @@ pub fn read_tables(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Reads a program file, with zeros in place of the sections that `leaves_out` names by their type,
-/// whether they are loaded, and their name.
+/// Reads a program file, with zeros in place of each section for which `leaves_out` returns true,
+/// given the section's type, whether the section is loaded, and its name.
 fn read_without(
     path: &Path,
     leaves_out: impl Fn(elf::SectionType, bool, &[u8]) -> bool,
@@ -119,12 +121,13 @@ fn read_without(
     Ok(bytes)
 }
 
-/// Size in bytes of the code at the entry point that is always read.
+/// Size in bytes of the code at the entry point of a program that is read even where the rest of
+/// the code is left out.
 const ENTRY_CODE: u64 = 4096;
 
-/// Finds the byte ranges of the sections of a file of `length` bytes that `leaves_out` names,
-/// without the code at the entry point, in ascending order; `None` if it is not a 64-bit ELF file
-/// with section headers.
+/// Finds the byte ranges that are left out when a program file of `length` bytes is read: those of
+/// the sections for which `leaves_out` returns true, without the code at the entry point, in
+/// ascending order. `None` if it is not a 64-bit ELF file with section headers.
 fn sections_left_out(
     file: &File,
     length: u64,
@@ -157,8 +160,8 @@ fn sections_left_out(
     (!sections.is_empty()).then_some(found)
 }
 
-/// Cache of the ELF facts of the programs that were read last: each start of a fork server needs
-/// them.
+/// Cache of the facts of the programs whose ELF files were read last, by version of the file,
+/// because each start of a fork server needs these facts.
 static KNOWN: Mutex<Vec<(Version, Option<ElfFacts>)>> = Mutex::new(Vec::new());
 /// Maximum number of programs in the cache of ELF facts.
 const MOST_KNOWN: usize = 16;
@@ -290,8 +293,9 @@ pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// A function that takes an input as bytes in memory; its addresses are relative to the load
-/// address.
+/// A function of a program that takes an input as bytes in memory, such as
+/// `LLVMFuzzerTestOneInput`, and addresses of functions and counters that its runs need; all are
+/// relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
     pub(crate) at: u64,
@@ -306,10 +310,12 @@ pub(crate) struct EntryFunction {
     find_module: u64,
 }
 
-/// The function of the sanitizers' common interface that finds the module of an address.
+/// Name of the function in the sanitizers' common interface that finds the module (program or
+/// library) of an address.
 const FIND_MODULE: &str = "__sanitizer_get_module_and_offset_for_pc";
 
-/// Functions that `-fsanitize-coverage=trace-cmp` calls and libFuzzer defines.
+/// Names of the comparison callbacks: functions that code compiled with
+/// `-fsanitize-coverage=trace-cmp` calls and that libFuzzer defines.
 const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_cmp1",
     "__sanitizer_cov_trace_cmp2",
@@ -322,10 +328,11 @@ const CALLBACKS: [&str; 9] = [
     "__sanitizer_cov_trace_switch",
 ];
 
-/// The kind of a function that takes an input, which decides how it is called.
+/// The kind of an entry function, that is, of a function that takes an input; it decides how the
+/// function is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryKind {
-    /// `target_main` of ddfuzz's targets, which returns an exit status.
+    /// The entry function is `target_main`, as in ddfuzz's targets; it returns an exit status.
     Target,
     /// `LLVMFuzzerTestOneInput`. Its result says whether libFuzzer may keep the input, and is no
     /// exit status.
@@ -335,10 +342,12 @@ enum EntryKind {
     },
 }
 
-/// The section of `-fsanitize-coverage=inline-8bit-counters`, which stripping keeps.
+/// Name of the ELF section that holds the counters of `-fsanitize-coverage=inline-8bit-counters`;
+/// it stays when a program is stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// Collects the functions that take an input while a program's symbols are read, in any order.
+/// The functions that take an input, collected while the symbols of a program are read, in any
+/// order.
 #[derive(Default)]
 struct EntryFunctions {
     target_main: Option<u64>,
@@ -351,7 +360,8 @@ struct EntryFunctions {
 }
 
 impl EntryFunctions {
-    /// Adds a symbol of the program and its address. Imported symbols have the address 0.
+    /// Adds a symbol of the program with its address to the collected entry functions, if it names
+    /// one. Imported symbols have the address 0.
     pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
@@ -400,8 +410,8 @@ impl EntryFunctions {
 }
 
 impl EntryFunction {
-    /// Encodes the entry function as text for `entry_from` of `runtime/entry.h`, in the target's
-    /// process.
+    /// Encodes the entry function (such as `LLVMFuzzerTestOneInput`) as text, which the preloaded
+    /// library in the target's process decodes (`entry_from` of `runtime/entry.h`).
     pub(crate) fn words(&self) -> String {
         let (kind, initialize) = match self.kind {
             EntryKind::Target => ('t', 0),

@@ -30,8 +30,9 @@ const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle
 
 type Variables = Vec<(OsString, OsString)>;
 
-/// Returns the environment variables that a target gets if the user sets `extra`, without the
-/// `TMPDIR` that ddfuzz sets. Inherited variables come first.
+/// Returns the environment variables that a target gets if the user sets `extra`: first those
+/// inherited from ddfuzz, then `extra`. An inherited `TMPDIR` is left out, because ddfuzz sets
+/// another one for runs.
 pub fn inherited(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut all = own();
     all.retain(|(name, _)| name != "TMPDIR");
@@ -63,7 +64,7 @@ fn set(all: &mut Variables, name: &OsStr, value: &OsStr) {
 pub(crate) struct SanitizerSettings {
     /// Path of the files for sanitizer reports, without the process id; `None` for stderr.
     pub(crate) log_path: Option<PathBuf>,
-    /// Whether the sanitizer checks for leaks at exit.
+    /// Whether the sanitizer looks for memory leaks when the program exits.
     pub(crate) leaks: bool,
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
@@ -137,8 +138,8 @@ pub(crate) fn path(extra: &[(OsString, OsString)], only: bool) -> Option<OsStrin
     }
 }
 
-/// Appends ddfuzz's sanitizer options to the user's, in `all` variables; the last of repeated
-/// options applies.
+/// Appends the sanitizer options `options` to the value that each sanitizer's variable (such as
+/// `ASAN_OPTIONS`) has in the environment `all`; of repeated options, the last one applies.
 fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);

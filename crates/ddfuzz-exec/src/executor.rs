@@ -65,8 +65,8 @@ pub trait Executor: Send {
         Ok(self.places().ok_or("it has no coverage counters"))
     }
 
-    /// Returns the files and functions whose blocks runs report; `None` unless
-    /// [`cover_blocks`](Executor::cover_blocks) has had success.
+    /// Returns the files and functions whose basic blocks are covered by later runs; `None` unless
+    /// [`cover_blocks`](Executor::cover_blocks) has succeeded.
     fn code(&self) -> Option<CoveredCode> {
         None
     }
@@ -88,8 +88,8 @@ pub trait Executor: Send {
         Ok(())
     }
 
-    /// Returns the comparisons in the target's last run whose operands differed, oldest first: at
-    /// most 256, each pair of operands once, of each operand the first 64 bytes.
+    /// Returns the comparisons whose operands differed in the target's last run, oldest first: at
+    /// most 256, each pair of operands once, each operand cut to its first 64 bytes.
     fn compared(&mut self) -> Vec<Comparison> {
         Vec::new()
     }
@@ -172,7 +172,7 @@ pub trait Executor: Send {
 /// `it has no coverage counters`.
 pub type NotCovered = &'static str;
 
-/// Why a target could not be started or served.
+/// Why a target could not be started, or its fork server could not make a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
     /// The target's program does not exist.
@@ -201,7 +201,8 @@ pub enum ExecError {
     /// or its directory. A sandboxed target never runs as root.
     #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
     RootOnly {
-        /// The first path that the user nobody cannot access.
+        /// The first path that the user nobody cannot access: the program, its working directory,
+        /// or a directory above one of them.
         path: PathBuf,
     },
     /// The chosen method of execution does not work for this target.
@@ -227,7 +228,7 @@ pub enum ExecError {
     System {
         /// The operation that the operating system refused, in words for the error message.
         what: String,
-        /// The operating system's error, by which the operation failed.
+        /// The error that the operating system returned for the refused operation.
         source: io::Error,
     },
 }
@@ -309,7 +310,7 @@ impl From<Limits> for TimeLimit {
 /// An executor for tests, without processes: a closure decides how each run ends.
 pub struct Mock<F> {
     script: F,
-    /// Number of runs that the mock has made.
+    /// Number of runs that this mock executor has made.
     pub runs: u64,
 }
 

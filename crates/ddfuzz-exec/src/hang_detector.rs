@@ -12,26 +12,27 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Time from a run's start to its first observation for hang detection, in lengths of a window;
-/// most runs have ended by then. Each observation costs one or two context switches.
+/// Time from a run's start to its first observation for hang detection, as a multiple of the
+/// window's length; most runs have ended by then. Each observation costs one or two context
+/// switches.
 const FIRST: u32 = 8;
-/// Time between two observations of a process, in lengths of a window, as long as each finds that
-/// the process has begun another run. The time doubles with each such observation, at most
-/// `DOUBLINGS` times.
+/// Time between two observations of a process that makes many short runs, as a multiple of the
+/// window's length. It doubles each time that an observation finds another run than the one before,
+/// at most `DOUBLINGS` times.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
-/// How often the coverage counters of a long run are read in each window of CPU time: a counter
-/// that has wrapped around to its old value at one reading differs at another.
+/// How often the coverage counters of a long run are read in each window of CPU time. One reading
+/// could miss a change: a counter that has wrapped around may have its old value again.
 const LOOKS: u32 = 4;
 /// Maximum number of different hang signatures that are collected from one run.
 const MOST: usize = 64;
-/// Maximum number of windows of CPU time in which one run is observed.
+/// Maximum number of windows of CPU time in which hang detection observes one run.
 const LONGEST: usize = 512;
 /// A run counts as asleep after this time without CPU use, if none of its threads is runnable.
 const ASLEEP: Duration = Duration::from_millis(20);
 
 /// Hash of the code that a long run passes within a short window of CPU time, used to recognise
-/// hangs. Runs of one program that loop in the same code have the same signature.
+/// hangs: runs of one program that loop in the same code have the same hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
@@ -39,17 +40,19 @@ pub struct Signature(u64);
 /// that it shares, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
-    /// Signatures of the run's windows of CPU time, each once, without those that occur in the
-    /// first half of the run only: they belong to the way to the hang.
+    /// Signatures of the windows of CPU time in which the run was observed, each once. Those that
+    /// occur in the first half of the run only are left out: that code leads to the hang.
     pub signatures: Vec<Signature>,
-    /// Signature of the known hang for which the run was stopped; `None` if it was over its limits.
+    /// Signature of the known hang that the run was recognised by and stopped for; `None` if the
+    /// run was stopped at its limits instead.
     pub known: Option<Signature>,
     /// The run's coverage counters (hit counts of edges, one byte each) as they were last read;
     /// empty if the run ended before they were read.
     pub counters: Vec<u8>,
 }
 
-/// The process of a run, as hang detection can observe it from outside.
+/// A process that makes runs, as hang detection observes it from outside: its id, CPU time,
+/// coverage counters and whether it sleeps.
 pub(crate) trait ObservedProcess {
     /// Returns the id of the observed process; `None` if it is unknown.
     fn process(&self) -> Option<Pid>;
@@ -72,8 +75,8 @@ pub(crate) struct HangDetector {
     /// Length of the windows of CPU time in which a run is observed; zero disables hang detection.
     window: Duration,
     known: HashSet<Signature>,
-    /// Number of the run that the process was making when it was last observed. A run counts as
-    /// long if two observations in a row find it.
+    /// Number of the run that the process was making when hang detection last observed it; `None`
+    /// before. A run counts as long if two successive observations find it.
     met: Option<u64>,
     /// Number of successive observations that each found the process in another run than the one
     /// before.
@@ -83,11 +86,14 @@ pub(crate) struct HangDetector {
     open: Option<Window>,
     /// Number of windows of CPU time that the observed run has completed.
     windows: usize,
-    /// Signatures of the observed run, each with the number of the last window that had it.
+    /// Hang signatures of the observed run, each with the number, from 1, of the last window that
+    /// had it.
     seen: Vec<(Signature, usize)>,
-    /// Signature of the last completed window if it is that of a known hang, else `None`.
+    /// Signature of the last completed window of the observed run if it is that of a known hang,
+    /// else `None`.
     known_one: Option<Signature>,
-    /// The coverage counters of the observed run as they were last read; empty before.
+    /// The coverage counters of the observed run as they were last read; empty if they were not
+    /// read yet.
     counters: Vec<u8>,
 }
 
@@ -98,10 +104,11 @@ struct Window {
     began: Duration,
     /// CPU time that the observed process had used when its coverage counters were last read.
     looked: Duration,
-    /// Time of the observation that last found that the process had used CPU time.
+    /// Time of the last observation that found that the observed process had used CPU time since
+    /// its coverage counters were last read; until then, the time when the window began.
     moved: Instant,
-    /// Number of observations of the process since its coverage counters were last read, because it
-    /// had used too little CPU time to read them again.
+    /// Number of observations since the coverage counters of the process were last read at which
+    /// the process had used too little CPU time to read them again.
     idle: u32,
     /// For each coverage counter, whether it has changed since the window began.
     changed: Vec<bool>,
@@ -115,7 +122,8 @@ impl HangDetector {
         self.known.clone_from(known);
     }
 
-    /// Returns what hang detection has observed of the last run, and clears it.
+    /// Returns the signatures, the known hang and the coverage counters that hang detection has
+    /// observed of the last run, and clears them.
     pub(crate) fn take(&mut self) -> Stuck {
         let later = self
             .seen
@@ -162,7 +170,7 @@ impl HangDetector {
     }
 
     /// Whether the run numbered `run`, which is over its time limit, has no hang signature yet but
-    /// could still get one.
+    /// could still get one if it were observed further.
     pub(crate) fn lacks_signature(&self, run: u64) -> bool {
         let begins = !self.window.is_zero() && self.seen.is_empty();
         begins && (self.met != Some(run) || self.open.is_some())
@@ -217,8 +225,9 @@ impl HangDetector {
         }
     }
 
-    /// Ends the current window of CPU time and begins the next one; returns true if the ended
-    /// window's signature is that of a known hang.
+    /// Ends the current window of CPU time, in which the run did `activity`, records the window's
+    /// signature, and begins the next window. Returns true if the signature is that of a known
+    /// hang.
     fn close(&mut self, activity: Activity, cpu: Duration) -> bool {
         let Some(window) = &mut self.open else {
             return false;
@@ -245,8 +254,8 @@ enum Activity {
     Sleeping,
 }
 
-/// Computes the signature of a window of CPU time: a hash of the indices of the coverage counters
-/// that changed in it, or of those above 0 if none changed.
+/// Computes the hang signature of a window of CPU time: a hash of `activity` and of the indices of
+/// the coverage counters that changed in the window or, if none changed, of those above 0.
 fn signature(activity: Activity, changed: &[bool], counters: &[u8]) -> Signature {
     let mut hasher = DefaultHasher::new();
     activity.hash(&mut hasher);

@@ -19,8 +19,8 @@ pub(crate) fn memory_file(name: &CStr) -> nix::Result<OwnedFd> {
     memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
 }
 
-/// Passes inputs to a target that takes one at a time, on stdin or in named files. The files are
-/// rewritten for each run, not replaced, so that a fork server can hold them open.
+/// Passes inputs to a target that takes one at a time, on stdin or in named files. Each run's input
+/// overwrites the same files, so that a fork server can hold them open.
 pub(crate) struct Input {
     /// The memory file on stdin, opened for writing; `None` if the input is in named files only and
     /// stdin is empty.
@@ -35,7 +35,8 @@ pub(crate) struct Input {
 enum NamedFiles {
     None,
     One(NamedFile),
-    /// A file with the input, for an interestingness test, which gets the input on stdin as well.
+    /// A file with the input for an interestingness test, which gets the same input on stdin as
+    /// well.
     InAddition(NamedFile),
     /// Two files, into which the input is split by [`two_files`].
     Two([NamedFile; 2]),
@@ -94,7 +95,8 @@ impl Input {
     }
 
     /// Writes `bytes` to where the target's next run reads its input: to the memory file on stdin
-    /// or to the named files. At a terminal, restores the sample text instead.
+    /// or to the named files. For a target at a terminal, writes the sample text to its file
+    /// instead.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if matches!(self.files, NamedFiles::InAddition(_)) {
             self.refresh_length()?; // tests may run as root
@@ -158,8 +160,8 @@ impl Input {
         }
     }
 
-    /// Whether the file of [`writer`](Input::writer), if there is one, is still where the target
-    /// reads its input.
+    /// Whether the target would still find the input file that ddfuzz writes to: true unless the
+    /// file was deleted or replaced at its path, or its permissions changed. Always true for stdin.
     fn is_in_place(&self) -> bool {
         match &self.files {
             NamedFiles::One(file) => is_at(&file.writer, &file.path),
@@ -167,19 +169,21 @@ impl Input {
         }
     }
 
-    /// Returns the file that the fork server puts on the target's stdin.
+    /// Returns the read-only memory file that the fork server puts on the target's stdin; it holds
+    /// the input, or is empty.
     pub(crate) fn stdin(&self) -> &File {
         &self.stdin
     }
 
-    /// Sets the shared file offset of the target's stdin to 0, for AFL++'s server; ddfuzz's own
-    /// servers do so themselves.
+    /// Sets the file offset of the target's stdin, which ddfuzz and the target share, to 0 before a
+    /// run of AFL++'s server; ddfuzz's own servers do so themselves.
     pub(crate) fn rewind(&self) -> io::Result<()> {
         lseek(&self.stdin, 0, Whence::SeekSet)?;
         Ok(())
     }
 
-    /// Returns device and inode of the target's stdin and of its input files.
+    /// Returns device and inode of the target's stdin and of its input files, by which the target's
+    /// uses of the input are recognised.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         let named: &[NamedFile] = match &self.files {
             NamedFiles::None | NamedFiles::AtTerminal(_) => &[],
@@ -307,9 +311,9 @@ impl InputBatch {
         &self.reader
     }
 
-    /// Replaces the inputs in the file by as many of `inputs` as one request to the fork server
-    /// takes, at least one, and sets `places`. A first input that is larger than the mapped part of
-    /// the file is written after that part.
+    /// Replaces the inputs in the batch's file by the first of `inputs` and as many more as one
+    /// request to the fork server takes, and sets `places` to their offsets and lengths. A first
+    /// input that is larger than the mapped part of the file is written after that part.
     pub(crate) fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         self.places.clear();
         let mut at = 0;
@@ -343,7 +347,8 @@ pub(crate) struct RunnerInput {
     /// runner (the process that makes many runs): ddfuzz then writes the input into the target's
     /// file itself.
     pub(crate) writes_itself: bool,
-    /// Number of inputs in the last request to the runner, the process that makes many runs.
+    /// Number of inputs that were written for the last request to the runner (a process that makes
+    /// many runs).
     count: usize,
     /// Whether ddfuzz has written the only input of the last request into the target's file, so
     /// that the runner (the process that makes many runs) need not copy it.
@@ -361,8 +366,8 @@ impl RunnerInput {
         })
     }
 
-    /// Returns the file into which the runner (the process that makes many runs) copies inputs
-    /// (`None` if there is not exactly one), and the memory file with the inputs of a request.
+    /// Returns the file into which the runner copies inputs (`None` if the target does not read its
+    /// input from exactly one file), and the memory file with the inputs of a request.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
         let writer = self.input.writer().map(File::try_clone).transpose()?;
         Ok((writer, self.batch.reader.try_clone()?))
@@ -414,8 +419,8 @@ pub(crate) enum InputChannel {
 }
 
 impl InputChannel {
-    /// Writes the first of `inputs`, and as many of the others as one request to the fork server
-    /// takes.
+    /// Writes the first of `inputs`, and as many of those after it as one request to the fork
+    /// server takes, to where the target reads them.
     pub(crate) fn put(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
         match self {
             InputChannel::Single(input) => input.write(inputs.first().copied().unwrap_or_default()),
@@ -442,9 +447,9 @@ impl InputChannel {
         }
     }
 
-    /// Whether a runner (a process that makes many runs) writes inputs, and the target has replaced
-    /// the file into which it does; `before`: the [`identities`](InputChannel::identities) when the
-    /// runner was started.
+    /// Whether a runner (a process that makes many runs) copies inputs into a file that the target
+    /// has replaced since; `before`: the [`identities`](InputChannel::identities) of the files when
+    /// the runner was started.
     pub(crate) fn is_replaced(&self, before: &[(u64, u64)]) -> bool {
         match self {
             InputChannel::Runner(runner) => {
@@ -454,8 +459,8 @@ impl InputChannel {
         }
     }
 
-    /// Returns device and inode of the files from which the target reads; empty for a batch of
-    /// inputs.
+    /// Returns device and inode of the files from which the target reads its input, stdin included;
+    /// empty for a batch of inputs, which an entry function gets from memory.
     pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
         match self {
             InputChannel::Single(input) => input.identities(),

@@ -40,7 +40,7 @@ pub(crate) enum Role {
 /// by which process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inject {
-    /// Forks a child for each run when the program reaches `main`.
+    /// The program is run up to `main`, where a child is forked for each run.
     Fork,
     /// Forks a child for each run where the program first does something whose result may differ
     /// between runs, such as reading its input.
@@ -58,7 +58,8 @@ pub(crate) enum Inject {
     /// Calls the entry function (such as `LLVMFuzzerTestOneInput`) once, on stdin, without a fork
     /// server.
     Once(EntryFunction),
-    /// Preloads ddfuzz's library without a fork server: the program continues into its `main`.
+    /// Preloads ddfuzz's library without a fork server: each process continues into the program's
+    /// `main` and makes one run.
     Pass,
 }
 
@@ -87,16 +88,18 @@ pub(crate) struct Launch {
     /// Whether runs share the random numbers, the times and the process id that the program reads
     /// before the fork point.
     pub(crate) freeze_start: bool,
-    /// The file for the target's stdout; `None` if stdout goes where `output` says.
+    /// The file that becomes the target's stdout; `None` if stdout goes to the same file as stderr,
+    /// or to /dev/null (`output`).
     pub(crate) stdout: Option<File>,
-    /// The file for stdout and stderr where no other is named; `None` for /dev/null.
+    /// The file for the target's stdout if `stdout` is `None`, and for its stderr if no other file
+    /// is passed to `start`; `None` for /dev/null.
     pub(crate) output: Option<Arc<File>>,
     pub(crate) program: PathBuf,
     /// Sanitizer settings, if the target has a sanitizer or may start a program that has one.
     pub(crate) sanitizer_settings: Option<SanitizerSettings>,
     /// Whether a sanitizer of the target may need terabytes of address space.
     pub(crate) shadowed: bool,
-    /// Directory for temporary files of the target, its scratch directory.
+    /// The target's scratch directory: its directory for temporary files, in which it may write.
     pub(crate) scratch: PathBuf,
     pub(crate) policy: Option<SandboxPolicy>,
     /// Directories outside the scratch directory in which the target may write.
@@ -117,8 +120,8 @@ pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, opened for writing; `None` if there is not
     /// exactly one.
     pub(crate) writer: Option<File>,
-    /// The memory file with the inputs of one request to the runner, the process that makes many
-    /// runs.
+    /// The memory file with the inputs of one request to the runner (a process that makes many
+    /// runs).
     pub(crate) batch: File,
     /// Write ends of the two pipes that capture what runs write to stdout and stderr.
     pub(crate) captures: [File; 2],
@@ -158,7 +161,8 @@ impl Launch {
         ExecError::System { what, source }
     }
 
-    /// Creates the memory, of the layout `shape`, that ddfuzz shares with a target's fork server.
+    /// Creates the memory, laid out as `shape` says, that ddfuzz shares with a target's fork
+    /// server. Fails if no memory file can be created.
     pub(crate) fn page(&self, shape: PageLayout) -> Result<Page, ExecError> {
         Page::create(shape).map_err(|source| self.sharing_error(source))
     }
@@ -174,7 +178,8 @@ impl Launch {
     }
 
     /// Starts the launcher process, which becomes the target's fork server; returns its supervisor
-    /// and the pipes to it. `stderr`: where the target's stderr goes; `None` for /dev/null.
+    /// and the pipes for requests and replies. `stderr`: where the target's stderr goes; `None` for
+    /// /dev/null.
     pub(crate) fn start(
         &self,
         stdin: &File,
@@ -291,8 +296,8 @@ impl Launch {
         policy.handover(&self.scratch, &open, &covered, self.terminal.as_ref())
     }
 
-    /// Returns the directories for temporary files that the sandbox replaces by the scratch
-    /// directory.
+    /// Returns the directories for temporary files (such as /tmp) that the sandbox replaces by the
+    /// scratch directory.
     fn covered(&self) -> Vec<PathBuf> {
         let launcher = self.private.launcher();
         let needed = [&self.program, &launcher, &self.scratch, &self.cwd];
@@ -428,7 +433,8 @@ fn reply_socket() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// Duplicates a file descriptor to a number above those that fork servers inherit.
+/// Duplicates the file descriptor `file` to a number above those that fork servers inherit (256 or
+/// more), and returns the duplicate.
 fn above(file: &dyn AsFd) -> nix::Result<OwnedFd> {
     let rerun = fcntl(file.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(fd::ABOVE))?;
     // SAFETY: the descriptor was made by the call above and has no other owner.

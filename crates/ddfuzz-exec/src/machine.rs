@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{sandbox, supervisor::Cgroup};
 
-/// Whether a check of `ddfuzz doctor` concerns the machine or a target.
+/// Whether a check of `ddfuzz doctor` concerns the machine or the user's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum About {
@@ -21,13 +21,13 @@ pub enum About {
     Target,
 }
 
-/// The result of one check of `ddfuzz doctor`: of something that running targets needs or profits
-/// from.
+/// The result of one check of `ddfuzz doctor`: whether something that running targets needs, or
+/// that makes it faster or safer, is there, and how to get it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Name of the check in JSON output, for scripts.
+    /// Name of the check in the JSON output of `ddfuzz doctor`, for scripts.
     pub name: &'static str,
-    /// Whether the check concerns the machine or a target.
+    /// Whether the check of `ddfuzz doctor` concerns the machine or the user's target.
     pub about: About,
     /// True if the machine or the target has passed the check.
     pub ok: bool,
@@ -127,7 +127,7 @@ impl Drop for Sleeper {
     }
 }
 
-/// Runs `attempt` in a child process and returns whether it succeeded.
+/// Runs `attempt` in a child process and returns whether it returned true there.
 ///
 /// # Safety
 /// `attempt` makes system calls only: in the child, locks of other threads may be held for ever.
@@ -199,7 +199,7 @@ fn core_pattern() -> Check {
 }
 
 /// Disables address-space layout randomization for the next `execve` of this process; returns
-/// whether the system permits it.
+/// whether the system permits that.
 ///
 /// # Safety
 /// Only for a child process that exits afterwards.
@@ -372,8 +372,9 @@ unsafe fn dispatch_calls() -> bool {
     }
 }
 
-/// Opens a userfaultfd with the features that runs of `snapshot` need, without watching any memory;
-/// returns whether the kernel offers them.
+/// Opens a userfaultfd with the features by which runs of the execution method `snapshot` learn
+/// which memory they write, without watching any memory; returns whether the kernel offers these
+/// features.
 ///
 /// # Safety
 /// Only system calls are made; see [`succeeds`].
@@ -408,8 +409,8 @@ unsafe fn list_written() -> bool {
     }
 }
 
-/// Checks whether the kernel lets ddfuzz watch a program's system calls up to the point where runs
-/// are forked.
+/// Checks for `ddfuzz doctor` whether the kernel can report a program's system calls to ddfuzz up
+/// to the point where runs are forked.
 #[cfg(target_arch = "x86_64")]
 fn watched_calls() -> Check {
     let name = "call-watch";
@@ -428,7 +429,8 @@ fn watched_calls() -> Check {
     }
 }
 
-/// Checks whether the kernel lists the memory that a run has written.
+/// Checks for `ddfuzz doctor` whether the kernel can list the memory that a run has written, which
+/// the execution method `snapshot` then restores.
 #[cfg(target_arch = "x86_64")]
 fn watched_memory() -> Check {
     let name = "memory-watch";

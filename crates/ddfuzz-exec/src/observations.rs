@@ -13,10 +13,10 @@ use crate::{observe::LoopObserver, protocol::flag};
 pub(crate) struct RunObservations {
     pub(crate) reporting: CoverageReporting,
     comparing: Option<LoopObserver>,
-    /// Whether each run of the target gets its own process.
+    /// Whether each run of the target gets a new process, so that earlier runs cannot affect it.
     pub(crate) fresh: bool,
-    /// Whether the target's process is to end after the runs of the next call, so that later runs
-    /// get a new one.
+    /// Whether the target's process is to end after the runs of the next call of the executor, so
+    /// that later runs get a new process.
     pub(crate) last: bool,
     covered: Vec<RunCoverage>,
     reached: ReachedRanges,
@@ -73,8 +73,8 @@ impl RunObservations {
     }
 
     /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// `slot` of the shared memory, and adds them to the coverage that [`covered`](Self::covered)
-    /// returns. Does nothing if the slot is empty.
+    /// `slot` of the shared memory. Adds them to the coverage that [`covered`](Self::covered)
+    /// returns; does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
         if let Some(counters) = page.kept(slot) {
             self.reached.add(&counters);
@@ -104,18 +104,18 @@ pub enum CoverageReporting {
     /// No run reports coverage.
     #[default]
     Nothing,
-    /// Every run that returns normally reports coverage.
+    /// Every run that returns normally reports its coverage.
     Every,
-    /// Only runs that reach a counter range that no earlier run of the executor has reached: a new
-    /// counter, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15, 16 to 31,
-    /// 32 to 127, and more).
+    /// Only runs that reach a hit-count range that no earlier run of the executor has reached
+    /// report coverage: a counter that was 0 so far, or a known counter in another range of values
+    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more).
     Novel,
 }
 
 /// The coverage of one run: its coverage counters, and which run it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunCoverage {
-    /// Index of the run among the runs of the last call, from 0.
+    /// Index of the run whose coverage this is, among the runs of the executor's last call, from 0.
     pub run: usize,
     /// For each instrumented code location, how often the run passed it, modulo 256.
     pub counters: Vec<u8>,
@@ -161,8 +161,8 @@ impl ReachedRanges {
     }
 }
 
-/// Returns the bit of the hit-count range of a coverage counter's value, as `range_of` of
-/// `runtime/counters.c` computes it.
+/// Returns the hit-count range of a coverage counter's value as a byte with one bit set, 0 for the
+/// value 0, as `range_of` of `runtime/counters.c` computes it.
 fn range_of(count: u8) -> u8 {
     match count {
         0 => 0,
@@ -180,8 +180,8 @@ fn range_of(count: u8) -> u8 {
 /// Maximum number of inputs that are remembered of one process of the target, which may have led to
 /// its crash.
 const MOST: usize = 32;
-/// Maximum size, in bytes, of an input that is remembered. A longer input is dropped together with
-/// all inputs that the process ran before it.
+/// Maximum size, in bytes, of an input that is remembered. A longer input is not remembered, and
+/// all inputs that the process ran before it are forgotten.
 const LONGEST: usize = 64 << 10;
 
 /// The last inputs that a target's process has run, oldest first. A crash may depend on them.

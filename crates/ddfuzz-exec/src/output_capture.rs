@@ -41,8 +41,8 @@ impl OutputCapture {
 
 /// A pipe that a thread of ddfuzz empties into a sink (a hash, or an excerpt of the output).
 pub(crate) struct DrainedPipe<S> {
-    /// ddfuzz's copy of the pipe's write end, which every fork server inherits. The reading thread
-    /// ends when all copies are closed.
+    /// ddfuzz's copy of the write end of the pipe, which every fork server inherits. The thread
+    /// that reads the pipe ends when all copies are closed.
     writer: File,
     drain: Arc<Mutex<Drain<S>>>,
 }
@@ -81,13 +81,14 @@ impl<S: Sink> DrainedPipe<S> {
         &self.writer
     }
 
-    /// Forgets the output that was captured so far, also what is still in the pipe.
+    /// Forgets the output that was read from the pipe so far, and discards what is still in the
+    /// pipe.
     pub(crate) fn clear(&self) {
         self.drained().sink = S::default();
     }
 
-    /// Reads the output that is still in the pipe, and returns the locked sink, which has received
-    /// all output.
+    /// Reads the output that is still in the pipe into the sink, and returns the pipe's locked
+    /// state, whose sink has then received all output.
     fn drained(&self) -> MutexGuard<'_, Drain<S>> {
         let mut drain = lock(&self.drain);
         drain.take();
@@ -108,15 +109,16 @@ impl DrainedPipe<Digest> {
 }
 
 impl DrainedPipe<Excerpt> {
-    /// Returns beginning and end of a run's output, complete once all processes of the run have
-    /// ended.
+    /// Returns the first 4 KiB and the last 64 KiB of a run's output, with a line between them if
+    /// bytes are missing; complete once all processes of the run have ended.
     pub(crate) fn excerpt(&self) -> Vec<u8> {
         self.drained().sink.bytes()
     }
 }
 
 impl<S: Sink> Drain<S> {
-    /// Reads all bytes in the pipe into the sink; returns false if the pipe has been closed.
+    /// Reads all bytes that are in the pipe now, and passes them to the sink; returns false if the
+    /// pipe has been closed.
     fn take(&mut self) -> bool {
         let mut block = [0; 1 << 16];
         loop {
@@ -158,7 +160,7 @@ const GAP: &[u8] = b"\n[...]\n";
 #[derive(Default)]
 pub(crate) struct Excerpt {
     beginning: Vec<u8>,
-    /// The output after `beginning`; of long output, its last bytes.
+    /// The output after the first 4 KiB; of long output, only its last 64 to 128 KiB.
     end: Vec<u8>,
     /// Whether bytes of the output between `beginning` and `end` were dropped.
     has_gap: bool,
@@ -179,7 +181,8 @@ impl Sink for Excerpt {
 }
 
 impl Excerpt {
-    /// Returns beginning and end of the output, with a line between them if bytes are missing.
+    /// Returns the first 4 KiB and the last 64 KiB of the output, with a line between them if bytes
+    /// are missing.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let surplus = self.end.len().saturating_sub(END);
         let gap = if self.has_gap || surplus > 0 {

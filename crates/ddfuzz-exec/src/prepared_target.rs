@@ -35,7 +35,7 @@ pub(crate) struct PreparedTarget {
     sandbox: Sandbox,
     /// Directories other than the scratch directory in which the target may write.
     open: Vec<PathBuf>,
-    /// The file for stdout and stderr; `None` for /dev/null.
+    /// The file to which the target's stdout and stderr go; `None` for /dev/null.
     output: Option<Arc<File>>,
 }
 
@@ -165,8 +165,9 @@ impl PreparedTarget {
         }
     }
 
-    /// Returns the environment variables to set: first those that make a panic cheap, since a
-    /// backtrace takes longer than a thousand runs, then those that the user set for `target`.
+    /// Returns the environment variables to set for runs of `target`: first ddfuzz's own, such as
+    /// `RUST_BACKTRACE=0` (printing a backtrace takes longer than a thousand runs), then those that
+    /// the user set.
     fn env(&self, target: &Target) -> Vec<(OsString, OsString)> {
         let facts = self.facts.as_ref();
         let is_harness =
@@ -187,8 +188,8 @@ impl PreparedTarget {
             .collect()
     }
 
-    /// Creates a directory for the target's sanitizer reports; `None` if the target has no
-    /// sanitizer.
+    /// Creates a directory for the target's sanitizer reports; `None` if neither the program nor
+    /// one that it may start has a sanitizer.
     pub(crate) fn reports(&mut self) -> Result<Option<Reports>, ExecError> {
         match self.sanitized {
             true => self.texts().map(Some),
@@ -207,13 +208,14 @@ impl PreparedTarget {
         )))
     }
 
-    /// Whether the program may start processes, according to its ELF file; a script may start any
-    /// program.
+    /// Whether the program may start processes, according to its ELF file; true for a script, which
+    /// may start any program.
     pub(crate) fn may_fork(&self) -> bool {
         self.facts.as_ref().is_none_or(|facts| facts.may_fork)
     }
 
-    /// Whether the program can end by a Rust panic, according to its ELF file.
+    /// Whether the program can end by a Rust panic, according to its ELF file; true if it is no ELF
+    /// file.
     pub(crate) fn may_panic(&self) -> bool {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
@@ -270,7 +272,7 @@ fn by_main(way: Way) -> bool {
     }
 }
 
-/// The user and group of a target's processes.
+/// The user and group as which the processes of a target run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uid: u32,

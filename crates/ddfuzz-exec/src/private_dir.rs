@@ -101,8 +101,9 @@ impl PrivateDir {
         Ok(path)
     }
 
-    /// Copies a program into the private directory, once, so that everybody may execute it; its
-    /// file name stays. Returns the path of the copy.
+    /// Copies `program` into the private directory, with the same file name, so that every user may
+    /// execute it; a program that was copied before is not copied again. Returns the path of the
+    /// copy.
     pub(crate) fn copy_of(&self, program: &Path) -> io::Result<PathBuf> {
         let facts = fs::metadata(program)?;
         let mut copies = self.copies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,8 +156,8 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Returns the directories in which the private directory may be created: tmpfs first, then the
-/// usual places for temporary files.
+/// Returns the directories in which the private directory may be created, the preferred one first:
+/// tmpfs, then the usual places for temporary files.
 fn places() -> [PathBuf; 3] {
     ["/dev/shm".into(), std::env::temp_dir(), "/var/tmp".into()]
 }

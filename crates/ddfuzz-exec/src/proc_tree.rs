@@ -9,14 +9,17 @@ pub(crate) struct Usage {
     /// CPU time (user and system), including that of ended children whose parent has waited for
     /// them.
     pub(crate) cpu: Duration,
-    /// Resident memory in bytes; a page shared by several processes counts for each of them.
+    /// Resident memory in bytes; a page that several of the processes share counts once for each of
+    /// them.
     pub(crate) memory: u64,
 }
 
-/// Maximum number of processes that are read of one process tree.
+/// Maximum number of processes of one tree of processes whose CPU time or memory is read from
+/// /proc.
 const MOST: usize = 4096;
 
-/// The number of the scheduler's clock, which `clock_getcpuclockid` adds to a process id.
+/// Number of the clock of a process's CPU time as the scheduler measures it; combined with a
+/// process id, it makes the clock id for `clock_gettime`, as `clock_getcpuclockid` does.
 const SCHEDULED: libc::clockid_t = 2;
 
 /// Returns the CPU time (user and system) of all threads of a process, without children; `None` if
@@ -53,8 +56,9 @@ pub fn tree_cpu(root: Pid) -> Duration {
 }
 
 /// Returns CPU time and memory of a process, with the CPU time of its reaped children; `None` if
-/// the process is gone. The time of a living process is exact: counted in ticks of 10 ms, hundreds
-/// of processes that each run for less would use none.
+/// the process is gone. The CPU time of a living process is exact, not rounded down to clock ticks
+/// of 10 ms: otherwise hundreds of processes that each run for less than a tick would seem to use
+/// none.
 fn usage(pid: Pid) -> Option<Usage> {
     let stat = stat(pid)?;
     let mut usage = stat.usage()?;
@@ -66,8 +70,8 @@ fn usage(pid: Pid) -> Option<Usage> {
     Some(usage)
 }
 
-/// Whether `root` and its descendants have more than `limit` bytes of resident memory. Shared pages
-/// are counted once, if counting them for each process exceeds the limit.
+/// Whether `root` and its descendants together have more than `limit` bytes of resident memory. A
+/// page that several processes share is counted once.
 pub fn tree_exceeds(root: Pid, limit: u64) -> bool {
     let resident = |pid| stat(pid).and_then(|stat| stat.usage()).map(|it| it.memory);
     let own = resident(root).unwrap_or(0);
@@ -104,8 +108,8 @@ fn proportional(rollup: &str) -> u64 {
         .saturating_mul(1024)
 }
 
-/// Returns, by thread id, the time for which each thread of `root` and its descendants has waited
-/// for a processor. Empty where the kernel does not report it.
+/// Returns, by thread id, how long each thread of `root` and its descendants has waited for a
+/// processor since it started. Empty where the kernel does not report it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     each_thread(root, "schedstat", |line| {
         let waited = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -113,8 +117,8 @@ pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
     })
 }
 
-/// Returns, for each thread of `root` and its descendants, the kernel's lines of text with its
-/// numbers of context switches.
+/// Returns, by thread id, the lines of /proc in which the kernel counts the context switches of
+/// each thread of `root` and its descendants.
 pub fn switches(root: Pid) -> HashMap<Pid, String> {
     each_thread(root, "status", |status| {
         let counts = status.lines().filter(|line| line.contains("ctxt_switches"));
@@ -253,7 +257,7 @@ fn scanned_children(root: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// The content of /proc/PID/stat of one process.
+/// The content of /proc/PID/stat of one process, from which its CPU time and memory are read.
 struct Stat {
     line: String,
 }
@@ -300,7 +304,8 @@ impl Stat {
         Some(ticks(self.field(16)? + self.field(17)?))
     }
 
-    /// Returns CPU time and memory of the process, with the CPU time of its reaped children.
+    /// Returns the CPU time and memory of this process, with the CPU time of its reaped children,
+    /// from its /proc/PID/stat.
     fn usage(&self) -> Option<Usage> {
         let own = ticks(self.field(14)? + self.field(15)?);
         Some(Usage {
@@ -333,8 +338,9 @@ fn units() -> &'static Units {
     &UNITS
 }
 
-/// Finds the descendant of `root` whose id in its innermost PID namespace is `inner`. `None` if
-/// there is none. All descendants of `root` share one namespace.
+/// Returns the process id, as ddfuzz sees it, of the descendant of `root` whose id in its innermost
+/// PID namespace is `inner`; `None` if there is none. All descendants of `root` must be in the same
+/// namespace.
 pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     let mut below = descendants(root).into_iter();
     below.find(|pid| {

@@ -67,7 +67,8 @@ pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf,
     }
 }
 
-/// Maximum depth of scripts whose interpreter is again a script.
+/// Maximum number of interpreters that are followed from one to the next, where the interpreter of
+/// a script is again a script.
 const DEEPEST: usize = 8;
 /// Number of bytes of a script's first line that the kernel reads.
 const LINE: usize = 256;

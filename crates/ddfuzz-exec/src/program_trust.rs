@@ -8,26 +8,27 @@ use std::{path::Path, time::Duration};
 
 use crate::{Ended, Run};
 
-/// Number of runs that all executors of a program together must compare with runs of new processes
-/// before the process that runs many inputs is trusted.
+/// Number of runs, of all executors of a program together, that must be compared with runs of new
+/// processes before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
-/// Number of runs after which it is checked how many of them the process that runs many inputs has
-/// refused, because it could not undo their changes.
+/// Number of runs after which it is checked which share of them the process that runs many inputs
+/// has refused, because it could not undo their changes.
 const WINDOW: u64 = 128;
 /// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
 /// running many inputs in one process is not worth it.
 const SLOW: Duration = Duration::from_millis(5);
-/// Number of runs, each compared with that of a new process, after which it is checked how many of
-/// them were slow.
+/// Minimum number of runs, each compared with that of a new process, from which on it is judged how
+/// many of them were slow.
 const SLOW_WINDOW: u32 = 8;
 /// Number of inputs on which two new processes already behave differently, so that runs cannot be
-/// compared. If so many are found during probation, the program runs each input in a new process.
+/// compared. If so many are found before the program's trial ends ([`PROBATION`]), the program runs
+/// each input in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// CPU time that a run in the process that runs many inputs saves at least, because it needs no
-/// fork.
+/// CPU time that is credited for each run in the process that runs many inputs: at least as much is
+/// saved, because the run needs no fork.
 const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
 /// before the process that runs many inputs is given up.
@@ -78,10 +79,10 @@ struct Record {
     /// Number of runs, among those compared with new processes, that took more CPU time than
     /// [`SLOW`].
     slow: u32,
-    /// Number of inputs on which two new processes differed.
+    /// Number of inputs on which two new processes behaved differently.
     unstable: u32,
-    /// Number of runs since the share of refused runs was last checked, and how many of them the
-    /// process that runs many inputs has refused.
+    /// Two numbers of runs since the share of refused runs was last checked: all runs, and those
+    /// that the process that runs many inputs has refused.
     window: (u64, u64),
     /// CPU time that the runs of the process that runs many inputs have saved, because they need no
     /// fork.
@@ -93,8 +94,9 @@ struct Record {
 }
 
 impl Record {
-    /// Ends the use of the process that runs many inputs if it costs more than it saves, or if runs
-    /// cannot be compared. A reason that was recorded before stays.
+    /// Records a reason to end the use of the process that runs many inputs, if it refuses too
+    /// much, saves too little, or cannot be compared with new processes. Keeps a reason that was
+    /// recorded before.
     fn judge(&mut self) {
         let (runs, refused) = self.window;
         if runs >= WINDOW {
@@ -113,8 +115,8 @@ impl Record {
     }
 }
 
-/// The record of a program, shared by all its executors in this process: it decides whether one
-/// process may run many inputs of the program.
+/// What the runs of one program have shown about running many inputs in one process, shared by all
+/// its executors; it decides whether they may do so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 
@@ -146,7 +148,8 @@ impl ProgramTrust {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns why the process that runs many inputs is not used for this program; `None` if it is.
+    /// Returns why the process that runs many inputs must not be used for this program; `None` if
+    /// it may be used.
     pub(crate) fn end(&self) -> Option<EndReason> {
         self.record().end
     }
@@ -163,8 +166,9 @@ impl ProgramTrust {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }
 
-    /// Records that a run of the process that runs many inputs was like `forked`, the run of a new
-    /// process on the same input. Ends the use of that process if most compared runs are slow.
+    /// Records that a run of the process that runs many inputs behaved like `forked`, the run of a
+    /// new process on the same input. Ends the use of the process that runs many inputs if most
+    /// compared runs are slow.
     pub(crate) fn alike(&self, forked: &Run) {
         let mut record = self.record();
         record.compared += 1;
@@ -172,17 +176,17 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records that two new processes differed on one input, so that nothing could be compared. Too
-    /// many of them end the use of the process that runs many inputs.
+    /// Records that two new processes behaved differently on one input, so that the process that
+    /// runs many inputs cannot be checked by it. Too many such inputs end its use.
     pub(crate) fn unstable(&self) {
         let mut record = self.record();
         record.unstable += 1;
         record.judge();
     }
 
-    /// Records `runs` of the process that runs many inputs. `refused`: it could not make the last
-    /// one, which a new process made instead. Ends its use if most runs are refused, or if refused
-    /// runs cost more than the others save.
+    /// Records `runs` of the process that runs many inputs. `refused`: that process refused the
+    /// last of them, which a new process made instead. Ends its use if it refuses most runs, or if
+    /// the refused runs cost more CPU time than the other runs save.
     pub(crate) fn count(&self, runs: &[Run], refused: bool) {
         let mut record = self.record();
         let restored = runs.len() - usize::from(refused);

@@ -45,16 +45,18 @@ const VERSION: u32 = 8;
 pub(crate) enum Trouble {
     /// The fork server could not execute the program; holds the errno.
     Exec(i32),
-    /// The program had several threads before its `main`, so that it cannot be forked there.
+    /// The program had several threads before its `main`, so that runs cannot be forked from it
+    /// there.
     Threads,
     /// The launcher could not set limits, identity or directory; holds the errno.
     Setup(i32),
-    /// The program had child processes before its `main`, so that it cannot be forked there.
+    /// The program had child processes before its `main`, so that runs cannot be forked from it
+    /// there.
     Children,
     /// Before its `main`, the program closed file descriptors that the fork server needs.
     Descriptors,
-    /// The program cannot be run by a runner, a process that makes many runs; holds the reason
-    /// (`enum unfit` of `runtime/restore.h`).
+    /// The program cannot be run by a runner, a process that makes many runs; holds the number of
+    /// the reason (`enum unfit` of `runtime/restore.h`).
     Unfit(i32),
     /// The bytes are not a first message (hello) of this protocol and version.
     ProtocolBroken,
@@ -65,17 +67,19 @@ pub(crate) const HELLO_SIZE: usize = 24;
 /// The point in a program at which an injected fork server forks each run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForkPoint {
-    /// Runs are forked before the program's `main`. Fork servers that run no `main` report this,
-    /// too.
+    /// Runs are forked before the program's `main`. Fork servers that do not run `main` themselves,
+    /// because they execute the program or call its entry function, report this fork point, too.
     Main,
     /// Runs are forked before the program makes the system call with this number.
     Call(i32),
     /// Runs are forked before the program first reads the time by an instruction, without a system
     /// call.
     Clock,
-    /// Runs are forked before an instruction that faults whatever the input is.
+    /// Runs are forked before an instruction of the program that faults (raises a signal) whatever
+    /// the input is.
     Fault,
-    /// Runs are forked where the program was after half a second of CPU time.
+    /// Runs are forked where the program is after half a second of CPU time without another fork
+    /// point.
     Timer,
 }
 
@@ -162,7 +166,7 @@ pub(crate) fn read_hello(bytes: &[u8; HELLO_SIZE]) -> Result<(i32, ForkPoint), T
     }
 }
 
-/// A request to a fork server for one run; to a server that runs many inputs in one process, for
+/// A request to a fork server for one run or, if the server runs many inputs in one process, for
 /// one or more runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -206,9 +210,11 @@ pub(crate) const REPLY_SIZE: usize = 24;
 /// A fork server's reply to one request: how the run ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
-    /// Number of the last run that this reply of the fork server is about.
+    /// Number of the last run that this reply of the fork server covers: the run whose end it
+    /// describes.
     pub(crate) seq: u64,
-    /// Status of the run as `wait(2)` gives it; the process id of the child if `ready` is true.
+    /// How the run ended, as a status of `wait(2)`; if `ready` returns true, the process id of the
+    /// run instead.
     pub(crate) status: i32,
     /// The errno with which the program could not be executed; 0 if it was executed.
     pub(crate) exec_errno: i32,

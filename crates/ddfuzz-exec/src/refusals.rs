@@ -11,7 +11,7 @@ pub enum RefusalReason {
     Crash,
     /// The run made a system call of another ABI, such as that of 32-bit programs.
     OtherAbi,
-    /// The process that runs many inputs died in the run.
+    /// The process that runs many inputs died while it made the run.
     Died,
     /// A run of the process that runs many inputs differed from that of a new process, so that each
     /// later run is made by a new process.
@@ -19,8 +19,8 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    /// Decodes the number by which the fork server says why a run was refused
-    /// (`runtime/restore.h`).
+    /// Converts the number by which the fork server says why a run was refused
+    /// (`runtime/restore.h`) to the reason.
     pub(crate) fn from_number(number: i32) -> RefusalReason {
         match number {
             0x10000 => RefusalReason::Asked,
@@ -32,7 +32,8 @@ impl RefusalReason {
     }
 }
 
-/// Names of the system calls that programs make most often in a run that is refused.
+/// Numbers and names of the system calls for which runs are refused most often: calls that a
+/// process that runs many inputs cannot undo.
 const CALLS: &[(i64, &str)] = &[
     (libc::SYS_open, "open of a file to write"),
     (libc::SYS_openat, "open of a file to write"),
@@ -119,8 +120,8 @@ impl std::fmt::Display for RefusalReason {
     }
 }
 
-/// Returns why no process can run many inputs of a program, by the number of the reason (`enum
-/// unfit` of `runtime/restore.h`).
+/// Returns in words why no process can run many inputs of a program, given the number of the reason
+/// (`enum unfit` of `runtime/restore.h`).
 pub(crate) fn why_unfit(number: i32) -> &'static str {
     match number {
         1 => "it cannot be stopped after its start, or crashes on any input",

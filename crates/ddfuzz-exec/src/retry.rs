@@ -10,10 +10,11 @@ use crate::{Ended, ExecError, launch::Launch};
 
 /// Number of runs after which a fork server is replaced, which bounds the memory that it leaks.
 pub(crate) const RUNS_PER_SERVER: u64 = 20_000;
-/// How many fork servers are tried, one after the other, if they do not answer, before the run
-/// counts as failed.
+/// How many fork servers are tried, one after the other, if they do not answer a request, before
+/// the run counts as failed.
 const MOST_RUNS: u32 = 3;
-/// How many fork servers are tried, if they do not start, before the run counts as failed.
+/// How many fork servers are tried, one after the other, if they cannot be started, before the run
+/// counts as failed.
 const MOST_STARTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long writing an input waits for space on a full disk: another worker's target may fill the
@@ -25,8 +26,8 @@ pub(crate) trait Retriable {
     /// Writes the first input to where the target reads it, and as many further inputs as one
     /// request to the fork server takes.
     fn put_in_place(&mut self, inputs: &[&[u8]]) -> io::Result<()>;
-    /// Tries once to run the inputs that were written last, of which `input` is the first. Starts a
-    /// fork server if none runs.
+    /// Tries once to run the inputs that were written last, of which `input` is the first; starts a
+    /// fork server if none runs. The answer is about the last run that was made.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
     /// Returns the error of a `failure` that every further try to run the inputs would meet as
     /// well; `None` if trying again may succeed.
@@ -51,7 +52,7 @@ pub(crate) trait Retriable {
     }
 }
 
-/// Why one try at running inputs has failed.
+/// Why one try at running inputs behind a fork server has failed.
 pub(crate) enum Failure {
     /// The fork server could not be started.
     Start(ExecError),
@@ -59,8 +60,9 @@ pub(crate) enum Failure {
     Request(RequestError),
 }
 
-/// Runs the target on the first of `inputs` and on as many others as one request takes. If that
-/// fails, tries again with new fork servers, and with the first input only.
+/// Runs the target on the first of `inputs` and on as many of those after it as one request takes,
+/// and returns the fork server's answer. If that fails, runs only the first input, with new fork
+/// servers, some times.
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
@@ -91,8 +93,9 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
     }
 }
 
-/// Returns the result of a run that several fork servers failed to answer: as a death of the
-/// target, if it may have killed or stopped them, else the error.
+/// Makes the result of a run that several fork servers failed to answer, of which `failure` is the
+/// last: a death of the target where the target may have killed or stopped the servers, else the
+/// error. `path`: the program, for the error.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),

@@ -78,9 +78,9 @@ impl Ended {
         matches!(self, Ended::Signal(signal) if signals.contains(&signal))
     }
 
-    /// Whether a run that ended in this way may have crashed: it did, or it has the exit status of
-    /// a Rust panic, which only its messages can confirm. `crash_exit`: the exit status that counts
-    /// as a crash.
+    /// Whether a run that ended in this way may have crashed: it crashed, or it has the exit status
+    /// of a Rust panic, which only the run's messages can confirm. `crash_exit`: the exit status
+    /// that counts as a crash.
     pub fn is_suspect(self, crash_exit: Option<i32>) -> bool {
         self.is_crash(crash_exit) || self == Ended::Exit(RUST_PANIC)
     }
@@ -109,26 +109,27 @@ impl std::fmt::Display for Ended {
     }
 }
 
-/// Messages of a run about its crash: stderr and the report of a sanitizer.
+/// What a run wrote about its crash: to stderr, and to the report file of a sanitizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashMessages {
-    /// The first 4 KiB and the last 64 KiB that the run wrote to stderr. A line between them marks
-    /// the gap, if there is one.
+    /// The first 4 KiB and the last 64 KiB that the run wrote to stderr, with a line between them
+    /// if bytes are missing.
     pub stderr: Vec<u8>,
-    /// The first 64 KiB of the report that a sanitizer wrote to a file in the run; empty without
-    /// one.
+    /// The first 64 KiB of the sanitizer report that the run wrote to a file; empty if it wrote
+    /// none.
     pub report: Vec<u8>,
 }
 
 /// Why an input is run again with other settings, such as sanitizer options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
-    /// Get the backtrace of a Rust panic.
+    /// To get the backtrace of a Rust panic.
     Backtrace,
-    /// Look for memory leaks with LeakSanitizer.
+    /// To look for memory leaks with LeakSanitizer.
     Leaks,
-    /// Get a sanitizer's report of a deadly signal, because the run is not traced.
+    /// To get a sanitizer's report of a deadly signal, because the first run was not traced.
     Signals,
-    /// Learn which sanitizers the target's processes contain: each sanitizer prints its options.
+    /// To learn which sanitizers the processes of the target contain: each sanitizer prints its
+    /// options when it starts.
     Introductions,
 }

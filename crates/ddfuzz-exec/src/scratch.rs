@@ -22,8 +22,8 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The scratch directory that the target's sandbox has mounted at the same path, opened; `None`
-    /// without such a mount.
+    /// The scratch directory as the target's sandbox has mounted it at the same path, opened;
+    /// `None` without such a mount.
     inside: Option<Dir>,
 }
 
@@ -81,8 +81,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns the path by which ddfuzz reaches the files that a run has left in the working
-    /// directory.
+    /// Returns a path by which ddfuzz can reach the files in the target's working directory, also
+    /// where only the target's sandbox has mounted it.
     fn reached(&self) -> PathBuf {
         match &self.inside {
             Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
@@ -134,7 +134,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Creates the scratch directory again after a target has removed it.
+    /// Creates the scratch directory again, at the same path, after a target has removed it.
     fn replace(&mut self) -> io::Result<()> {
         // The target may have put a file in its place.
         remove(&self.path);
@@ -167,7 +167,8 @@ pub(crate) fn remove(path: &Path) {
 }
 
 /// Empties the directory `top`. Nesting may exceed what descriptors, stack or path lengths allow,
-/// so the contents of each directory are moved to `top` first.
+/// so the directories below are first moved to `top`, one level after the other. Errors are
+/// ignored.
 fn empty(top: &Path) {
     let mut moved: u64 = 0;
     loop {
@@ -191,7 +192,8 @@ fn empty(top: &Path) {
     }
 }
 
-/// Moves the directories in `from` to `top` under new names, and deletes the files in `from`.
+/// Moves the directories in `from` to `top` under new names, which `moved` counts, and deletes the
+/// files in `from`.
 fn move_up(from: &Path, top: &Path, moved: &mut u64) {
     for entry in fs::read_dir(from).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -212,7 +214,8 @@ fn name(number: u64) -> OsString {
     format!("{MOVED}{number}").into()
 }
 
-/// Whether the error of a rename says that the new name exists: a target may have used it.
+/// Whether `error`, the error of a rename, says that the new name exists already, because the
+/// target has used it.
 fn is_taken(error: &io::Error) -> bool {
     use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
     matches!(
@@ -229,7 +232,7 @@ impl Drop for Scratch {
 
 /// Maximum number of bytes read from a sanitizer's report.
 const READ: u64 = 1 << 16;
-/// Name of the sanitizer's report files, before the process id.
+/// Beginning of the names of sanitizer report files, before the process id.
 const NAME: &str = "report";
 /// Maximum number of files that are looked at in the directory of sanitizer reports.
 const MOST: usize = 256;
@@ -250,9 +253,9 @@ impl Reports {
         self.0.path().join(NAME)
     }
 
-    /// Returns the first 64 KiB of a run's oldest sanitizer report: later ones are of parent
-    /// processes that failed because of it. Complete once all processes of the run have ended;
-    /// empty without a report.
+    /// Returns the first 64 KiB of a run's oldest sanitizer report: later reports are by parent
+    /// processes that failed because of the first failure. Complete once all processes of the run
+    /// have ended; empty if there is no report.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
         let first = entries

@@ -43,7 +43,8 @@ pub(crate) struct Server {
     /// Whether the fork server reports process ids of its own PID namespace, which differ from
     /// ddfuzz's.
     numbers_processes: bool,
-    /// The target's scratch directory, opened, if only the fork server's mount namespace shows it.
+    /// The target's scratch directory, opened, if it is a mount that only processes in the fork
+    /// server's mount namespace see; else `None`.
     scratch: Option<OwnedFd>,
     // Dropped last: kills what did not end when the pipes closed.
     supervisor: Supervisor,
@@ -61,7 +62,7 @@ pub(crate) enum RequestError {
     /// The fork server broke the protocol; the text says in which way.
     #[error("{0}")]
     ProtocolBroken(String),
-    /// The fork server could not execute the program; holds the error.
+    /// The fork server could not execute the program; holds the error of `execve`.
     #[error("executing the program failed: {0}")]
     Exec(nix::Error),
 }
@@ -73,16 +74,16 @@ pub(crate) struct Answer {
     pub(crate) number: usize,
     pub(crate) ended: Ended,
     pub(crate) cpu: Duration,
-    /// Whether the run started other processes.
+    /// Whether the target started other processes in the run.
     pub(crate) forked: bool,
-    /// Why a process that runs many inputs has refused the run, which a fork of the server has
-    /// made; `None` where it has not.
+    /// Why the process that runs many inputs has refused the run, so that a fork of the server made
+    /// it; `None` if it was not refused.
     pub(crate) refused: Option<RefusalReason>,
 }
 
 impl Server {
-    /// Starts a fork server and waits for its first message (hello). `page`: new memory to share
-    /// with it.
+    /// Starts a fork server as `launch` describes and waits for its first message (hello). `page`:
+    /// new memory to share with the server.
     pub(crate) fn start(
         launch: &Launch,
         stdin: &File,
@@ -119,9 +120,9 @@ impl Server {
         self.answer(limits, None)
     }
 
-    /// Requests runs on several inputs, at `places` (offset and length in bytes) of the shared
-    /// file, in one process, or with [`flag::EACH`] in a process each. The answer is about one run:
-    /// all earlier runs of the request returned normally, and later inputs were not run.
+    /// Requests runs of several inputs in one process; `places` are the inputs' offsets and
+    /// lengths, in bytes, in the shared file. The answer is about the last run that was made: all
+    /// runs before it returned normally, and the inputs after it were not run.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
@@ -157,8 +158,9 @@ impl Server {
         Some(self)
     }
 
-    /// Waits for the fork server's answer to the last request, and kills the run if it exceeds
-    /// `limits`. `detector` observes runs that take long, to recognise hangs.
+    /// Waits for the fork server's answer to the last request, which is about its last run, and
+    /// kills the run if it exceeds `limits`. `detector` observes runs that take long, to recognise
+    /// hangs.
     fn answer(
         &mut self,
         limits: &Limits,
@@ -223,7 +225,8 @@ impl Server {
         self.request(self.seq, length, flags)
     }
 
-    /// Returns the libraries that the server has loaded; none where the system does not tell.
+    /// Returns the paths of the shared libraries that the server process has loaded, from its
+    /// /proc/PID/maps; empty if that cannot be read.
     pub(crate) fn libraries(&self) -> Vec<PathBuf> {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid));
         maps.map_or(Vec::new(), |maps| blocks::libraries_in(&maps))
@@ -249,8 +252,8 @@ impl Server {
         self.scratch.take()
     }
 
-    /// Translates a process id of the fork server's PID namespace into one of ddfuzz's; `None`
-    /// where the process is gone.
+    /// Translates `told`, a process id that the fork server reported, into the id that the process
+    /// has for ddfuzz, if their PID namespaces differ; `None` where the process is gone.
     pub(crate) fn process(&self, told: Pid) -> Option<Pid> {
         match self.numbers_processes {
             true => outer_pid(told, self.pid),
@@ -265,8 +268,8 @@ impl Server {
             .map_err(|_| RequestError::Died)
     }
 
-    /// Waits for the reply to the last request and kills the run at its limits. Returns why the run
-    /// was killed; `None` if it was not.
+    /// Waits for the reply to the last request, and kills the run if it exceeds `limits`. Returns
+    /// which limit the killed run exceeded; `None` if it was not killed.
     pub(crate) fn wait(&self, limits: &Limits) -> Result<Option<Killed>, RequestError> {
         self.watch(limits, None)
     }

@@ -41,10 +41,11 @@ pub(crate) struct ServerExecutor {
     /// The terminal at which inputs are typed; `None` if the target reads no keys from one.
     console: Option<Console>,
     observations: RunObservations,
-    /// The breakpoints by which runs report the blocks that they reach.
+    /// The breakpoints by which runs report the basic blocks that they reach; `None` if runs do not
+    /// report them.
     blocks: Option<BlockCoverage>,
-    /// Memory for the snapshots of crashing processes that run many inputs; `None` for other
-    /// targets.
+    /// Memory to which a process that runs many inputs writes a snapshot of itself when it crashes;
+    /// `None` if the target has no such process.
     copies: Option<Arc<CrashSnapshots>>,
     /// Captures the output of runs; `None` for servers without a runner (a process that makes many
     /// runs), whose outputs cannot be redirected between runs.
@@ -52,8 +53,8 @@ pub(crate) struct ServerExecutor {
     /// Whether the next request to the runner (the process that makes many runs) captures what its
     /// runs write to stdout and stderr.
     captures: bool,
-    /// Whether the target's stdout and stderr are captured already while it starts, not only during
-    /// runs.
+    /// Whether the target's stdout and stderr are captured from the start of the program, not only
+    /// during runs.
     captures_all: bool,
     /// Why the runner (the process that makes many runs) has refused the last run, which a fork of
     /// the server then made; `None` if it has not.
@@ -133,7 +134,8 @@ impl ServerExecutor {
         self
     }
 
-    /// Returns the point in the program at which the fork server forks its runs.
+    /// Returns the point in the program (such as `main`, or its first read) at which the fork
+    /// server forks its runs.
     pub(crate) fn fork_point(&self) -> ForkPoint {
         let server = self.server.as_ref();
         server.map_or(ForkPoint::Main, |server| server.fork_point)
@@ -143,8 +145,8 @@ impl ServerExecutor {
         self.layout != PageLayout::Single
     }
 
-    /// Whether the server has a runner: one process that runs many inputs of the program's `main`,
-    /// and refuses those whose changes it cannot undo.
+    /// Whether the fork server has a runner: one process that runs many inputs of the program's
+    /// `main`, and refuses the runs whose changes it cannot undo.
     pub(crate) fn has_runner(&self) -> bool {
         self.capture.is_some()
     }
@@ -225,8 +227,8 @@ impl ServerExecutor {
         }
     }
 
-    /// Returns the runs of a fork server's answer: the run that it is about, and the earlier runs
-    /// of the same request, which the shared memory describes.
+    /// Returns the results of the runs that a fork server's answer completes: the run that `answer`
+    /// describes, after the earlier runs of the same request, which the shared memory describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
@@ -419,10 +421,10 @@ impl ServerExecutor {
         }
     }
 
-    /// Ends a call, begun by `begin_call`, that has made `runs` on the first of `inputs`: if
-    /// breakpoints may have caused a crash of the last run, makes that run again without them.
-    /// Stores which blocks the runs covered, so that `covered` can return them, and returns the
-    /// runs that count.
+    /// Ends a call of the executor, begun by `begin_call`, that has made `runs` on the first of
+    /// `inputs`, and returns their results. If breakpoints may have changed how the last run ended,
+    /// makes that run again without breakpoints, and returns the new result instead. Stores which
+    /// blocks the runs reached, for `covered`.
     pub(crate) fn end_call(
         &mut self,
         inputs: &[&[u8]],
@@ -477,9 +479,9 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Starts a server that runs the shared code of `blocks`, and returns true if it does.
-    /// Otherwise returns false and changes `blocks`: to a coverage of fewer files, for another try,
-    /// or to `None` if the code cannot be shared.
+    /// Starts a server whose processes run the code in memory that `blocks` shares with them, and
+    /// returns true if that works. Otherwise returns false and changes `blocks`: to a coverage of
+    /// fewer files, for another try, or to `None` if the code cannot be shared.
     fn share_code(&mut self, blocks: &mut Option<BlockCoverage>) -> Result<bool, ExecError> {
         let Some(sharing) = blocks else {
             return Ok(false);
@@ -500,8 +502,8 @@ impl ServerExecutor {
         Ok(false)
     }
 
-    /// Whether the next call runs one input only, because several runs of one request could not all
-    /// report all of their blocks.
+    /// Whether the next call runs one input only: every run must report all of its blocks, but a
+    /// breakpoint that one run of a request hits is gone for the next ones.
     fn covers_one(&self) -> bool {
         let every = self.observations.reporting == CoverageReporting::Every;
         every && self.blocks.is_some()

@@ -15,14 +15,14 @@ use std::{
 const ENTRIES: usize = 4096;
 /// Size, in bytes, of an entry in the table of inputs of the memory shared with a fork server.
 const ENTRY: usize = 32;
-/// Offset of the hit-count ranges that earlier runs have reached, in bytes; the slots for coverage
-/// counters follow.
+/// Offset, in bytes, in the memory shared with a fork server, of the hit-count ranges that earlier
+/// runs have reached; the slots for coverage counters follow them.
 const COUNTERS: usize = ENTRIES + ENTRY * MOST_INPUTS;
 
 /// Maximum number of inputs in one request to a fork server that runs many inputs in one process.
 pub(crate) const MOST_INPUTS: usize = 1024;
-/// Number of slots for the coverage counters of single runs. A request ends early when all are
-/// used.
+/// Number of slots in the memory shared with a fork server, each for the coverage counters of one
+/// run. A request ends early when all are used.
 const SLOTS: usize = 128;
 
 /// The layout of the memory shared with a fork server: one page, or a page and tables for many
@@ -69,9 +69,9 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Creates the memory file that is shared with a fork server, and maps its first page. The rest
-    /// is read and written as a file, so that a target that changes its length causes an error, not
-    /// a crash.
+    /// Creates the memory file that is shared with a fork server, and maps its first page. What
+    /// follows the page is read and written as a file, so that a target that changes the file's
+    /// length causes an error, not a crash of ddfuzz.
     pub(crate) fn create(layout: PageLayout) -> io::Result<Page> {
         let file = File::from(crate::input::memory_file(c"ddfuzz-page")?);
         file.set_len(layout.size() as u64)?;
@@ -134,7 +134,8 @@ impl Page {
         self.file.write_all_at(&bytes, ENTRIES as u64)
     }
 
-    /// Reads how the runs of the first `count` inputs of a request ended.
+    /// Reads from the shared memory how the runs on the first `count` inputs of the last request
+    /// ended.
     pub(crate) fn outcomes(&self, count: usize) -> io::Result<Vec<RunOutcome>> {
         let mut bytes = vec![0; count.min(MOST_INPUTS) * ENTRY];
         self.file.read_exact_at(&mut bytes, ENTRIES as u64)?;
@@ -177,11 +178,11 @@ impl Page {
 /// How one of many runs in a process ended, as the fork server writes it to the shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOutcome {
-    /// How the run ended, as a status of `wait(2)`.
+    /// How the run ended, as a process status of `wait(2)`.
     pub(crate) status: i32,
     /// The slot of the shared memory that holds the coverage counters of the run.
     pub(crate) slot: CounterSlot,
-    /// CPU time of the run; zero if it was not measured.
+    /// CPU time of the run; zero if it was not measured for the run.
     pub(crate) cpu: Duration,
 }
 

@@ -20,15 +20,15 @@ use crate::{
 /// The state of a search (such as minimization) whose runs are made by the fork server that also
 /// makes a tracer's runs.
 pub(crate) struct SearchLoop {
-    /// The channel by which the runs of the search get their inputs, and the traced runs, too.
+    /// The channel by which the fork server's runs get their inputs, both those of the search and
+    /// the traced ones.
     pub(crate) inputs: InputBatch,
     limits: Limits,
     /// Flags of each request for a run of the search ([`flag`]).
     flags: u64,
     /// Whether the process that makes the runs of the search has made one and waits for more.
     lives: bool,
-    /// Number of processes in which the fork server has made runs of the search, and that have
-    /// ended.
+    /// Number of processes that made runs of the search on the current fork server and have ended.
     forked: u64,
     detector: HangDetector,
 }
@@ -69,8 +69,9 @@ impl TraceServer {
         SearchRuns(self).clean()
     }
 
-    /// Prepares a traced run on the input that was written last, in a process that has run nothing
-    /// before. Returns the number of inputs in the request.
+    /// Prepares a traced run on the input that was written last, in a new process: ends the process
+    /// that makes the runs of the search, and writes where the input is to the shared memory.
+    /// Returns the number of inputs in the request.
     pub(crate) fn put_first(&mut self) -> Result<usize, RequestError> {
         self.end_search_process().map_err(|_| gone())?;
         let server = self.server.as_ref().ok_or_else(gone)?;
@@ -86,8 +87,8 @@ impl TraceServer {
 struct SearchRuns<'a>(&'a mut TraceServer);
 
 impl SearchRuns<'_> {
-    /// Converts the fork server's answer to the result of a run, after it has removed the files
-    /// that an ended process has left.
+    /// Converts the fork server's answer to the result of a run. If the process of the run has
+    /// ended, deletes the files that it has left.
     fn finish(&mut self, answer: Answer) -> Result<Run, ExecError> {
         if self.0.search.as_ref().is_none_or(|search| !search.lives) {
             self.clean()?;

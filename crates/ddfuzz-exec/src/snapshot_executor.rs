@@ -22,12 +22,12 @@ use crate::{
 /// Number of runs after which the next one is checked: it is made also in a new process, and both
 /// are compared.
 const CHECK_EVERY: u64 = 1000;
-/// Total size in bytes of the inputs kept since the last check, to be run again if a check finds a
-/// difference. When it is exceeded, the next run is checked.
+/// Maximum total size, in bytes, of the inputs remembered since the last check, to be run again if
+/// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Starts a server of one program that makes runs as the argument says: by forks
-/// ([`Inject::Defer`]), or by a runner, one process that makes many runs ([`Inject::Restore`]).
+/// A function that starts a server for one program; its argument says how the server makes runs: by
+/// forks ([`Inject::Defer`]), or by a runner, a process that makes many runs ([`Inject::Restore`]).
 pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecError> + Send>;
 
 /// An executor that runs many inputs in one process, which undoes what each run has changed, and
@@ -40,7 +40,7 @@ pub(crate) struct SnapshotExecutor {
     forking: Option<ServerExecutor>,
     start_server: StartServer,
     /// What all executors of the program have learned about running many of its inputs in one
-    /// process.
+    /// process, and whether it may be done.
     trust: ProgramTrust,
     /// Whether this executor has stopped using the runner (the process that makes many runs).
     is_ended: bool,
@@ -48,13 +48,14 @@ pub(crate) struct SnapshotExecutor {
     /// runs) and in a new process, with the same result.
     compared: u32,
     time: Option<TimeLimit>,
-    /// Number of runs since a run was last compared with that of a new process.
+    /// Number of runs of the runner since one of them was last compared with the run of a new
+    /// process.
     unchecked: u64,
-    /// Number of runs that the runner (the process that makes many runs) refused and a new process
-    /// made instead, by the reason.
+    /// Numbers of runs that the runner (the process that makes many runs) refused, so that a new
+    /// process made them, by the reason of the refusal.
     refusals: BTreeMap<RefusalReason, u64>,
-    /// Inputs of the runs since one was last compared with that of a new process, and how these
-    /// runs ended, oldest first.
+    /// Inputs of all runs since the last run that was compared with that of a new process, oldest
+    /// first, and how each of these runs ended.
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
@@ -66,13 +67,13 @@ pub(crate) struct SnapshotExecutor {
     /// Which runs report the basic blocks that they reach: all, none, or those that reach something
     /// new.
     reporting: CoverageReporting,
-    /// Whether the last call made its runs by the server `forking`, not by `runner`, so that
-    /// `forking` has their coverage.
+    /// Whether the last call made its runs by `forking`, the server that forks, not by `runner`;
+    /// the coverage of these runs is then read from `forking`.
     covered_by_fork: bool,
     /// Whether each run reports length and hash of what it writes to stdout and stderr.
     reports: bool,
-    /// Length and hash of what the last run has written to stdout and to stderr; `None` if it did
-    /// not report that.
+    /// Length and hash of what the last run has written to stdout and to stderr; `None` if the last
+    /// run did not report its output.
     written: Option<[Written; 2]>,
 }
 
@@ -161,10 +162,10 @@ impl SnapshotExecutor {
         self.runner.end_call(&[input], vec![run])
     }
 
-    /// Runs `input` as [`check`](SnapshotExecutor::check) does, without reporting its coverage. If
-    /// the runner (the process that makes many runs) refuses the input, a fork alone runs it, and
-    /// nothing is compared. If both runs differ, a second fork shows whether that is due to the
-    /// runner or to the program.
+    /// Compares the runner with a fork of the server on `input`, as
+    /// [`check`](SnapshotExecutor::check) does, and returns the fork's run, without reporting its
+    /// coverage. If the runner refuses the input, nothing is compared. If both runs differ, a
+    /// second fork shows whether that is due to the runner or to the program.
     fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {
@@ -187,9 +188,8 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records that a run of the runner (the process that makes many runs) was like `forked`, the
-    /// run of a new process on the same input, and forgets the inputs kept since the comparison
-    /// before.
+    /// Records that a run of the runner was like `forked`, the run of a new process on the same
+    /// input, and forgets the inputs remembered since the previous comparison.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);
@@ -198,9 +198,9 @@ impl SnapshotExecutor {
         self.kept = 0;
     }
 
-    /// Stops using the runner (the process that makes many runs) if an executor of the program has
-    /// found a reason to. After a difference, the runs since the last check are made again by
-    /// forks, and those that end in another way are listed in `corrected`.
+    /// Stops using the runner if any executor of the program has recorded a reason to. If the
+    /// reason is a difference, makes the runs since the last check again by forks, and lists those
+    /// that end in another way in `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
         let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
             return Ok(());
@@ -221,9 +221,9 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Records `runs` in `trust`, which decides by them whether the runner (the process that makes
-    /// many runs) is still used, and counts a refusal by its reason. `refused`: why the runner
-    /// refused the last of `runs`, which a fork then made; `None` if the runner made all.
+    /// Records `runs` in `trust`, which decides by them whether the runner may still be used.
+    /// `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
+    /// counted in `refusals`; `None` if the runner made all runs.
     fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         if let Some(reason) = refused {

@@ -47,8 +47,8 @@ impl Supervisor {
         }
     }
 
-    /// Receives a file descriptor that the inner supervisor process has sent; `None` if it has sent
-    /// none.
+    /// Receives a file descriptor from the inner supervisor process, such as that of the scratch
+    /// directory; `None` if the process sends none.
     pub(crate) fn receive(&self) -> nix::Result<Option<OwnedFd>> {
         let mut word = [0; 1];
         let mut part = [IoSliceMut::new(&mut word)];
@@ -64,8 +64,7 @@ impl Supervisor {
         Ok(sent.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits until both supervisor processes have ended; returns false if they have not ended
-    /// within 10 s.
+    /// Waits up to 10 s until both supervisor processes have ended; returns whether they have.
     fn is_gone(&mut self) -> bool {
         let deadline = Instant::now() + KILL_TIMEOUT;
         loop {
@@ -102,8 +101,8 @@ impl Drop for Supervisor {
     }
 }
 
-/// Maximum number of times that the target's remaining processes are searched for and killed: a
-/// killed process takes time to die, and new forks may appear.
+/// How often, at most, the target's remaining processes are searched for and killed: a killed
+/// process takes time to die, and new forks may appear meanwhile.
 const PASSES: u32 = 1000;
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -126,8 +125,8 @@ fn kill_marked(scratch: &Path) {
     }
 }
 
-/// Returns the bytes by which the scratch directory is found as a variable's value in an
-/// environment.
+/// Returns the bytes by which a process's environment is recognised as that of a target of the
+/// scratch directory: the directory's path as the value of a variable.
 fn mark(scratch: &Path) -> Vec<u8> {
     [b"=", scratch.as_os_str().as_bytes(), b"\0"].concat()
 }

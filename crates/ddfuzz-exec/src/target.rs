@@ -20,7 +20,7 @@ pub enum Program {
 /// A program with its arguments and everything else that its runs depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The program to run.
+    /// The program of the target, which is executed for runs.
     pub program: Program,
     /// Arguments without the program's name. What `@@` stands for depends on `channel`: usually a
     /// file with the input.
@@ -35,11 +35,11 @@ pub struct Target {
     /// Working directory of runs; `None` for a scratch directory. `TMPDIR` is always a scratch
     /// directory.
     pub cwd: Option<PathBuf>,
-    /// Limits on time, memory, file size and processes of each run.
+    /// Limits on the time, memory, file size and processes of each run of the target.
     pub limits: Limits,
     /// The exit status that counts as a crash (`--crash-exit`); `None` if no status does.
     pub crash_exit: Option<i32>,
-    /// Whether the target runs in a sandbox.
+    /// Whether the target runs in a sandbox, and so may change no files of the user.
     pub sandbox: Sandbox,
     /// Whether runs of the way `snapshot` share the random numbers, the times and the process id
     /// that the program reads before its first use of the input. Runs in fresh processes never do.
@@ -82,28 +82,28 @@ impl Target {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channel {
-    /// The input is on stdin or, where an argument holds `@@`, in a file of any name, whose path
-    /// replaces the `@@`.
+    /// The input is on stdin or, where an argument contains `@@`, in a file of any name.
     #[default]
     Plain,
-    /// The input is in a file of this name, whose path replaces `@@` in the arguments.
+    /// The input is in a file of this name; `@@` in the arguments stands for its path.
     Named(OsText),
-    /// The input is in two files: the first `@@` in the arguments stands for a file with the input
-    /// up to its first byte 0x1c ([`SEPARATOR`]), the others for a file with what follows it.
+    /// The input is split into two files: the first `@@` in the arguments stands for a file with
+    /// the input up to its first byte [`SEPARATOR`], each further `@@` for a file with what follows
+    /// that byte.
     TwoFiles,
     /// The input is typed as keystrokes at a terminal; `@@` in the arguments stands for a file with
-    /// a sample text to work on.
+    /// a text to work on.
     Terminal(Terminal),
 }
 
 /// Size of the pseudo terminal that a target gets, and the keystrokes that end the target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Terminal {
-    /// Height of the terminal, in lines.
+    /// Height of the target's terminal, in lines.
     pub rows: u16,
-    /// Width of the terminal, in characters.
+    /// Width of the target's terminal, in characters.
     pub columns: u16,
-    /// Keystrokes that are typed after the input to end the program.
+    /// Keystrokes that end the target, which are typed after the input.
     pub ending: Base64,
 }
 
@@ -168,19 +168,19 @@ pub fn two_files(input: &[u8]) -> (&[u8], &[u8]) {
 /// depend on how busy the machine is; a run that sleeps is found by its wall time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// Maximum CPU time of the run's process tree; in JSON in milliseconds.
+    /// Limit on the CPU time of all processes of a run together.
     #[serde(rename = "cpu_ms", with = "millis")]
     #[schemars(with = "u64")]
     pub cpu: Duration,
-    /// Maximum wall time of the run; in JSON in milliseconds.
+    /// Limit on the wall time of a run.
     #[serde(rename = "wall_ms", with = "millis")]
     #[schemars(with = "u64")]
     pub wall: Duration,
-    /// Maximum resident memory of all processes of the run, in bytes.
+    /// Limit on the resident memory of a run, in bytes.
     pub memory: u64,
-    /// Maximum size of a file that the target writes, in bytes.
+    /// Limit on the size of each file that a run may write, in bytes.
     pub file_size: u64,
-    /// Maximum number of processes and threads of the run at one time.
+    /// Limit on the number of processes and threads that exist at one time.
     pub processes: u32,
 }
 
@@ -234,14 +234,14 @@ pub struct TargetRecord {
     /// How the target gets its input; absent if on stdin or in a file of any name.
     #[serde(default, skip_serializing_if = "Channel::is_plain")]
     pub channel: Channel,
-    /// Environment variables (name, value) that are set in addition to the inherited environment.
+    /// Environment variables of the target, set in addition to the inherited ones.
     pub env: Vec<(OsText, OsText)>,
     /// True if the target gets only the variables of `env` and inherits none; else absent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub env_only: bool,
-    /// Working directory of the target; null for a scratch directory.
+    /// Working directory of the target's runs; null for a scratch directory.
     pub cwd: Option<OsText>,
-    /// Exit status that counts as a crash; null if there is none.
+    /// Exit status of the target that counts as a crash; null if no status does.
     pub crash_exit: Option<i32>,
     /// Whether the target runs in a sandbox; absent if it does not.
     #[serde(default, skip_serializing_if = "Sandbox::is_off")]
@@ -251,7 +251,7 @@ pub struct TargetRecord {
     /// absent.
     #[serde(default, skip_serializing_if = "is_false")]
     pub freeze_start: bool,
-    /// Method by which the target is executed, such as a fork server.
+    /// Way of execution by which the target is run, such as `harness` or `command`.
     pub way: Way,
 }
 

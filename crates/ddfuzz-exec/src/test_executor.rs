@@ -58,8 +58,8 @@ fn start_injecting(
 /// execute the test anew.
 struct TestExecutor {
     bare: Box<dyn Untraced>,
-    /// Executes the interestingness test anew for each run; `None` until a run has started
-    /// processes.
+    /// Executor that executes the interestingness test anew for each run; `None` until a run has
+    /// started processes.
     command: Option<ServerExecutor>,
     target: Target,
     name: OsString,

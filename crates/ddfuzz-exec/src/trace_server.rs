@@ -14,8 +14,8 @@ use crate::{
     shared_page::PageLayout, terminal::Console, traceable::Reruns,
 };
 
-/// How long the fork server may take to reply that a child process is ready to be traced, or, once
-/// the child has ended, how it ended.
+/// How long a tracer's fork server may take for each of its replies: that a child process is ready
+/// to be traced, and how the child ended once it is dead.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
 /// The fork server of a target that is run under a tracer, and the resources that it uses.
@@ -26,8 +26,8 @@ pub(crate) struct TraceServer {
     pub(crate) program: PathBuf,
     pub(crate) may_panic: bool,
     pub(crate) reports: Option<Reports>,
-    /// How the fork server starts runs (by `execve`, by fork, or with snapshots of crashes); if
-    /// none is running, how it would be started.
+    /// How the running fork server starts runs (by `execve`, by fork, or with snapshots of
+    /// crashes); if no server runs, how the next one will.
     pub(crate) mode: ServerMode,
     pub(crate) launch: Launch,
     /// How to launch a fork server that forks runs at `main`, which saves the `execve`; all its
@@ -54,8 +54,8 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Sets the sanitizer options for fork servers that start later. `why`: why inputs are run
-    /// again; `None` for ordinary runs.
+    /// Sets the sanitizer options for fork servers that start later. `why`: the reason for which
+    /// these servers run inputs again; `None` for ordinary runs.
     pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
@@ -164,8 +164,8 @@ impl TraceServer {
         begun.map_err(|source| self.launch.terminal_error(source))
     }
 
-    /// Corrects how a run ended: if the target died because its terminal was hung up, that is not a
-    /// failure.
+    /// Corrects how a run ended: if the target died because ddfuzz hung up its terminal at the end
+    /// of the input, the run counts as a normal exit.
     pub(crate) fn judge(&mut self, ended: Ended) -> Ended {
         match &mut self.console {
             Some(console) => console.judge(ended),
@@ -173,8 +173,8 @@ impl TraceServer {
         }
     }
 
-    /// Returns the limits on the run of the current input; each key typed at a terminal extends the
-    /// wall time.
+    /// Returns the limits for the run of the current input: the target's, with the wall time
+    /// extended by each key that is typed at a terminal.
     pub(crate) fn limits_now(&self) -> Limits {
         let mut limits = self.limits;
         if let Some(console) = &self.console {

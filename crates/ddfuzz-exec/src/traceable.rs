@@ -168,8 +168,8 @@ impl Traceable {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the method of execution for which the target was prepared, and which its traced runs
-    /// imitate.
+    /// Returns the method of execution for which the target was prepared; its traced runs behave
+    /// like the runs of this method.
     pub fn way(&self) -> Way {
         self.lock().way
     }
@@ -198,7 +198,7 @@ impl Traceable {
     }
 
     /// Whether a run without address-space layout randomization is forked from the loaded target,
-    /// which takes about as long as a run of a fork server.
+    /// and so takes about as long as an ordinary run of a fork server.
     pub fn forks(&self) -> bool {
         let inner = self.lock();
         inner.forking.is_some() && inner.console.is_none()
@@ -209,8 +209,8 @@ impl Traceable {
         self.lock().may_panic
     }
 
-    /// Returns the target with a fork server of its own, whose settings serve the reason `why` for
-    /// running inputs again.
+    /// Returns this target with a separate fork server, with settings (such as sanitizer options)
+    /// for running inputs again for the reason `why`.
     fn rerun(&self, why: RerunReason) -> Result<Traceable, ExecError> {
         let mut inner = self.lock();
         let rerun = inner.reruns.get(why)?;
@@ -485,8 +485,8 @@ impl Drop for Traced {
     }
 }
 
-/// Fork servers that run inputs of one target again with other settings, one for each reason. A
-/// server starts when it is first needed and reads its settings from its environment.
+/// The target prepared again for each reason to run inputs again, with a separate fork server whose
+/// environment has the settings for that reason. A server starts when it is first needed.
 pub(crate) struct Reruns {
     target: Target,
     way: Way,
@@ -509,8 +509,8 @@ impl Reruns {
         facts.instrumentation()
     }
 
-    /// Returns the target with a fork server whose settings serve the reason `why` for running
-    /// inputs again; it is usable while the original target is locked.
+    /// Returns the target with a separate fork server, with settings for running inputs again for
+    /// the reason `why`; it can be used while the original target is locked.
     pub(crate) fn get(&mut self, why: RerunReason) -> Result<Traceable, ExecError> {
         if let Some((_, known)) = self.known.iter().find(|(known, _)| *known == why) {
             return Ok(known.clone());

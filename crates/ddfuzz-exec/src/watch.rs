@@ -10,10 +10,11 @@ use std::{collections::HashMap, fs::File, os::fd::AsFd, path::Path};
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 
-/// Time between two checks of a run's limits. Shorter runs are never checked.
+/// Time between two checks whether a run exceeds its limits. Runs that end sooner are never
+/// checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// How many slices of time (10 ms each), at most, a run over its limits is observed further before
-/// it is killed, to get its hang signature.
+/// Maximum number of slices of time (10 ms each) for which a run over its limits is observed
+/// further before it is killed, to get its hang signature.
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -23,8 +24,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 pub(crate) enum WaitOutcome {
     /// Waiting ended because the fork server's reply can be read; no run was killed.
     Ready,
-    /// Waiting ended because the fork server's reply can be read; a run was killed at a limit
-    /// before.
+    /// Waiting ended because the fork server's reply can be read, after a run was killed at a
+    /// limit; holds that run and the limit.
     Killed(Killed),
     /// Waiting ended without a reply: the run was killed at a limit, and the fork server does not
     /// answer.
@@ -54,7 +55,7 @@ pub(crate) struct Watch<'a> {
     pub(crate) page: Option<&'a Page>,
     /// Number of the first run that the awaited request is for.
     pub(crate) first: u64,
-    /// The fork server process; all its descendants belong to the run.
+    /// Process id of the fork server; all its descendants belong to the run.
     pub(crate) server: Pid,
     /// An ancestor process of the fork server, which distinguishes the server from a later process
     /// with the same id.
@@ -66,15 +67,16 @@ pub(crate) struct Watch<'a> {
     pub(crate) scratch: Option<&'a Path>,
 }
 
-/// Checks whether a long run hangs like a known hang, while its fork server's reply is awaited.
+/// What is needed to check, while a fork server's reply is awaited, whether a long run hangs like a
+/// known hang.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,
 }
 
 impl Watch<'_> {
-    /// Waits until the fork server's reply can be read. Kills the run if it exceeds `limits` or
-    /// `look` recognises a known hang.
+    /// Waits until the fork server's reply can be read. Kills the run if it exceeds `limits`, or if
+    /// `look` recognises its hang as a known one. Returns why waiting ended.
     pub(crate) fn wait(&self, limits: &Limits, mut look: Option<HangCheck<'_>>) -> WaitOutcome {
         let began = Instant::now();
         let first = look.as_ref().and_then(|look| look.detector.first_pause());
@@ -124,8 +126,9 @@ impl Watch<'_> {
         }
     }
 
-    /// Observes a run over its limits a little longer, if it has no hang signature yet because the
-    /// machine was busy. `None` if no reply came meanwhile.
+    /// Observes a run over its limits a little longer, to get its hang signature if it has none yet
+    /// because the machine was busy. Returns why waiting ended if the fork server replied
+    /// meanwhile, else `None`.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -140,7 +143,7 @@ impl Watch<'_> {
     }
 
     /// Waits for the fork server's reply for 10 ms at most, and kills the run if it hangs like a
-    /// known hang. `None` if no reply came.
+    /// known hang. Returns why waiting ended; `None` if no reply came and nothing was killed.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -161,9 +164,9 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the part of the CPU time `all` that belongs to earlier runs, when a run is first
-    /// checked. Processes killed in earlier runs stay as zombies with their CPU time, because the
-    /// fork server reaps only the child of its run.
+    /// Returns the part of `all`, the CPU time of all processes below the fork server at the first
+    /// check of a run, that belongs to earlier runs. Processes killed in earlier runs stay as
+    /// zombies with their CPU time, because the fork server reaps only the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -177,20 +180,21 @@ impl Watch<'_> {
         self.page.map_or(self.first, Page::started)
     }
 
-    /// Whether the run exceeds its memory limit. Shared pages are counted once, if counting them
-    /// for each process exceeds the limit.
+    /// Whether the run exceeds its memory limit; `memory` counts shared pages for each process. If
+    /// that exceeds the limit, counts each shared page once.
     fn exceeds_memory(&self, memory: u64, limits: &Limits) -> bool {
         memory > limits.memory
             && proc_tree::shared_memory_below(self.server).unwrap_or(memory) > limits.memory
     }
 
-    /// Whether the run exceeds the size limit of its scratch directory, whose files are in memory.
+    /// Whether the files in the run's scratch directory, which are kept in memory, exceed the
+    /// directory's size limit; false where the kernel enforces it.
     fn fills_scratch(&self) -> bool {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the current run: only its process, if that is known and enough, else all descendants
-    /// of the fork server. Then waits for the server's reply.
+    /// Kills the current run: only its process if hang detection knows that process, else all
+    /// descendants of the fork server. Then waits for the server's reply; returns whether it came.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());
@@ -227,7 +231,8 @@ pub(crate) fn wait_until_readable(fd: impl AsFd, timeout: Duration) -> bool {
     }
 }
 
-/// A run ends at the latest after this many times its limit on wall time, even on a busy machine.
+/// Maximum wall time of a run, as a multiple of its limit on wall time: the run ends then even if
+/// it waited for a processor most of the time.
 const MOST: u32 = 10;
 
 /// Measures a run's scheduling delay: how long it has waited for a processor. A wall clock cannot
@@ -236,11 +241,11 @@ const MOST: u32 = 10;
 pub struct SchedulingDelay {
     root: Pid,
     began: Instant,
-    /// The time up to which scheduling delays are counted in `total`; `None` before the first
+    /// The time up to which scheduling delays have been added to `total`; `None` before the first
     /// measurement.
     counted: Option<Instant>,
-    /// The scheduling delay of each thread as the kernel reported it at the last measurement, by
-    /// thread id.
+    /// How long each thread had waited for a processor, as the kernel reported it at the last
+    /// measurement, by thread id.
     before: HashMap<Pid, Duration>,
     total: Duration,
 }
@@ -267,9 +272,10 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds the longest new scheduling delay of a thread. The kernel reports a delay when it ends,
-    /// possibly after many measurements; no time is counted twice. Delays before the first
-    /// measurement belong to earlier runs.
+    /// Adds the longest scheduling delay that a thread has had since the last measurement.
+    /// `delays`: those of all threads by id, measured at the time `now`. The kernel reports a delay
+    /// only when it ends, possibly after many measurements; no time is counted twice. Delays before
+    /// the first measurement belong to earlier runs.
     fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
         let counted = *self.counted.get_or_insert(now);
         let waited = delays.iter().map(|(thread, delay)| {

@@ -18,23 +18,23 @@ use crate::{
     snapshot_executor::SnapshotExecutor,
 };
 
-/// A method of executing a target, such as a fork server: how each run of it is started.
+/// A way of execution: how a target is run once for each input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
-    /// Each run is a new process, which executes the program by `execve`.
+    /// The program is executed (`execve`) in a new process for each run.
     Command,
-    /// Runs are forked by a fork server that is injected into an unmodified, dynamically linked
-    /// program.
+    /// A fork server that ddfuzz injects into an unmodified, dynamically linked program forks each
+    /// run.
     Inject,
-    /// One process of an unmodified, dynamically linked program runs many inputs; what a run has
-    /// changed in it is restored after the run.
+    /// One process runs many inputs of an unmodified, dynamically linked program, and puts back
+    /// what each run has changed.
     Snapshot,
-    /// Runs are forked by the fork server that AFL++'s compilers put into the program.
+    /// The fork server that AFL++'s compilers put into the program forks each run.
     Forkserver,
-    /// The target's entry function is called in-process, in a child forked from a small zygote.
+    /// The target's entry function is called in a child that is forked from a small zygote process.
     Harness,
-    /// Runs are those of a scripted mock, which ddfuzz's tests use.
+    /// The runs are made up by the scripted mock executor of the tests.
     Mock,
 }
 
@@ -76,7 +76,7 @@ pub enum Freshness {
     Fresh,
 }
 
-/// A started target and the reason for its method of execution.
+/// A started target, with the reason why its method of execution was chosen.
 pub struct Started {
     /// The executor that runs the target.
     pub executor: Box<dyn Executor>,
@@ -118,8 +118,8 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
     Ok(executor)
 }
 
-/// A pair that shares one fork server: what makes traced runs of a target, and the executor of a
-/// search (such as minimization).
+/// A pair whose two items share one fork server: one that makes traced runs of a target, and the
+/// executor of a search (such as minimization).
 pub type WithSearch<T> = (T, Box<dyn Executor>);
 
 /// Starts a target that is run by its entry function, with one fork server for the runs of a search
@@ -144,7 +144,7 @@ pub fn start_with_tracer(
 }
 
 /// Starts the target by the fastest method of execution that works. The reason that is returned
-/// names the methods that failed before.
+/// also names the faster methods that did not work.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match part_to_run(target)? {
@@ -198,8 +198,8 @@ fn by_own_server(target: &Target, freshness: Freshness, why: &str) -> Result<Sta
     })
 }
 
-/// Wraps the executor of a program's `main`, which may start other processes, so that their crashes
-/// are found.
+/// Wraps the executor of a program's `main`, so that the crash of a process that the program
+/// started is reported as a crash of the run. `why`: the reason for the method of execution.
 fn by_main(
     executor: Result<ServerExecutor, ExecError>,
     target: &Target,
@@ -251,8 +251,9 @@ pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     }
 }
 
-/// Wraps the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`), which runs
-/// without `main`.
+/// Combines the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`) with
+/// `why`, the reason for its method of execution. Such runs need no search for crashes of started
+/// processes.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),
@@ -264,8 +265,8 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
 enum RunPart {
     /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
     Entry(String),
-    /// None: the program should have an entry function (such as `LLVMFuzzerTestOneInput`), but none
-    /// was found.
+    /// Neither: the program should have an entry function (such as `LLVMFuzzerTestOneInput`), but
+    /// none was found.
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
@@ -334,8 +335,8 @@ fn start_injected(target: &Target) -> Result<ServerExecutor, ExecError> {
     start_injecting(target, Way::Inject, inject)
 }
 
-/// Starts the target by `inject`, as part of the method `way`; fails if ddfuzz's library cannot be
-/// preloaded into it.
+/// Starts the target with ddfuzz's library preloaded into it, whose runs begin as `inject` says, as
+/// part of the method of execution `way`. Fails if the library cannot be preloaded.
 fn start_injecting(target: &Target, way: Way, inject: Inject) -> Result<ServerExecutor, ExecError> {
     let mut prepared = PreparedTarget::prepare(target, way)?;
     prepared.see_through_script(target);

@@ -36,9 +36,10 @@ impl Call {
         Call::new(target, record.part, at)
     }
 
-    /// Encodes a part of `target`'s call as a text. For [`Part::Argument`], `at` is the index of
-    /// the argument; the text is empty if there is no such argument, or if it contains `@@`. For
-    /// other parts, `at` is the index of the first of at most 256 arguments or variables.
+    /// Encodes a part of `target`'s call (its arguments, one argument, or its environment) as a
+    /// text of one byte per unit. For [`Part::Argument`], `at` is the index of the argument; the
+    /// text is empty if there is no such argument, or if it contains `@@`. For other parts, `at` is
+    /// the index of the first of at most 256 arguments or variables.
     pub fn new(target: Target, part: Part, at: usize) -> Call {
         let mut alphabet = Vec::new();
         let text = match part {
@@ -109,15 +110,16 @@ impl Call {
         (target.takes_file() == self.target.takes_file()).then_some(target)
     }
 
-    /// Returns the indices of the units (arguments or variables) that `text` does not contain.
+    /// Returns the indices of the units of the part (arguments or variables) whose bytes `text`
+    /// does not contain, so that they are deleted.
     fn gone(&self, text: &[u8]) -> Vec<usize> {
         let all = self.text.iter().filter(|code| !text.contains(code));
         all.map(|code| self.at + usize::from(*code)).collect()
     }
 }
 
-/// Returns one byte (0, 1, 2, …) for each of the units from index `at` on, at most 256 of `count`
-/// units.
+/// Returns the bytes 0, 1, 2, … for the units of a part with `count` units, from index `at` on: one
+/// for each unit, at most 256.
 fn unit_codes(count: usize, at: usize) -> Vec<u8> {
     let units = count.saturating_sub(at).min(MAX_UNITS);
     (0..=u8::MAX).take(units).collect()
@@ -158,8 +160,8 @@ fn encode_argument(arg: &OsStr, alphabet: &mut Vec<Vec<u8>>) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// Encodes letters by their indices in `alphabet`, which is extended; `None` if there are more than
-/// 256 different letters.
+/// Encodes each of `letters` as a byte, its index in `alphabet`, to which new letters are added;
+/// `None` if there are more than 256 different letters.
 fn encode(letters: impl Iterator<Item = Vec<u8>>, alphabet: &mut Vec<Vec<u8>>) -> Option<Vec<u8>> {
     let code_of = |letter: Vec<u8>| {
         let known = alphabet.iter().position(|one| *one == letter);
@@ -184,8 +186,8 @@ pub struct CallOracle {
     call: Call,
     input: Vec<u8>,
     make: OracleOfCall,
-    /// The last target and its oracle, which is reused because classifying a crash is expensive the
-    /// first time.
+    /// The last candidate's target and its oracle, which is kept because classifying a crash is
+    /// expensive the first time; `None` before the first candidate.
     last: Option<(Target, Box<dyn Oracle + Send>)>,
     /// Time limit learned from runs of the input, for oracles that are made from now on; `None` if
     /// none is learned.

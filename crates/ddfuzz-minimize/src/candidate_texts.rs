@@ -11,8 +11,8 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Largest number of bytes that are hashed to look up earlier tests of the texts that a claim, such
-/// as 1-minimality, rests on. Tests that are found without hashing are used in any case.
+/// Maximum number of bytes that are hashed to find earlier tests of the texts that a claim, such as
+/// 1-minimality, rests on. Tests that can be found without hashing always count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -33,8 +33,8 @@ pub(super) struct PendingCandidate {
 pub(super) struct CandidateTexts {
     original: Vec<u8>,
     best: Vec<u8>,
-    /// Bytes of the original that make up the best; `None` after an edit that is not described as
-    /// such a selection.
+    /// Bytes of the original input that make up the best (the smallest failing text so far); `None`
+    /// after an edit that does not describe the best as such a selection.
     best_kept: Option<Config>,
     text: Vec<u8>,
     pending: Option<PendingCandidate>,
@@ -79,7 +79,8 @@ impl CandidateTexts {
         &self.text
     }
 
-    /// Returns the rule that decides which tests the content cache answers without a run.
+    /// Returns the rule by which the cache of outcomes decides which tests it answers without a
+    /// run.
     pub fn caching(&self) -> Caching {
         self.cache.caching()
     }
@@ -89,26 +90,29 @@ impl CandidateTexts {
         self.tests
     }
 
-    /// Makes the empty text the best, because the test of the empty input failed.
+    /// Makes the empty text the best (the smallest failing text), because the test of the empty
+    /// input failed.
     pub fn take_empty(&mut self) {
         self.best.clear();
         self.best_kept = Some(Config::empty());
         self.begin_best();
     }
 
-    /// Forgets what is known of removals of single bytes from the best, because the best is another
-    /// text now.
+    /// Forgets which single bytes of the best were removed without a failure, because another text
+    /// has become the best (the smallest failing text so far).
     fn begin_best(&mut self) {
         self.singles.clear();
         self.removals.take();
     }
 
-    /// Returns the number of distinct texts that result from removing a single byte of the best.
+    /// Returns the number of distinct texts that result from removing a single byte of the best
+    /// (the smallest failing text so far).
     pub fn removals(&self) -> u64 {
         *self.removals.get_or_init(|| count_runs(&self.best))
     }
 
-    /// Records the outcome of a check, which is a run of `text` outside of the search.
+    /// Records the outcome of a check, which is a run of `text` outside of the search; `cut_off` is
+    /// the limit that ended the run, if one did.
     pub fn record_check(&mut self, text: &[u8], outcome: Outcome, cut_off: Option<CutOff>) {
         let hash = ContentHash::of(text);
         if cut_off == Some(CutOff::Time) {
@@ -119,9 +123,9 @@ impl CandidateTexts {
             .record(None, hash.text_id(), Seen { outcome, test });
     }
 
-    /// Makes `candidate` the one to test next and builds its text, unless it already is. `phase` is
-    /// `None` in the search, and `Proof` for tests of the proof of minimality after it; `predicted` is
-    /// the outcome that the search predicts.
+    /// Makes `candidate` the pending one, which is tested next, and builds its text; keeps the
+    /// pending one if it is the same. `phase` is `None` in the search, and `Proof` for tests of the
+    /// proof of minimality after it; `predicted` is the outcome that the search predicts.
     pub fn ask(
         &mut self,
         candidate: Candidate,
@@ -148,7 +152,8 @@ impl CandidateTexts {
     }
 
     /// Writes the text of `candidate` into `text`. Returns the hash of the text, and the answer of
-    /// the cache of outcomes if it has one, so that the candidate need not be run.
+    /// the cache of outcomes, with which the candidate need not be run; `None` if the cache has
+    /// none.
     pub fn look_up(
         &self,
         candidate: &Candidate,
@@ -252,9 +257,9 @@ impl CandidateTexts {
         self.contradictions.found()
     }
 
-    /// Checks whether a failing candidate, made by `edit`, becomes the new best: always if it is an
-    /// edit of the best, and only if it is smaller if it was made of the original input. The
-    /// searches use the same rule.
+    /// Checks whether a failing candidate, made by `edit`, becomes the new best (the smallest
+    /// failing text so far): always if it was made from the best, but only if it is smaller than
+    /// the best if it was made from the original input. The searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,
@@ -262,8 +267,8 @@ impl CandidateTexts {
         }
     }
 
-    /// Returns the position of the byte that `edit` removes from the best; `None` if it does not
-    /// remove exactly one byte.
+    /// Returns the position in the best (the smallest failing text so far) of the byte that `edit`
+    /// removes; `None` if it does not remove exactly one byte.
     fn single(&self, edit: &Edit) -> Option<usize> {
         match edit {
             Edit::Cut(cuts) => match cuts.as_slice() {
@@ -281,8 +286,9 @@ impl CandidateTexts {
         }
     }
 
-    /// Builds the certificate of the best: for each removal of a single byte, the logged test which
-    /// proves that the smaller text does not fail.
+    /// Builds the certificate of the best (the smallest failing text so far): for each removal of a
+    /// single byte, the logged test which proves that the text without it does not fail, if there
+    /// is one.
     pub fn certificate(&self) -> Certificate {
         let mut hashed = 0;
         let mut text = Vec::with_capacity(self.best.len());
@@ -299,9 +305,9 @@ impl CandidateTexts {
         })
     }
 
-    /// Returns the number of bytes of the best whose value may be irrelevant, because no recorded
-    /// test shows that the failure disappears if they become `0`. Returns 0 for texts larger than
-    /// [`Full::SMALL`].
+    /// Returns the number of bytes of the best (the smallest failing text so far) that are not `0`
+    /// and may become `0`: no recorded test shows that the failure disappears then. Returns 0 for
+    /// texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
         if self.best.len() > Full::SMALL {
             return 0;
@@ -324,8 +330,8 @@ impl CandidateTexts {
         self.rule
     }
 
-    /// Returns the number of bytes of the best whose removal was tested and does not fail. It is a
-    /// cheap lower bound of what the certificate of minimality proves.
+    /// Returns the number of bytes of the best (the smallest failing text so far) whose removal was
+    /// tested and does not fail: a cheap lower bound of what the certificate of minimality proves.
     pub fn singles(&self) -> u64 {
         self.singles.len() as u64
     }
@@ -346,8 +352,8 @@ impl CandidateTexts {
 }
 
 impl PendingCandidate {
-    /// Returns the candidate's outcome if it is known without a run, and whether the cache or a
-    /// predictor knows it; `None` if a run is needed.
+    /// Returns the candidate's outcome and its source (cache or predictor) if the outcome is known
+    /// without a run; `None` if a run is needed.
     pub fn known(&self) -> Option<(Outcome, Source)> {
         let cached = self.hit.map(|hit| (hit.outcome(), Source::Cache));
         cached.or(self.predicted.map(|outcome| (outcome, Source::Predicted)))
@@ -401,7 +407,8 @@ pub(super) fn kind_of(edit: &Edit) -> Kind {
     }
 }
 
-/// Builds the candidate that removes one byte of the best from `at`, a run of equal bytes.
+/// Builds the candidate that removes one byte of the best text from the run of equal bytes in the
+/// range `at`.
 pub(super) fn remove(at: &Range<usize>) -> Candidate {
     let edit = Edit::Cut(std::iter::once(at.start..at.start + 1).collect());
     Candidate {

@@ -45,7 +45,8 @@ impl std::fmt::Display for Claim {
     }
 }
 
-/// Number of tests that a claim needs, and how many of them are proven.
+/// How much of a claim (such as 1-minimality) is proven: the number of tests that it needs, and of
+/// those with a proven outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proved {
     /// Number of tests whose outcome is known and supports the claim; for `min`, distinct removals
@@ -60,9 +61,10 @@ pub struct Proved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {
-    /// The `test` line that has this index.
+    /// The `test` line of the log with this index proves it.
     Test(u64),
-    /// The `check` line for this purpose: the axiom proves that the empty input does not fail.
+    /// The `check` line of the log with this purpose proves it: the axiom proves that the empty
+    /// input does not fail.
     Check(What),
 }
 
@@ -85,8 +87,9 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Lists the removals of single bytes of `text`. `proof` is called with each run of equal bytes
-    /// and returns the log line which proves that the text does not fail without one of them.
+    /// Makes the certificate of `text`: lists its removals of single bytes, and calls `proof` with
+    /// each run of equal bytes to get the log line which proves that the text does not fail without
+    /// one of these bytes.
     pub fn new(
         text: &[u8],
         mut proof: impl FnMut(&Range<usize>) -> Option<ProofRef>,
@@ -105,8 +108,8 @@ impl Certificate {
         &self.removals
     }
 
-    /// Returns the number of removals of single bytes that are proven not to fail, and of all
-    /// removals.
+    /// Returns two numbers: of removals of single bytes that are proven not to fail, and of all
+    /// such removals.
     pub fn proved(&self) -> Proved {
         let done = self
             .removals
@@ -155,7 +158,7 @@ pub(super) fn count_runs(text: &[u8]) -> u64 {
     borders.count() as u64 + u64::from(!text.is_empty())
 }
 
-/// Detects a text that failed in one run and did not fail in another, which shows that the failure
+/// Detects texts that failed in one run and did not fail in another, which shows that the failure
 /// is flaky, so that nothing can be claimed. Only runs in separate processes that kept their time
 /// limit count.
 #[derive(Clone, Debug, Default)]
@@ -167,8 +170,9 @@ pub(super) struct Contradictions {
 }
 
 impl Contradictions {
-    /// Compares the outcome of a run of `text` with the outcome `before` of an earlier run, to find
-    /// a text that failed only once of two times; `before` is `None` if there was no earlier run.
+    /// Compares the outcome of a run of `text` with `before`, the outcome of an earlier run of the
+    /// same text (`None` if there was none), and records a contradiction if only one of the two is
+    /// FAIL and rewritten bytes (`kind`) do not explain the difference.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,
@@ -188,7 +192,7 @@ impl Contradictions {
         }
     }
 
-    /// Checks whether a text failed in one run and did not fail in another.
+    /// Checks whether any text so far failed in one run and did not fail in another.
     pub fn found(&self) -> bool {
         self.found
     }

@@ -13,7 +13,8 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Largest number of runs under a tracer in which a crash, which may be flaky, has to occur again.
+/// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
+/// occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
@@ -75,26 +76,27 @@ pub type FreshExecutor = Box<dyn FnMut() -> Result<Box<dyn Executor>, ExecError>
 pub struct CrashOracle {
     executor: Box<dyn Executor>,
     fresh: FreshExecutor,
-    /// Executor for runs in fresh processes with longer time limits, started at its first use;
-    /// not needed where `executor` can run an input in a fresh process.
+    /// Executor for runs in fresh processes with longer time limits; `None` until its first use. It
+    /// is not needed where `executor` can run an input in a fresh process.
     patient: Option<Box<dyn Executor>>,
-    /// Time limits of the runs of the search and of those in fresh processes, until one is learned;
-    /// `None` if fresh runs need another executor.
+    /// Time limits that apply until one is learned: of the runs of the search, and of the runs in
+    /// fresh processes. `None` if runs in fresh processes need another executor, so that the limits
+    /// of both executors apply.
     limits: Option<(TimeLimit, TimeLimit)>,
     /// Whether the user set the time limit, so that it is not learned.
     fixed_time: bool,
-    /// Time limit learned from runs of the input; `None` if none is learned, or not yet.
+    /// Time limit learned from runs of the original input; `None` if none is learned, or not yet.
     learned: Option<TimeLimit>,
     slips: Slips,
     held: HeldCrash,
     crash_exit: Option<i32>,
     observing: LazyObserver,
-    /// Whether the next run of the search starts a new process in any case, because it is the first
-    /// run or the run before it has crashed.
+    /// Whether the next run of the search is made in a new process, because it is the first run or
+    /// the run before it has crashed.
     begins_anew: bool,
-    /// Whether a candidate whose first run was made under a tracer has reached a limit. The tracer
-    /// then looks for the call that hangs, which takes longer than the run itself, so that later
-    /// candidates are first run without it.
+    /// Whether a candidate that was first run under a tracer reached a limit. Finding where it
+    /// hangs takes the tracer longer than the run itself, so later candidates are first run without
+    /// a tracer.
     has_hung: bool,
 }
 
@@ -133,9 +135,9 @@ impl CrashOracle {
         }
     }
 
-    /// Makes the search's executor also run inputs in fresh processes, if it can, so that no other
-    /// one is started. Until a limit is learned, `search` and `fresh` limit the time of these two
-    /// kinds of runs.
+    /// Makes the executor of the search run inputs in fresh processes, too, if it can, so that no
+    /// other executor is started. Until a limit is learned, `search` limits the time of the
+    /// search's runs, and `fresh` that of the runs in fresh processes.
     pub fn with_one_executor(mut self, search: TimeLimit, fresh: TimeLimit) -> CrashOracle {
         self.limits = Some((search, fresh));
         self
@@ -172,10 +174,10 @@ impl CrashOracle {
         patient.run(candidate)
     }
 
-    /// Tests `candidate` by a single run, in a fresh process under a tracer and within `time`,
-    /// which also classifies a crash; without it, a crash takes two runs. Returns `None` if such
-    /// runs are not cheap, or if the run does not decide: it reached a limit, was ended by a signal
-    /// that is no crash, or ended as a crash does without being one.
+    /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`. The
+    /// run also classifies a crash; otherwise a crash takes two runs. Returns `None` if such runs
+    /// are not cheap, or if the run does not decide: it reached a limit, was ended by a signal that
+    /// is no crash, or ended as the crash does without being classified as one.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -226,9 +228,9 @@ impl CrashOracle {
         learned.or(self.limits.map(|(_, fresh)| fresh))
     }
 
-    /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If it may
-    /// have crashed, the crash is classified by a run under a tracer. `kind` is how the input was
-    /// made.
+    /// Derives the answer (PASS, FAIL or UNRESOLVED) from how the run of `input` ended. If the run
+    /// may have crashed, classifies the crash by a run under a tracer. `kind` says whether `input`
+    /// was made by deleting only or by rewriting bytes.
     fn judge(&mut self, ended: Ended, input: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
@@ -258,8 +260,9 @@ impl CrashOracle {
         })
     }
 
-    /// Classifies the crash of `input` by a run under a tracer; if `crash` is true and the crash
-    /// does not occur again, by up to ten runs.
+    /// Classifies the crash of `input` by a run under a tracer: returns its class and keys, or how
+    /// the traced run ended without a crash. If `crash` is true, runs `input` up to ten times until
+    /// the crash occurs again.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
         let mut quick = self.slips.classifier.key(input)?;
         for _ in 1..CLASSIFY_RUNS {
@@ -421,15 +424,15 @@ fn cut_off(ended: Ended) -> Option<CutOff> {
 /// Classifies a crashing input: runs it again under a tracer and computes the keys of its crash.
 pub trait CrashClassifier: Send {
     /// Runs `input` under a tracer and computes only the class and keys of its crash, as fast as
-    /// possible.
+    /// possible; returns how the run ended if it did not crash.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
     fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError>;
 
-    /// Runs `input` under a tracer, within `time`, as [`key`](CrashClassifier::key) does; returns
-    /// also the CPU time of the run. `None` where such a run takes much longer than one of an
-    /// executor.
+    /// Runs `input` under a tracer, within the limits `time`, and computes the class and keys of
+    /// its crash, as [`key`](CrashClassifier::key) does; returns also the CPU time of the run.
+    /// `None` where a traced run takes much longer than one of an executor.
     ///
     /// # Errors
     /// If the target cannot be run under a tracer.
@@ -441,9 +444,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Checks whether a run that ended like this may be a crash; [`key`](CrashClassifier::key) then
-    /// decides by the output of a traced run. `crash_exit` is an exit status that counts as a
-    /// crash.
+    /// Checks whether a run that ended like this may have crashed although its end does not show
+    /// it; [`key`](CrashClassifier::key) then decides by the output of a traced run. `crash_exit`
+    /// is an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }
@@ -519,8 +522,8 @@ impl LazyObserver {
     }
 }
 
-/// Makes the [`Slip`]s of a minimization, which are crashes with other keys than the minimized one,
-/// and makes the crash record of each such crash once.
+/// Makes the [`Slip`]s of a minimization, which record candidates that crash with other keys than
+/// the minimized crash. Each distinct crash gets a whole crash record only once.
 pub struct Slips {
     /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
     pub classifier: Box<dyn CrashClassifier>,
@@ -538,9 +541,9 @@ impl Slips {
         }
     }
 
-    /// Makes the slip that records that `input` has another crash, with these keys. The first slip
-    /// with these keys gets the whole crash record, made by runs under a tracer, if the crash
-    /// occurs again in them.
+    /// Makes the slip that records that `input` crashes with the class `class` and with `keys`,
+    /// which are not those of the minimized crash. The first slip with these keys gets the whole
+    /// crash record, made by runs under a tracer, if the crash occurs again in them.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -571,7 +574,8 @@ impl Slips {
         Ok(crash)
     }
 
-    /// Forgets for which crashes a record was made, so that a record is made of each of them again.
+    /// Forgets for which crashes a record was made already, so that the next slip of each crash
+    /// gets a record again.
     pub fn forget(&mut self) {
         self.examined.clear();
     }

@@ -39,8 +39,8 @@ pub fn minimize(
     drive(input, &mut SingleOracle::new(oracle), journal, options)
 }
 
-/// Minimizes `input`, with `journal` as its log. `answerer` runs the tests: a single oracle, or a
-/// pool of workers that run predicted tests ahead.
+/// Minimizes `input`, with `journal` as its log, and returns the result. `answerer` runs the tests:
+/// a single oracle, or a pool of workers that run predicted tests ahead.
 pub(super) fn drive(
     input: &[u8],
     answerer: &mut dyn Answerer,
@@ -81,8 +81,8 @@ struct Driver<'a, 'o> {
     /// Keys of the slips (crashes of other bugs) passed to the caller, each with whether its crash
     /// record was included.
     reported: HashSet<(SlipKeys, bool)>,
-    /// Keys of the slips (crashes of other bugs) that were passed to the caller although the search
-    /// did not need the tests, which workers had run ahead; each with whether its crash record was
+    /// Keys of the slips (crashes of other bugs) that were passed to the caller from tests which
+    /// workers ran ahead but the search did not need; each with whether its crash record was
     /// included.
     reported_strays: HashSet<(SlipKeys, bool)>,
 }
@@ -167,7 +167,7 @@ impl Driver<'_, '_> {
     }
 
     /// Feeds the lines that the log already has to the state of the minimization, and passes the
-    /// best text to the caller if it differs from the input.
+    /// best text (the smallest that fails) to the caller if it differs from the input.
     fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         for (number, line) in journal.take_past() {
             let us = match &line {
@@ -225,9 +225,9 @@ impl Driver<'_, '_> {
     }
 
     /// Completes a slip (a crash of another bug) with its crash record and passes it to the caller,
-    /// before the log line of its run is written: once per pair of crash keys, and once more if the
-    /// first one had no record and a later one has. `what` is `None` for a test; only a test's slip
-    /// comes with an index.
+    /// before the log line of its run is written: once per pair of crash keys, and once more with a
+    /// record if the first time had none. `what` is the purpose of the check that had the slip,
+    /// `None` for a test; only the slip of a test comes with an index.
     fn report_slip(
         &mut self,
         slip: Option<&mut Slip>,
@@ -249,8 +249,8 @@ impl Driver<'_, '_> {
     }
 
     /// Passes the slips (crashes of other bugs) of tests that workers ran ahead and the search did
-    /// not need to the caller, once per pair of crash keys, unless a test in the log had the same
-    /// slip.
+    /// not need to the caller: once per pair of crash keys, and only if no test in the log had the
+    /// same slip.
     fn report_unclaimed_slips(&mut self) -> Result<(), MinimizeError> {
         for mut slip in self.answerer.unclaimed_slips() {
             let with_record = (slip.keys, true);
@@ -333,7 +333,8 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     })
 }
 
-/// Converts the operands that an observed run compared to the form in which the log stores them.
+/// Converts the pairs of operands that an observed run compared to the form in which the log stores
+/// them.
 fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
     let pairs = hints.comparisons.iter();
     let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));
@@ -353,12 +354,12 @@ pub(super) trait Lines {
     /// Produces the next line of the log, and runs the target if needed; `None` after the end line.
     fn next_line(&mut self) -> Result<Option<Line>, MinimizeError>;
 
-    /// Makes the search continue if the log ended because a smaller budget than the present one was
+    /// Continues the search if the log ended only because a budget smaller than the present one was
     /// used up. Returns `true` if the search continues.
     fn continue_with_budget(&mut self) -> bool;
 
-    /// Produces the next line like `next_line`, but after an end because of a smaller budget, first
-    /// makes the search continue.
+    /// Produces the next line like `next_line`; if the log has ended because of a smaller budget,
+    /// continues the search first.
     fn next_line_or_more(&mut self) -> Result<Option<Line>, MinimizeError> {
         match self.next_line()? {
             None if self.continue_with_budget() => self.next_line(),

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::log::{Line, Log, LogError, LogWriter, StartLine};
 
-/// A log that is being written, with the lines that it already has.
+/// The log of a minimization that is being written, with the lines that it already has from an
+/// earlier, interrupted call.
 ///
-/// [`minimize`](crate::minimize) uses the lines of an interrupted minimization as answers before it
-/// runs anything, and appends new lines. Except for the measured times, the finished log is the
-/// same as without the interruption.
+/// [`minimize`](crate::minimize) uses these lines as answers before it runs anything, and appends
+/// new lines. Except for the measured times, the finished log is the same as without the
+/// interruption.
 pub struct Journal {
     start: StartLine,
     past: Vec<(u64, Line)>,
@@ -77,8 +78,8 @@ impl Journal {
         &self.start
     }
 
-    /// Takes out the lines that the log had after its first line when it was resumed, with their
-    /// line numbers. Later calls return none.
+    /// Takes out the lines after the first that the log already had when it was resumed, with their
+    /// line numbers. A second call returns none.
     pub(super) fn take_past(&mut self) -> Vec<(u64, Line)> {
         std::mem::take(&mut self.past)
     }
@@ -89,7 +90,8 @@ impl Journal {
     }
 }
 
-/// Checks that a log belongs to the minimization that `start` describes. `Err` names what differs.
+/// Checks that a log belongs to the minimization that `start` describes. `Err` names the first
+/// setting that differs.
 fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
     let Some(logged) = &log.start else {
         return Ok(());

@@ -20,7 +20,7 @@ pub enum Warning {
     AnyInputFails,
     /// The input did not fail in each of its first runs, so nothing is claimed.
     FlakyInput {
-        /// How often the original input failed, in how many runs.
+        /// How often the original input failed in its first runs, and the number of these runs.
         rate: Rate,
         /// Number of runs without a failure after which a candidate of the flaky input counts as
         /// not failing.
@@ -28,13 +28,13 @@ pub enum Warning {
     },
     /// The result did not fail in each of its confirmations, so nothing is claimed.
     FlakyResult {
-        /// How often the result failed, in how many confirmations.
+        /// How often the result failed in its confirmations, and the number of confirmations.
         rate: Rate,
     },
     /// The smallest text found failed in none of its confirmations, so the result is the original
     /// input.
     Restored {
-        /// Size of the smallest text found, in bytes.
+        /// Size, in bytes, of the smallest text found, which failed in none of its confirmations.
         size: u64,
     },
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
@@ -88,22 +88,25 @@ impl std::fmt::Display for Warning {
 /// The result of a finished minimization: the smallest failing text, and what is claimed of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimized {
-    /// The smallest failing input found; the original input if that one did not fail again when it
-    /// was confirmed.
+    /// The smallest failing input found; the original input if the smallest one failed in none of
+    /// its confirmations.
     pub text: Vec<u8>,
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// How many removals of single bytes of the result are proven not to fail.
+    /// Number of removals of single bytes of the result that are proven not to fail, and of all
+    /// such removals.
     pub proved: Proved,
     /// Size of the original input, in bytes.
     pub size_before: u64,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// How often the original input failed, in its runs at the start.
     pub baseline: Rate,
     /// How often the result failed, in its confirmations in fresh processes at the end.
     pub confirmed: Rate,
-    /// Minor key of the result; `None` if it was not computed.
+    /// Minor key of the result's crash, which identifies the call path; `None` if it was not
+    /// computed.
     pub minor_after: Option<Key>,
     /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
@@ -112,8 +115,9 @@ pub struct Minimized {
 }
 
 impl Minimized {
-    /// Returns the failure rate to report for a flaky result: the rate of the result, else of the
-    /// input, if some runs did not fail. If one text had contradictory outcomes, the rate of the
+    /// Returns the failure rate to report if the failure is flaky, that is, if some runs of the
+    /// input or the result did not fail: the rate of the result, or of the input if only the
+    /// input's runs differed. If one text had contradictory outcomes, the rate of the
     /// confirmations. `None` if the failure is reproducible.
     pub fn flaky(&self) -> Option<Rate> {
         let of_result = self.warnings.iter().find_map(|warning| match warning {
@@ -134,15 +138,18 @@ impl Minimized {
 /// Number of tests of one minimization, by how each was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
-    /// Number of tests that ran the target: `test` lines with source `run`.
+    /// Number of tests for which the target was run: `test` lines with source `run`.
     pub executed: u64,
-    /// Number of tests answered without a run, because another configuration gave the same text.
+    /// Number of tests answered without a run, because another configuration (set of kept units)
+    /// gave the same text.
     pub cached: u64,
-    /// Number of tests answered without a run, because the same configuration was tested before.
+    /// Number of tests answered without a run, because the same configuration (set of kept units)
+    /// was tested before.
     pub repeated: u64,
     /// Number of tests answered by an outcome predictor, without a run.
     pub predicted: u64,
-    /// Number of speculative runs of other workers whose outcome the search did not need.
+    /// Number of runs that workers made ahead of the search and whose outcomes the search did not
+    /// need.
     pub speculative: u64,
     /// Number of runs that are not steps of the search: axiom, baseline, confirmations, votes.
     pub checks: u64,
@@ -203,25 +210,27 @@ pub struct SlipRecord {
 pub struct MinRecord {
     /// Property of the result that the log proves, such as 1-minimality.
     pub claim: Claim,
-    /// Size of the original input, in bytes.
+    /// Size of the input before minimization, in bytes.
     pub size_before: u64,
-    /// Size of the result, in bytes.
+    /// Size of the input after minimization, in bytes.
     pub size_after: u64,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
-    /// How many removals of single bytes of the result are proven not to fail.
+    /// Number of removals of single bytes of the result that are proven not to fail, and of all
+    /// such removals.
     pub proved: Proved,
-    /// Name of the search, such as `ddmin`.
+    /// Name of the search (delta debugging algorithm), such as `ddmin`.
     pub search: String,
     /// The crash that the minimization preserved.
     pub outcome: MinimizedCrash,
-    /// First 12 hex digits of the minor key of the result; null if it was not computed.
+    /// First 12 hex digits of the minor key of the result's crash; null if it was not computed.
     pub minor_after: Option<String>,
     /// How often the result failed, in its confirmations in fresh processes at the end.
     pub rate: Rate,
     /// Wall time of the minimization, in milliseconds.
     pub wall_ms: u64,
-    /// File with the minimized input.
+    /// Path of the file with the minimized input; null if it was not written to a file.
     pub output: Option<OsText>,
     /// File of the minimization log.
     pub log: Option<OsText>,
@@ -237,44 +246,51 @@ pub struct MinRecord {
 pub struct CallResult {
     /// Arguments of the minimized call, the program first; `@@` stands for a file with the input.
     pub args: Vec<OsText>,
-    /// Environment variables: all of them with `--env-vars`, else only those that were added.
+    /// Environment variables of the minimized call: all of them with `--env-vars`, else only those
+    /// that the user added.
     pub env: Vec<(OsText, OsText)>,
-    /// Number of arguments before minimization.
+    /// Number of the call's arguments before minimization.
     pub args_before: u64,
     /// Number of environment variables in `env` before minimization.
     pub env_before: u64,
     /// The minimized call as one shell command, with the minimized input as its input.
     pub command: String,
-    /// File of a script that shows the crash; null for a bundled target.
+    /// Path of a script that makes the minimized call and so shows the crash; null for a bundled
+    /// target.
     pub script: Option<OsText>,
-    /// The minimizations that led to the call, in order: of the input and of parts of the call.
+    /// The minimizations that led to the call, in the order in which they were made: of the input
+    /// and of parts of the call.
     pub phases: Vec<PhaseRecord>,
 }
 
-/// One minimization of a sequence of them: of the input, or of one part of the call.
+/// One minimization of the several that minimize a call: of the input, or of one part of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseRecord {
-    /// What was minimized: `input`, `args`, `argument` or `env`.
+    /// What this minimization reduced: `input`, `args`, `argument` or `env`.
     pub part: String,
-    /// Number of units before this minimization: bytes, arguments, characters, or variables.
+    /// Size of what this minimization reduced, before it: a number of bytes, arguments, characters,
+    /// or variables.
     pub before: u64,
-    /// Number of units after this minimization: bytes, arguments, characters, or variables.
+    /// Size of what this minimization reduced, after it: a number of bytes, arguments, characters,
+    /// or variables.
     pub after: u64,
     /// What the log proves of this part, such as 1-minimality, as long as the other parts do not
     /// change.
     pub claim: Claim,
-    /// How many removals of single units (bytes, arguments, characters, or variables) are proven
-    /// not to fail.
+    /// Number of removals of single units (bytes, arguments, characters, or variables) that are
+    /// proven not to fail, and of all such removals.
     pub proved: Proved,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of this minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// File of the log of this minimization.
     pub log: Option<OsText>,
 }
 
 impl MinRecord {
-    /// Makes the JSON result of a minimization. The caller fills in `output`, `log` and the files
-    /// of slips (crashes of other bugs).
+    /// Makes the JSON result of a minimization. `start` is the start line of its log, `wall` its
+    /// wall time. The caller fills in `output`, `log` and the files of slips (crashes of other
+    /// bugs).
     pub fn new(minimized: &Minimized, start: &StartLine, wall: Duration) -> MinRecord {
         MinRecord {
             claim: minimized.claim,

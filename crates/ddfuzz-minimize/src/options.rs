@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::log::{Line, LogError};
 use crate::{OracleError, Proved, Rate, Slip, UnknownSearch, UnknownStructure};
 
-/// An error that a callback of the caller returns; it ends the minimization.
+/// An error that a callback of the caller returns, for example because it could not store a text;
+/// it ends the minimization.
 pub type CallbackError = Box<dyn Error + Send + Sync>;
 
 /// Callback that stores the text that became the new best (the smallest failing text so far).
@@ -73,8 +74,9 @@ impl Options<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Returns how many more tests may run the target when `executed` tests have run it, including
-    /// those before a resume (checks do not count); `None` without a limit.
+    /// Returns how many more tests may run the target within the test budget, given that `executed`
+    /// tests have run it, including those before a resume (checks do not count); `None` without a
+    /// limit.
     pub(super) fn left(&self, executed: u64) -> Option<u64> {
         self.budget_tests
             .map(|budget| budget.saturating_sub(executed))
@@ -86,8 +88,8 @@ impl Options<'_> {
         begin.elapsed().saturating_sub(Duration::from_micros(still))
     }
 
-    /// Checks whether the budget of tests or of time is used up by `executed` tests that took
-    /// `time`.
+    /// Checks whether the budget of tests or that of time is used up: `executed` tests have run the
+    /// target so far, and the minimization has taken `time`.
     pub(super) fn spent(&self, executed: u64, time: Duration) -> bool {
         self.budget_tests.is_some_and(|budget| executed >= budget)
             || self.budget_time.is_some_and(|budget| time >= budget)
@@ -149,7 +151,7 @@ pub enum MinimizeError {
     Callback {
         /// Name of what could not be stored, such as "the reproducer".
         what: &'static str,
-        /// The error that the callback returned.
+        /// The error by which the callback failed.
         source: CallbackError,
     },
 }
@@ -157,7 +159,7 @@ pub enum MinimizeError {
 /// The phase of a minimization, for a progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MinimizePhase {
-    /// The input and the empty input are run before the search.
+    /// The input and the empty input are run, before the search.
     Baseline,
     /// The search runs; the rule is that of its last candidate, `None` before the first.
     Search(Option<Rule>),

@@ -14,8 +14,8 @@ pub enum Kind {
     /// same.
     Deleting,
     /// The candidate was made by replacing, inserting or correcting bytes: the minor key of the
-    /// best must stay the same, too, because rewriting may lead into the same faulty function from
-    /// another caller.
+    /// crash must stay that of the best, too, because rewriting may lead into the same faulty
+    /// function from another caller.
     Rewriting,
 }
 
@@ -23,13 +23,13 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CutOff {
-    /// The run exceeded its time limit.
+    /// The run was ended because it exceeded its time limit.
     Time,
-    /// The run exceeded its memory limit.
+    /// The run was ended because it exceeded its memory limit.
     Memory,
 }
 
-/// Which process a test ran in.
+/// Whether a test ran in a fresh process or in one that other tests used before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Process {
@@ -48,7 +48,8 @@ impl Process {
     }
 }
 
-/// Keys of another bug that a candidate hit instead of the one being minimized.
+/// Major and minor key of a crash of another bug, which a candidate had instead of the crash being
+/// minimized.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -60,12 +61,13 @@ pub struct SlipKeys {
     pub minor: Key,
 }
 
-/// A candidate that crashed with other keys than the crash being minimized.
+/// A candidate that crashed with other keys than the crash being minimized, because it ran into
+/// another bug.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slip {
     /// Class of the crash that the candidate had.
     pub class: Class,
-    /// Keys of the crash that the candidate had.
+    /// Major and minor key of the crash that the candidate had.
     pub keys: SlipKeys,
     /// Record of the crash that the candidate had, for the first slip (crash of another bug) with
     /// these keys; `None` for later slips, and if the crash did not occur again when it was
@@ -78,11 +80,11 @@ pub struct Slip {
 /// The result of one test of a candidate: its outcome, and what its run showed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Outcome of the test; FAIL is the failure that is minimized.
+    /// Outcome of the test: FAIL if the candidate shows the failure that is minimized.
     pub outcome: Outcome,
     /// Wall time of the test.
     pub cost: Duration,
-    /// CPU time of the target's run; `None` if unknown.
+    /// CPU time of the target's run in this test; `None` if unknown.
     pub cpu: Option<Duration>,
     /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
@@ -90,7 +92,7 @@ pub struct Answer {
     /// The minimization compares it with the minor key of the best to decide whether the test
     /// fails.
     pub minor: Option<Key>,
-    /// The limit that ended the run; `None` if it ended by itself.
+    /// The limit that ended the run of this test; `None` if the run ended by itself.
     pub cut_off: Option<CutOff>,
     /// Whether the test had a process of its own or one in which earlier tests ran.
     pub process: Process,
@@ -100,7 +102,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Makes an answer with this outcome and without further information.
+    /// Makes an answer with the outcome `outcome` and without further information: zero cost, and
+    /// `None` in all other fields.
     pub fn of(outcome: Outcome) -> Answer {
         Answer {
             outcome,
@@ -144,7 +147,8 @@ pub enum OracleError {
 /// Tests candidates of a minimization for one particular failure: runs them and decides whether
 /// they fail.
 pub trait Oracle {
-    /// Tests a candidate in the fastest way.
+    /// Tests a candidate in the fastest way. `kind` says how the candidate was made, which decides
+    /// which crash keys it must have.
     ///
     /// # Errors
     /// If the target can no longer be run. A strange run is UNRESOLVED, not an error.
@@ -209,9 +213,9 @@ pub trait Oracle {
     }
 }
 
-/// Swaps PASS and FAIL of another oracle, so that an input without the crash fails. A search then
-/// finds the part of an input that prevents a failure (compare the GCC options in Hildebrandt &
-/// Zeller, ISSTA 2000). UNRESOLVED stays.
+/// An oracle that swaps PASS and FAIL of another oracle, so that an input without the crash fails;
+/// UNRESOLVED stays. A search with it finds the part of an input that prevents a failure (compare
+/// the GCC options in Hildebrandt & Zeller, ISSTA 2000).
 pub struct Inverted(pub Box<dyn Oracle>);
 
 impl Oracle for Inverted {

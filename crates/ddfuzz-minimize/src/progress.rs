@@ -42,7 +42,8 @@ enum Stage {
 /// takes several runs.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
-    /// Number of runs without failure after which a candidate counts as not failing.
+    /// Number of runs without failure after which a candidate counts as not failing; 1 unless the
+    /// input is flaky.
     needed: u64,
     /// Number of runs of the present candidate without failure so far.
     without_failure: u64,
@@ -62,8 +63,8 @@ impl Votes {
         }
     }
 
-    /// Checks whether the candidate needs more runs after one with this outcome. A failing run
-    /// decides, and so do enough runs without failure.
+    /// Checks whether the candidate needs more runs after one with the outcome `outcome`: a failing
+    /// run decides at once, and so do enough runs without failure.
     fn leaves_open(&self, outcome: Outcome) -> bool {
         outcome != Outcome::Fail && self.without_failure + 1 < self.needed
     }
@@ -82,7 +83,7 @@ pub(super) enum NextStep<'a> {
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
-    /// Stop: the log is complete.
+    /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
 }
 
@@ -93,20 +94,21 @@ pub(super) struct Progress {
     machine: Box<dyn Search>,
     stage: Stage,
     /// The `reduce` line that has to be the next line of the log, because a candidate became the
-    /// best; `None` if none is due.
+    /// best (the smallest failing text so far); `None` if no such line is due.
     reduction: Option<ReduceLine>,
-    /// Removals of single bytes of the best that still have to be tested to prove it 1-minimal, in
-    /// reverse order; `None` before the proof begins.
+    /// Removals of single bytes of the best that still have to be tested to prove the best
+    /// 1-minimal, the next one last; `None` before the proof begins.
     open: Option<Vec<Candidate>>,
-    /// Number of removals of single bytes that were tested for the proof without a usable outcome
-    /// (time limit exceeded, or no process of its own).
+    /// Number of removals of single bytes that were tested for the proof of minimality without a
+    /// usable outcome, because the run exceeded its time limit or shared its process with other
+    /// runs.
     unproven: u64,
     baseline: Rate,
-    /// Whether the time limit cut off a run of the original input, except by the hang that is
-    /// minimized. If no run fails, fewer runs then suffice to give up.
+    /// Whether the time limit ended a run of the original input, except by the hang that is
+    /// minimized. Fewer runs without a failure then suffice to give up.
     slow: bool,
-    /// Number of runs of the original input after which it counts as failing in every run, if all
-    /// of them fail.
+    /// Number of runs of the original input that must all fail for it to count as failing in every
+    /// run.
     agreeing: u64,
     votes: Votes,
     /// CPU time of the slowest failing run of the original input before the search.
@@ -120,16 +122,16 @@ pub(super) struct Progress {
     /// Whether an interestingness script or coverage decides whether a candidate fails, instead of
     /// a crash.
     by_script: bool,
-    /// The stage in which a budget was used up, which ended the search; `None` if it ended by
-    /// itself.
+    /// The stage that ended because a budget was used up, search or proof; `None` if neither did.
     ceased: Option<Stage>,
     confirmed: Rate,
-    /// Failure rate of the best if it failed in none of its confirmations; the original input is
-    /// then the result.
+    /// Failure rate of the best in its confirmations if none of them failed, so that the original
+    /// input is the result; else `None`.
     restored: Option<Rate>,
     /// How often the empty input failed, if an interestingness script runs it several times.
     empty: Rate,
-    /// Minor key of the crash of the best; `None` without a crash.
+    /// Minor key of the crash of the best (the smallest failing text so far); `None` without a
+    /// crash.
     minor: Option<Key>,
     /// Minor key that the crash of every candidate must have; `None` if deleting bytes may change
     /// it.
@@ -193,8 +195,9 @@ impl Progress {
         self.minor
     }
 
-    /// Sets the outcome of an answer by the minor key of its crash. If bytes were rewritten, the
-    /// minor key must be that of the best. If bytes were only deleted, it may change, unless the
+    /// Sets the outcome of an answer whose crash has the class and major key being minimized, by
+    /// the minor key: FAIL if it is the required one, else UNRESOLVED. If bytes were rewritten, the
+    /// minor key must be that of the best; if bytes were only deleted, it may change, unless the
     /// minimization holds the minor key.
     pub fn judge_minor_key(&self, answer: &mut Answer) {
         let Some(minor) = answer.minor else {
@@ -248,8 +251,8 @@ impl Progress {
         self.end.as_ref().filter(|_| self.stage == Stage::Over)
     }
 
-    /// Ends the search, or the proof of minimality after it, because a budget is used up. The best
-    /// is then the result, and the next runs confirm it.
+    /// Ends the search, or the proof of minimality after it, because a budget is used up. The
+    /// smallest failing text so far is then the result, and the next runs confirm it.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
@@ -288,8 +291,9 @@ impl Progress {
         self.votes.needed
     }
 
-    /// Checks whether the pending candidate needs more runs after one with this outcome, so that
-    /// this run is only one of several votes on it.
+    /// Checks whether a run of the pending candidate with the outcome `outcome` does not decide its
+    /// test, so that the candidate is run again and this run is logged as a vote. That happens only
+    /// if the input is flaky.
     pub fn is_vote(&self, outcome: Outcome) -> bool {
         self.votes.leaves_open(outcome)
     }
@@ -336,8 +340,8 @@ impl Progress {
         }
     }
 
-    /// Makes the next candidate of the search, or of the proof of minimality after it, pending. If
-    /// there is none, the next stage begins.
+    /// Makes the next candidate of the search, or of the proof of minimality after it, the pending
+    /// one. If there are no more candidates, begins the next stage.
     fn advance_stages(&mut self) {
         if self.reduction.is_some() {
             return;
@@ -376,9 +380,9 @@ impl Progress {
         self.texts.test_line(reply)
     }
 
-    /// Builds the end line of the log. It makes a claim only if every run of the input and of the
-    /// result failed, and no text had contradictory outcomes. Nothing is proven for a flaky input,
-    /// and if the original input is the result because the best did not fail again.
+    /// Builds the end line of the log. It claims minimality only if every run of the input and of
+    /// the result failed, and no text had contradictory outcomes. Nothing is proven for a flaky
+    /// input, nor if the original input is the result because the best did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.texts.certificate();
         let best = self.result();
@@ -466,8 +470,8 @@ impl Progress {
         })
     }
 
-    /// Returns the status for a progress display. Its number of proven removals is an estimate that
-    /// hashes no texts, unlike the certificate.
+    /// Returns the status for a progress display. Its number of proven removals may be lower than
+    /// in the certificate, because no texts are hashed to count it.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = match self.restored {

@@ -28,7 +28,7 @@ pub(super) enum Manner {
 }
 
 impl Manner {
-    /// Returns how `candidate` is run: in the search if `phase` is `None`, or in the proof of
+    /// Returns how `candidate` is run: `phase` is `None` in the search, and `Proof` in the proof of
     /// minimality after it.
     pub fn of(candidate: &Candidate, phase: Option<Phase>) -> Manner {
         Manner::Test {
@@ -93,7 +93,8 @@ impl Manner {
     }
 }
 
-/// A question to the oracle: a text to run, and how it is run. Equal questions have equal answers.
+/// A question to the oracle: a text to run, and in which manner. Equal questions may share one
+/// answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Question {
     pub manner: Manner,
@@ -157,9 +158,10 @@ pub(super) type ObservedAnswer = (Answer, Hints);
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
 /// of workers that run predicted tests ahead.
 pub(super) trait Answerer {
-    /// Runs the text that `progress` asks for next and returns the answer; `None` if it asks for
-    /// none. At most `left` further tests will be asked, including this one; `None` is no limit.
-    /// With a flaky input, a test may take several runs.
+    /// Runs the text that `progress` asks for next and returns the oracle's answer with its hints;
+    /// `None` if no text is due. `left` is the maximum number of tests that will still be asked,
+    /// including this one; `None` without a limit. With a flaky input, a test may take several
+    /// runs.
     fn answer(
         &mut self,
         progress: &Progress,
@@ -176,8 +178,8 @@ pub(super) trait Answerer {
         Ok(None)
     }
 
-    /// Takes the slips (crashes of other bugs) of tests that were run ahead and not needed; each is
-    /// returned once.
+    /// Takes out the slips (crashes of other bugs) of tests that workers ran ahead and the search
+    /// did not need; each is returned by one call only.
     fn unclaimed_slips(&mut self) -> Vec<Slip> {
         Vec::new()
     }

@@ -53,8 +53,9 @@ pub struct UnknownStructure {
     pub name: String,
 }
 
-/// Returns the name of the structure that the search named `search` uses of `input`, as it is
-/// recorded in logs; `None` if no structure is recognized, or the search uses none.
+/// Returns the name of the structure (file format or grammar) of `input` that the search named
+/// `search` uses, as it is recorded in logs; `None` if no structure is recognized, or the search
+/// uses none.
 pub fn structure_name(search: &str, input: &[u8]) -> Option<String> {
     let structure = match search {
         Full::NAME => structure_of(input),
@@ -76,16 +77,16 @@ pub fn trim_search(input: &[u8]) -> &'static str {
 /// Maximum number of inputs in the sample that shows which structure most inputs of a target have.
 const SHOWN: usize = 32;
 
-/// Returns the name of the grammar that more than half of the inputs fit, of a sample of them;
-/// `None` if there is none. Further inputs of the same target are then parsed by the grammar
-/// although they do not fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
+/// Returns the name of the grammar that more than half of a sample of `inputs` fit; `None` if there
+/// is none. Further inputs of the same target are then parsed by this grammar although they do not
+/// fit it ([`StartLine::use_language`](crate::log::StartLine::use_language)).
 pub fn usual_language<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
     let is_language = |structure: &Structure| matches!(structure, Structure::Syntax(_));
     usual(inputs).filter(is_language).and_then(name)
 }
 
-/// Returns the name of the structure that more than half of the inputs have, of a sample of them;
-/// `None` if there is none.
+/// Returns the name of the structure (file format or grammar) that more than half of a sample of
+/// `inputs` have; `None` if there is none.
 pub fn usual_structure<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
     usual(inputs).and_then(name)
 }
@@ -109,7 +110,7 @@ fn usual<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<Structur
 }
 
 /// Starts the search named `name` over the bytes of `input`, as [`search_by_name`] does; the search
-/// `full` uses the structure of this name.
+/// `full` uses the structure (file format or grammar) named `structure`.
 ///
 /// # Errors
 /// If there is no search or no structure of this name.

@@ -7,11 +7,11 @@
 
 use crate::Rate;
 
-/// Number of runs of the input after which it counts as failing in every run, if all of them fail;
-/// also the number of runs that confirm a result that is not flaky.
+/// Number of runs of the input that must all fail for it to count as failing in every run; also the
+/// number of runs that confirm a result that is not flaky.
 pub(super) const AGREEING: u64 = 3;
-/// Number of runs of the input after which it counts as failing in every run, if all of them fail
-/// but an earlier run of it, in the campaign, did not.
+/// Number of runs of the input that must all fail for it to count as failing in every run, if an
+/// earlier run of it, in the campaign, did not fail.
 const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -21,11 +21,11 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// Largest number of runs (votes) of one candidate. A rare failure is then missed more often than
-/// once in [`ODDS`] times.
+/// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
+/// them then miss it more often than once in [`ODDS`] times.
 const MOST: u64 = 100;
-/// A candidate of a flaky input is run so often that, if it fails as often as the input, all its
-/// runs miss the failure only once in this many times.
+/// How rarely the runs of a candidate of a flaky input may all miss the failure, if it fails as
+/// often as the input: once in this many times. The number of runs is chosen by it.
 const ODDS: f64 = 1000.0;
 
 /// What the runs of the input before the search have shown: whether it fails, and how often a
@@ -37,12 +37,12 @@ pub(super) enum Baseline {
     /// The input fails. A candidate takes up to `votes` runs: it counts as not failing if none of
     /// them fails.
     Fails { votes: u64 },
-    /// The input did not fail in any of enough runs.
+    /// The input failed in none of its runs, and enough were made to give up.
     Never,
 }
 
-/// Returns the number of runs of the input after which it counts as failing in every run, if all of
-/// them fail. `doubtful` says that an earlier run did not fail, so that more runs are needed.
+/// Returns the number of runs of the input that must all fail for it to count as failing in every
+/// run; larger if `doubtful`: an earlier run of it did not fail.
 pub(super) fn agreeing(doubtful: bool) -> u64 {
     match doubtful {
         true => AGREEING_IN_DOUBT,
@@ -50,9 +50,9 @@ pub(super) fn agreeing(doubtful: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input: `agreeing` runs suffice if all fail, 20 if some do, and 12 if none
-/// does, or 5 if one of them was `slow`: cut off by the time limit, except by the hang that is
-/// minimized.
+/// Judges the runs of the input before the search, counted in `rate`: `agreeing` runs suffice if
+/// all fail, 20 if some do, and 12 if none does, or 5 if one of them was `slow`: ended by the time
+/// limit, except by the hang that is minimized.
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
@@ -79,8 +79,8 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Returns the number of runs that miss a failure of this rate at most once in 1000 times, but at
-/// most 100.
+/// Returns the number of runs that together miss a failure of the rate `rate` at most once in 1000
+/// times, but at most 100.
 fn votes(rate: Rate) -> u64 {
     (1..MOST)
         .find(|votes| odds(rate, *votes) >= ODDS)

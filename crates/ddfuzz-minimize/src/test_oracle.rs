@@ -166,11 +166,11 @@ pub struct Script {
 /// How the file of an interestingness test compares with its content at the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptState {
-    /// The content of the test's file is the same as at the beginning.
+    /// The content of the interestingness test's file is the same as at the beginning.
     Same,
-    /// The content of the test's file has changed since the beginning.
+    /// The content of the interestingness test's file has changed since the beginning.
     Changed,
-    /// The file does not exist any more or cannot be read.
+    /// The file of the interestingness test does not exist any more or cannot be read.
     Gone,
 }
 

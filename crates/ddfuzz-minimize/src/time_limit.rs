@@ -3,15 +3,17 @@
 use ddfuzz_exec::TimeLimit;
 use std::time::Duration;
 
-/// The learned wall time limit is at least this many times the wall time of the slowest script run.
+/// Minimum of the learned limit on wall time, as a multiple of the wall time of the slowest run of
+/// an interestingness script.
 const SCRIPT_FACTOR: u32 = 10;
 /// Factor by which runs that prove or confirm a result get a longer time limit than other runs.
 pub const PROOF_TIME_FACTOR: u32 = 10;
 
-/// Factor by which the time limit in a search for a hang is shorter than the limit with which the
-/// hang was found.
+/// Factor by which the time limit of runs in a search for a hang is shorter than the limit with
+/// which the hang was found.
 const HURRY: u32 = 10;
-/// Smallest wall time limit in a search for a hang, in which a passing run must start and end.
+/// Minimum wall time limit of runs in a search for a hang, so that a passing run has time to start
+/// and end.
 const LEAST_WALL: Duration = Duration::from_millis(500);
 
 /// Returns the time limit of runs in a search for a hang: a tenth of the limit `found` with which

@@ -16,12 +16,13 @@ use crate::{
 /// The state of a minimization that was computed from its log, without the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// The result that the log leads to: the smallest failing text; the original input if that one
-    /// did not fail again when it was confirmed.
+    /// The result that the log leads to: the smallest failing text; the original input if the
+    /// smallest failing text failed in none of its confirmations.
     pub text: Vec<u8>,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the minimization's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
-    /// The learned time limit of a run; `None` if none was learned.
+    /// The time limit of runs that was learned from runs of the input; `None` if none was learned.
     pub time_limit: Option<TimeLimit>,
     /// Number of runs without failure after which a candidate counts as not failing; more than one
     /// if the input is flaky.
@@ -49,15 +50,15 @@ pub fn replay(input: &[u8], log: &Log) -> Result<Replayed, MinimizeError> {
     })
 }
 
-/// The smallest candidate of a minimization that ran into one particular other bug than the
+/// The smallest candidate of a minimization that crashed in one particular bug, other than the
 /// minimized one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlip {
-    /// Keys of the other bug's crash.
+    /// Major and minor key of the crash in the other bug.
     pub keys: SlipKeys,
     /// Index of the first test with an input of this size that ran into the bug.
     pub test: u64,
-    /// The smallest candidate that ran into the other bug.
+    /// The bytes of the smallest candidate that crashed in the other bug.
     pub input: Vec<u8>,
 }
 
@@ -91,8 +92,8 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
     Ok(least.into_values().collect())
 }
 
-/// Feeds all lines of a log to a new state of its minimization. `each` is called after each line,
-/// while the text of the line is still available.
+/// Feeds all lines of a log to a new state of its minimization, and returns the state. `each` is
+/// called after each line, while the text of the line is still available.
 fn feed_all(
     input: &[u8],
     log: &Log,
@@ -120,7 +121,7 @@ fn feed_all(
 /// Why a log could not be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    /// The log is invalid.
+    /// The log is invalid, or does not follow from the input.
     #[error(transparent)]
     Replay(#[from] MinimizeError),
     /// The log has no end, so nothing is claimed.
@@ -128,7 +129,7 @@ pub enum VerifyError {
         "the log has no end, so nothing is claimed yet: finish the minimization with --resume first"
     )]
     Unfinished,
-    /// The target cannot be run.
+    /// The target cannot be run to verify the log.
     #[error(transparent)]
     Oracle(#[from] OracleError),
 }
@@ -150,8 +151,8 @@ pub struct Verified {
     pub claim: Claim,
     /// Outcome of the new run of the minimized input: FAIL if it still fails.
     pub result: Outcome,
-    /// Number of removals of single bytes that did not fail, and of all that the claim is about;
-    /// none for [`Claim::BestSoFar`].
+    /// Number of removals of single bytes that did not fail when they were run again, and of all
+    /// removals that the claim is about; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
     /// The first removal of a single byte after which the result still fails; `None` if there is
     /// none.
@@ -170,8 +171,8 @@ impl Verified {
 }
 
 /// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
-/// single byte, in fresh processes. A flaky result is run until it fails, at most as often as a
-/// candidate was. It stops at the first removal that fails. `on_progress` is called after each
+/// single byte, in fresh processes; stops at the first removal that still fails. A flaky result is
+/// run until it fails, at most as often as a candidate was. `on_progress` is called after each
 /// removal.
 ///
 /// # Errors

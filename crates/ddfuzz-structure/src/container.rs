@@ -10,9 +10,9 @@ use crate::packed::{Codec, Packed};
 use crate::render::render;
 use crate::sharing::Regions;
 
-/// A file of a known format that was taken apart into a tree of nodes. Searches delete parts of it
-/// and change payloads; when its bytes are put together again, lengths, offsets and checksums are
-/// right again.
+/// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
+/// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
+/// are right in the new file.
 pub struct Container {
     root: Group,
 }
@@ -30,8 +30,8 @@ impl Container {
         (agrees && !container.parts().is_empty()).then_some(container)
     }
 
-    /// Makes a container of the tree `root` without a check: all its numbers must agree with its
-    /// content.
+    /// Makes a container of the tree `root` without a check. The caller guarantees that all numbers
+    /// in the tree (lengths, offsets, checksums, …) agree with its content.
     pub fn of_root(root: Group) -> Container {
         Container { root }
     }
@@ -42,8 +42,8 @@ impl Container {
     }
 }
 
-/// Replaces each number of a group (length, offset, checksum, …) whose bytes are not what its
-/// content requires by fixed bytes, and returns the group.
+/// Returns the group with each number (length, offset, checksum, …) that disagrees with the group's
+/// content replaced by fixed bytes, which are never computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -122,8 +122,8 @@ impl Document for Container {
     }
 }
 
-/// Appends to `parts` one element for each part (group that can be deleted) in a group, in
-/// pre-order: the index after the last part inside of it.
+/// Appends to `parts`, for each part (group that can be deleted) in a group, in pre-order, the
+/// index of the part that follows the last one inside of it.
 fn list_parts(group: &Group, parts: &mut Vec<usize>) {
     let own = (group.part == Part::Own).then_some(parts.len());
     parts.extend(own);
@@ -150,13 +150,14 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// State of a traversal that removes the parts with given indices from a tree.
+/// State of a traversal that removes some parts (groups that can be deleted) from the tree of a
+/// file, given by their indices.
 struct Removal<'a> {
     parts: &'a [usize],
-    /// Index, in pre-order over all parts, of the part that the traversal meets next.
+    /// Index, in pre-order over all parts of the tree, of the part that the traversal meets next.
     next: usize,
-    /// Labels of the groups that were removed; groups that must be deleted together with one of
-    /// them are removed after the traversal.
+    /// Labels of the groups that the traversal has removed. Groups that must be deleted together
+    /// with one of these are removed after the traversal.
     gone: Vec<Label>,
 }
 
@@ -188,8 +189,8 @@ impl Removal<'_> {
         }
     }
 
-    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and advances
-    /// `next` over the parts inside.
+    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and skips the
+    /// indices of the parts inside of it.
     fn lose(&mut self, group: &Group) {
         self.gone.push(group.label);
         for node in &group.nodes {
@@ -204,8 +205,8 @@ impl Removal<'_> {
     }
 }
 
-/// Returns the group without those groups in it that are deleted together with one of the groups
-/// `gone` (`Part::With`). `gone` is sorted.
+/// Returns the group without those groups inside of it that must be deleted together with one of
+/// the removed groups (`Part::With`); `gone` are the labels of the removed groups, sorted.
 fn without_companions(group: Group, gone: &[Label]) -> Group {
     let is_gone = |part: Part| match part {
         Part::With(label) => gone.binary_search(&label).is_ok(),
@@ -222,9 +223,9 @@ fn without_companions(group: Group, gone: &[Label]) -> Group {
     }
 }
 
-/// Returns a copy of the group in which each payload, in order, is replaced by the next one of
-/// `next`, and whether any payload differs from before. Compressed nodes that change are compressed
-/// anew.
+/// Returns a copy of the group in which the payloads, in order, are replaced by those of `next`;
+/// the flag is true if any payload has changed. Compressed nodes whose content changes are
+/// compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -259,7 +260,8 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Returns a node that contains `content`, compressed by the same method as this one.
+    /// Returns a compressed node with the content `content`, compressed by the same method as this
+    /// node.
     fn with(&self, content: Group) -> Packed {
         Packed::new(self.codec, content)
     }
@@ -280,8 +282,8 @@ impl Packed {
 }
 
 /// Returns a copy of the group in which all compressed nodes are compressed anew, and neighboring
-/// groups that are pieces of one payload (as the IDAT chunks of PNG) are joined. Sets `changed` to
-/// true if there is a compressed node or a piece that was joined or decompressed.
+/// groups that are pieces of the same payload (as the IDAT chunks of PNG) are joined. Sets
+/// `changed` to true if there is any compressed node or any joined or decompressed piece.
 fn repack(group: &Group, changed: &mut bool) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -314,7 +316,8 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Appends all payloads of `next` to the first payload of `group`; does nothing if that has none.
+/// Joins two pieces of a payload: appends the bytes of all payloads of `next` to the first payload
+/// of `group`; does nothing if `group` has no payload.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);
@@ -328,8 +331,8 @@ fn append(group: &mut Group, next: &Group) {
     }
 }
 
-/// Replaces the first payload of a group, if it is a zlib stream, by a node with its decompressed
-/// content. Returns false if the group has no payload, or it is no zlib stream.
+/// Replaces the first payload of a group, if it is a zlib stream, by a compressed node with its
+/// decompressed content. Returns whether it did so; false also if the group has no payload.
 fn unpack_payload(group: &mut Group) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
@@ -347,8 +350,8 @@ fn unpack_payload(group: &mut Group) -> bool {
     true
 }
 
-/// Bit that marks the labels of groups with the decompressed content of joined payloads; no number
-/// refers to these groups.
+/// Bit that is set in the labels of groups which hold the decompressed content of joined payloads;
+/// no number refers to these groups.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload in a group, or in the groups inside of it; `None` if there is none.
@@ -360,8 +363,8 @@ fn first_payload(group: &mut Group) -> Option<&mut Node> {
     })
 }
 
-/// Returns a copy of the group in which each compressed node is replaced by its compressed bytes,
-/// which are then deleted and changed like any payload.
+/// Returns a copy of the group in which each compressed node is replaced by a payload with its
+/// compressed bytes, which searches delete and change like any other payload.
 fn close(group: &Group) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in &group.nodes {

@@ -61,8 +61,8 @@ fn is_function(kind: &str) -> bool {
     )
 }
 
-/// Returns the name of the function that a syntax node defines: that of its field `name`, or in C
-/// the identifier that its declarators lead to. `None` if it has none.
+/// Returns the name of the function that a syntax node defines: the text of the node's field
+/// `name`, or in C the identifier that its declarators contain. `None` if it has none.
 fn name_of(node: Node<'_>, text: &[u8]) -> Option<String> {
     let mut named = node
         .child_by_field_name("name")

@@ -8,18 +8,19 @@ use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
 use crate::language::KnownLanguage;
 
-/// Maximum size, in bytes, of texts that are parsed.
+/// Maximum size, in bytes, of texts that are parsed by a grammar.
 pub(crate) const LARGEST: usize = 1 << 20;
 /// Maximum depth of a syntax tree. A text with a deeper tree is reduced by its brackets instead of
-/// a grammar.
+/// its grammar.
 pub(crate) const DEEPEST: u32 = 200;
-/// Maximum number of nodes of a tree; a text with more is not parsed.
+/// Maximum number of nodes of a syntax tree; a text whose tree has more is not reduced by its
+/// grammar.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of steps, as tree-sitter's parser reports them, that the parser may take for any text; it
-/// may take a further one for every [`STEP`] bytes of the text.
+/// Number of steps, as tree-sitter's parser reports them, that the parser may take for every text,
+/// in addition to one for every [`STEP`] bytes of it.
 const MOST_STEPS: usize = 1 << 8;
-/// Number of bytes of a text for which the parser may take one more step than [`MOST_STEPS`].
+/// Number of bytes of a text for which the parser may take one step, in addition to [`MOST_STEPS`].
 const STEP: usize = 24;
 
 /// A tree-sitter grammar of one language, with its parser.
@@ -50,8 +51,8 @@ impl TreeSitter {
         })
     }
 
-    /// Parses a text into its syntax tree; `None` if the parser exceeds its number of steps, which
-    /// is bounded by the size of the text.
+    /// Parses a text into its syntax tree; `None` if the parser exceeds its maximum number of
+    /// steps, which grows with the size of the text.
     pub fn tree(&self, text: &[u8]) -> Option<Tree> {
         let mut parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner);
         parser.reset();
@@ -79,7 +80,8 @@ pub fn visit(tree: &Tree, see: &mut dyn FnMut(Node<'_>, u32) -> bool) {
     while see(cursor.node(), depth) && next(&mut cursor, &mut depth) {}
 }
 
-/// Moves a cursor to the next node in pre-order, and updates its depth; `false` after the last one.
+/// Moves a cursor to the next node of a syntax tree in pre-order, and updates `depth` to that of
+/// the node; returns `false` after the last node.
 fn next(cursor: &mut TreeCursor<'_>, depth: &mut u32) -> bool {
     if cursor.goto_first_child() {
         *depth += 1;

@@ -24,27 +24,28 @@ pub struct KnownLanguage {
     name: Cow<'static, str>,
     source: Source,
     /// Bytes of which a text must contain at least one to be recognized as written in the language;
-    /// empty for loaded languages, which are never recognized by a text.
+    /// empty for languages loaded from a shared library, which are never recognized by a text.
     needs: &'static [u8],
-    /// Bytes with which texts in the language begin, for languages that others resemble; empty for
-    /// all others.
+    /// Bytes with which a text must begin to be recognized as written in the language, because
+    /// other languages resemble it; empty for most languages.
     begins: &'static [u8],
-    /// Extensions of the names of files in the language, without the dot.
+    /// Extensions (without the dot) of the names of files in this language.
     endings: &'static [&'static str],
 }
 
 /// What shows that a text is written in a language; this decides how few syntax errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The extension of the file's name names the language; the text may have more errors.
+    /// The extension of the file's name says which language it is; the text may then have more
+    /// syntax errors.
     Name,
-    /// Only the text itself shows the language; it may have few errors.
+    /// Only the text itself shows which language it is; the text may then have few syntax errors.
     Text,
 }
 
 impl Evidence {
-    /// Returns the number of bytes that a text must have for each byte that the parser reports as
-    /// an error.
+    /// Returns the minimum number of bytes that a text must have for each byte that the parser
+    /// reports as a syntax error.
     fn bytes_per_error(self) -> usize {
         match self {
             Evidence::Name => 20,
@@ -52,8 +53,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the number of named syntax nodes that a text must have for each error after the
-    /// first.
+    /// Returns the minimum number of named syntax nodes that a text must have for each syntax error
+    /// after the first.
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,
@@ -201,8 +202,8 @@ impl KnownLanguage {
         }
     }
 
-    /// Returns the built-in language of files whose names have this extension; `None` for a name of
-    /// another extension or none.
+    /// Returns the built-in language whose files have the extension of the file name `name`; `None`
+    /// if no language has this extension, or `name` has none.
     pub fn of_file(name: &[u8]) -> Option<&'static KnownLanguage> {
         let (_, ending) = std::str::from_utf8(name).ok()?.rsplit_once('.')?;
         LANGUAGES
@@ -210,9 +211,10 @@ impl KnownLanguage {
             .find(|known| known.endings.contains(&ending))
     }
 
-    /// Returns the language that the extension of a file's name says, if less than 5 % of the bytes
-    /// of the text are syntax errors in it (as macros of C are); short texts are accepted, too.
-    /// `None` if the text does not fit, is larger than 1 MiB, or the extension is unknown.
+    /// Returns the built-in language of the extension of the file name `name`, if `text` fits it:
+    /// less than 5 % of its bytes are syntax errors (as macros of C are); short texts are accepted,
+    /// too. `None` if the text does not fit, is larger than 1 MiB, or no language has the
+    /// extension.
     pub fn of_file_and_text(name: &[u8], text: &[u8]) -> Option<&'static KnownLanguage> {
         let sample = &text[..text.len().min(SAMPLE)];
         let is_small = text.len() <= LARGEST;
@@ -220,9 +222,9 @@ impl KnownLanguage {
             .filter(|known| is_small && known.misfit(sample, Evidence::Name).is_some())
     }
 
-    /// Returns the built-in language that a text fits best: less than 1 % of its bytes are syntax
-    /// errors, and it has enough nodes of enough kinds. `None` if it fits none, or is larger than 1
-    /// MiB.
+    /// Returns the built-in language that a text fits best: the one with the fewest bytes that are
+    /// syntax errors (less than 1 %), among those with enough syntax nodes of enough kinds. `None`
+    /// if it fits none, or is larger than 1 MiB.
     pub fn of(text: &[u8]) -> Option<&'static KnownLanguage> {
         if text.len() > LARGEST {
             return None;
@@ -249,8 +251,9 @@ impl KnownLanguage {
         best.map(|(_, known)| known)
     }
 
-    /// Returns the number of bytes of `text` that are syntax errors in the language; `None` if the
-    /// text does not fit the language: there are too many, or too few nodes show the language.
+    /// Returns the number of bytes of `text` that are syntax errors in the language. `None` if the
+    /// text does not fit the language: there are too many errors for the `evidence`, or too few
+    /// syntax nodes or keywords that show the language.
     fn misfit(&self, text: &[u8], evidence: Evidence) -> Option<usize> {
         let grammar = TreeSitter::new(self)?;
         let (mut misfit, mut errors) = (0, 0);
@@ -290,16 +293,16 @@ impl KnownLanguage {
     }
 }
 
-/// Checks whether a syntax node is a keyword or a built-in type. A text without any is not taken
-/// for a language, because words and brackets are calls in many of them.
+/// Checks whether a syntax node is a keyword or a built-in type. A text without any keyword is not
+/// taken for a language, because in many languages mere words and brackets are valid calls.
 fn is_keyword(node: Node<'_>) -> bool {
     let is_word = |kind: &str| kind.bytes().all(|byte| byte.is_ascii_alphabetic());
     !node.is_named() && is_word(node.kind()) || node.kind() == "primitive_type"
 }
 
-/// Returns the number of bytes that a syntax error counts for: those of the error node without
-/// blanks and without the complete nodes inside. Where the end of a text is missing, the error node
-/// contains nearly all of it.
+/// Returns the number of bytes of a syntax error: those of the error node, without blanks and
+/// without the complete nodes inside of it. If the end of a text is missing, nearly all of the text
+/// is such complete nodes in one error node.
 fn misfit_of(error: Node<'_>, text: &[u8]) -> usize {
     let inked = |from: usize, to: usize| {
         let bytes = text.get(from..to).unwrap_or_default();

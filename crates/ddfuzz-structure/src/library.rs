@@ -20,14 +20,14 @@ static LOADED: Mutex<Vec<&'static KnownLanguage>> = Mutex::new(Vec::new());
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no grammar can be loaded from {}: {why}", path.display())]
 pub struct GrammarError {
-    /// Path of the shared library.
+    /// Path of the shared library from which the grammar could not be loaded.
     pub path: PathBuf,
     /// Why no grammar can be loaded from the file, for the user.
     pub why: String,
 }
 
-/// Checks whether a value of `--grammar` is the path of a shared library and not a name: it contains
-/// `/` or has the extension `so`.
+/// Checks whether a value of the option `--grammar` is the path of a shared library, not the name
+/// of a grammar: it contains `/` or has the extension `so`.
 pub fn is_library(value: &str) -> bool {
     value.contains('/') || Path::new(value).extension().is_some_and(|it| it == "so")
 }
@@ -88,8 +88,8 @@ fn lock() -> MutexGuard<'static, Vec<&'static KnownLanguage>> {
     LOADED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the name of the language that the file name of a shared library says, as `lua` for
-/// `libtree-sitter-lua.so`; `None` if it says none.
+/// Returns the name of the language that the file name of a shared library contains, such as `lua`
+/// for `libtree-sitter-lua.so`; `None` if the name is not of this form.
 fn language_name(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let stem = file.split('.').next()?;

@@ -18,14 +18,15 @@ use crate::packed::Packed;
 /// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer
 /// to parse than to run.
 const LARGEST: usize = 1 << 16;
-/// Number of powers of two, from 1 on (1, 2, 4), from which the number of changes of one mutant is
-/// drawn.
+/// Number of powers of two, from 1 on (1, 2, 4), of which one is drawn as the number of changes in
+/// one mutant.
 const STACK_POWERS: usize = 3;
-/// Number of powers of two, from 1 on (1 to 32), from which the number of copies of a repeated
-/// subtree is drawn.
+/// Number of powers of two, from 1 on (1 to 32), of which one is drawn as the number of copies of a
+/// repeated subtree.
 const COPY_POWERS: usize = 6;
 
-/// The random numbers, and the mutator for unstructured bytes, that mutations by structure use.
+/// Source of the randomness of mutations by structure: random numbers, and a mutator for bytes
+/// without structure.
 pub trait MutationSource {
     /// Returns a random number below `bound`, which is at least 1.
     fn below(&mut self, bound: usize) -> usize;
@@ -34,7 +35,7 @@ pub trait MutationSource {
     fn mutate_bytes(&mut self, bytes: &mut Vec<u8>);
 }
 
-/// Parses the inputs of a target for mutation, by one structure: plain text, a language or a file
+/// A parser of a target's inputs for mutation by one structure: plain text, a language or a file
 /// format.
 pub struct MutationParser(How);
 
@@ -70,8 +71,8 @@ impl MutationParser {
     }
 }
 
-/// An input that was parsed by its structure, so that it can be mutated, or donate subtrees to
-/// mutants of others.
+/// An input that was parsed by its structure, so that it can be mutated, or give subtrees to the
+/// mutants of other inputs.
 pub struct ParsedInput(Parsed);
 
 enum Parsed {
@@ -95,7 +96,7 @@ impl ParsedInput {
 struct SourceText {
     text: Arc<[u8]>,
     nodes: Vec<SyntaxNode>,
-    /// Indices of the syntax nodes that mutations may change.
+    /// Indices, in the syntax tree, of the nodes that mutations may change.
     subtrees: Vec<usize>,
     /// For each kind of syntax node, the indices of the nodes of this kind that mutations may
     /// change.
@@ -156,8 +157,9 @@ impl SourceText {
         (mutant != *self.text).then_some(mutant)
     }
 
-    /// Makes a random change of the subtree at `index`: returns the range of the text that is
-    /// replaced, and the new bytes. Subtrees of the same kind are taken from `donor`.
+    /// Makes one random change of the subtree at `index`, such as deleting, repeating or replacing
+    /// it: returns the range of the text to replace, and the new bytes. Subtrees of the same kind
+    /// may be taken from `donor`.
     fn edit(
         &self,
         index: usize,
@@ -218,8 +220,8 @@ impl SourceText {
         Some(&self.text[self.nodes[node].place.clone()])
     }
 
-    /// Returns the indices of the ancestors of the syntax node at `index` that are of the same
-    /// kind, the nearest first.
+    /// Returns the indices of those ancestors of the syntax node at `index` that have the same kind
+    /// as the node, the nearest first.
     fn around(&self, index: usize) -> Vec<usize> {
         let parent = |node: &usize| self.nodes[*node].parent;
         let all = std::iter::successors(parent(&index), parent);
@@ -248,8 +250,8 @@ impl SourceText {
         (before, after.find(is_sibling))
     }
 
-    /// Returns the text between the syntax node at `index` and its sibling before it (or, without
-    /// one, after it), such as a comma and blanks; `None` without siblings.
+    /// Returns the text, such as a comma and blanks, between the syntax node at `index` and its
+    /// previous sibling or, if there is none, its next one; `None` without siblings.
     fn gap(&self, index: usize) -> Option<&[u8]> {
         let place = |node: usize| &self.nodes[node].place;
         match self.siblings(index) {
@@ -260,15 +262,15 @@ impl SourceText {
     }
 
     /// Checks whether the syntax node at `index` is an item of a list, which may have any number of
-    /// items: only blanks, a comma or a semicolon separate it from its sibling, unlike a name and
-    /// its value.
+    /// items: only blanks, a comma or a semicolon separate it from its sibling. A value after a
+    /// name is none.
     fn is_item(&self, index: usize) -> bool {
         let gap = self.gap(index).unwrap_or_default();
         gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
     /// Returns the range of the text of the syntax node at `index`, together with the text that
-    /// separates it from one sibling, so that deleting the range leaves a list.
+    /// separates it from one sibling, so that the list stays valid when the range is deleted.
     fn place_with_gap(&self, index: usize) -> Range<usize> {
         let place = self.nodes[index].place.clone();
         match self.siblings(index) {
@@ -279,8 +281,9 @@ impl SourceText {
     }
 }
 
-/// Makes a mutant of a file: changes parts and bytes, takes parts from `donor`, and computes
-/// numbers anew. `None` if the file has neither parts nor bytes that can be changed.
+/// Makes a mutant of the file `own`: deletes, copies and replaces parts, changes bytes, takes parts
+/// from `donor`, and computes lengths, offsets and checksums anew. `None` if `own` has neither
+/// parts nor bytes that can be changed.
 fn mutate_file(
     own: &Container,
     donor: &Container,
@@ -342,8 +345,9 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of the numbers, flags and paddings of a part, in order, without its bytes
-/// and the parts inside. Parts with equal descriptions can replace each other.
+/// Returns a description of a part by the kinds of its numbers, flags and paddings, in order,
+/// without its bytes and the parts inside of it. Parts with equal descriptions can replace each
+/// other.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);
@@ -390,13 +394,14 @@ fn edit_part(
     edited.then_some(root)
 }
 
-/// Returns a copy of the group in which each node for which `edit` returns nodes is replaced by
-/// these; outer nodes are tried first. Compressed nodes that change are compressed anew.
+/// Returns a copy of the group in which each node for which `edit` returns a list is replaced by
+/// the nodes of this list; a group's own nodes are tried before those inside of them. Compressed
+/// nodes whose content changes are compressed anew.
 fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> Group {
     rewrite_noting(group, edit).0
 }
 
-/// Does the same as [`rewrite`], and also returns whether any node was replaced.
+/// Rewrites a group as [`rewrite`] does, and also returns whether any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,
@@ -428,9 +433,10 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a copy of the group with a copy of `part`, under new labels, inserted after the part at
-/// index `at`. `is_own`: the part is from the same file; then its copy keeps the references to
-/// groups outside of it, and groups that are deleted together with it are copied, too.
+/// Returns a copy of the group with a copy of `part`, under new labels, inserted after the part
+/// with the index `at`. `is_own` says that `part` is from the same file: then its copy keeps the
+/// references to groups outside of it, and groups that are deleted together with it are copied,
+/// too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);
@@ -470,7 +476,8 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     }
 }
 
-/// Copies groups into a tree under new labels, so that no two groups have the same label.
+/// State for copying groups into a tree under new labels, so that no two groups have the same
+/// label.
 struct Relabeled {
     /// Maps the label of each copied group to its new label.
     new: HashMap<Label, Label>,
@@ -490,8 +497,8 @@ impl Relabeled {
         self.group(group)
     }
 
-    /// Returns the label by which the copy refers to the group `old`: the new one if that was
-    /// copied, else the same; `None` if the tree has no such group.
+    /// Returns the label by which a copied group refers to the group `old`: the new label if `old`
+    /// was copied, too, else `old` itself; `None` if the tree has no such group.
     fn label(&self, old: Label) -> Option<Label> {
         let new = self.new.get(&old).copied();
         new.or(self.keeps.then_some(old))
@@ -552,8 +559,9 @@ impl Relabeled {
     }
 }
 
-/// Mutates the bytes of one random payload, or of fixed bytes such as the type of a chunk, whose
-/// size then stays. Returns the changed tree; `None` if it has no such bytes.
+/// Mutates the bytes of one random node: of a payload, or of fixed bytes (such as the type of a
+/// chunk), whose number then stays the same. Returns the changed tree; `None` if it has no such
+/// bytes.
 fn edit_bytes(root: &Group, source: &mut dyn MutationSource) -> Option<Group> {
     let mut count = 0;
     see_groups(root, &mut |group| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::number::{Encoding, Sum};
 use crate::packed::Packed;
 
-/// Identifies a group within the tree of a file. Numbers refer by it to the group whose length,
-/// offset or checksum they state.
+/// Identifies a group within the tree of a file. Numbers in the file refer by it to the group whose
+/// length, offset or checksum they state.
 pub type Label = u32;
 
 /// A node of the tree of a file. The bytes of all nodes, in order, are the file.
@@ -17,19 +17,22 @@ pub enum Node {
     Fixed(Arc<[u8]>),
     /// Bytes that the passes of a search may delete and change.
     Payload(Arc<[u8]>),
-    /// A number that states something about a group, such as its length; computed anew when the
-    /// group changes.
+    /// A number that states something about a group, such as its length or checksum; it is computed
+    /// anew when the group changes.
     Number(Number),
     /// A byte with bits that state which optional groups are present in the file.
     Flags {
-        /// Bits of the byte that state something else, and stay as they are.
+        /// The other bits of the byte of flags, which do not state whether a group is present and
+        /// never change.
         rest: u8,
-        /// Bits of the byte, each as a mask with the label of the group whose presence it states.
+        /// Bits of the byte of flags, each as a mask with the label of the group whose presence the
+        /// bit states.
         bits: Vec<(u8, Label)>,
     },
     /// A second copy of the bytes of an earlier group, the one with this label.
     Copy(Label),
-    /// Zero bytes that fill up the size of a preceding group to a multiple of `align`.
+    /// Zero bytes that fill up the size of a preceding group to a multiple of some number of bytes
+    /// (`align`).
     Pad {
         /// Label of the preceding group whose size is filled up.
         of: Label,
@@ -46,9 +49,9 @@ pub enum Node {
 /// searches can delete it if it is a part.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Identifies the group within the tree of its file.
+    /// Label that identifies the group within the tree of its file.
     pub label: Label,
-    /// Whether and how the group can be deleted.
+    /// Whether the group can be deleted: never alone, by itself, or together with another group.
     pub part: Part,
     /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
     /// groups with the same number can be joined. 0 if the group is no piece.
@@ -73,12 +76,12 @@ pub enum Part {
 pub struct Number {
     /// How the number is encoded in bytes, such as in four bytes big-endian.
     pub encoding: Encoding,
-    /// What the number states about which group, such as its length.
+    /// What the number states, and about which group: for example its length.
     pub meaning: Meaning,
-    /// Difference between the number and the value that `meaning` describes: the number is greater
-    /// by this.
+    /// What is added to the value that `meaning` describes to get the number, such as 4 if a length
+    /// counts its own four bytes.
     pub bias: i64,
-    /// The number's bytes in the original file.
+    /// The bytes by which the number was encoded in the original file.
     pub raw: Arc<[u8]>,
 }
 
@@ -86,24 +89,24 @@ pub struct Number {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// The size of the group in bytes; if the group is the content of a compressed node, its size
-    /// decompressed.
+    /// when decompressed.
     Length(Label),
-    /// The number of parts (deletable groups) in the group, without the parts inside of other
-    /// parts.
+    /// The number of parts (groups that can be deleted) in the group, not counting those inside of
+    /// other parts.
     Count(Label),
     /// The distance in bytes from the beginning of the second group to that of the first.
     Offset(Label, Label),
-    /// The index of the group within the group that contains it: the number of parts (deletable
-    /// groups) before it.
+    /// The index of the group within the group that contains it: the number of parts (groups that
+    /// can be deleted) before it there.
     Index(Label),
-    /// A checksum of the bytes of the group. If the number is in the group itself, its bytes count
-    /// as zeros (in tar as blanks).
+    /// A checksum, by this algorithm, of the bytes of the group. If the number is in the group
+    /// itself, its own bytes count as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 
 impl Meaning {
-    /// Returns the labels of the two groups on which the number's value depends; the same label
-    /// twice if it depends on one group only.
+    /// Returns the labels of the groups on which the number's value depends; both are the same
+    /// label if it depends on one group only.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

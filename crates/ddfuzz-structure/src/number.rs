@@ -5,9 +5,9 @@ use ddfuzz_delta::Checksum;
 /// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Little-endian, in this many bytes.
+    /// The number is little-endian and has this many bytes.
     Little(usize),
-    /// Big-endian, in this many bytes.
+    /// The number is big-endian and has this many bytes.
     Big(usize),
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
@@ -15,15 +15,16 @@ pub enum Encoding {
     /// A length of ASN.1 DER: a single byte if it is below 128, else a byte with the number of
     /// bytes that follow, and these.
     Der,
-    /// The head of a CBOR item of this major type: 0 to 7 in the high three bits.
+    /// The head of a CBOR item of the major type that the `u8` gives, which is in the high three
+    /// bits of the head's first byte.
     Cbor(u8),
-    /// The header of a MessagePack item of this kind.
+    /// The number is in the header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
     /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
-    /// three bits, and a high bit that says whether there is a table. The value here is the other
-    /// bits of the byte.
+    /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
+    /// of the byte.
     Colors(u8),
 }
 
@@ -50,7 +51,8 @@ impl Encoding {
         }
     }
 
-    /// Reads the number at the offset `at` of `text`; `None` as for [`read`](Encoding::read).
+    /// Reads the number at the offset `at` of `text`; `None` if there is none, as for
+    /// [`read`](Encoding::read).
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
         let (number, _) = self.read(text.get(at..)?)?;
         Some(number)
@@ -87,8 +89,9 @@ impl Encoding {
         }
     }
 
-    /// Reads a number at the beginning of `text`: the number, and its size in bytes. `None` if the
-    /// text is too short, the number has more than 64 bits, or its head is of another kind.
+    /// Reads a number at the beginning of `text`; returns the number, and how many bytes its
+    /// encoding takes. `None` if the text is too short, the number has more than 64 bits, or its
+    /// first byte belongs to another encoding.
     pub fn read(self, text: &[u8]) -> Option<(u64, usize)> {
         let fold = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         match self {
@@ -148,10 +151,10 @@ impl Encoding {
 }
 
 impl MessagePackKind {
-    /// Returns how the headers of MessagePack items of this kind are encoded: the mask of the
-    /// number in a one-byte header and the other bits of that byte (mask 0 if there is no such
-    /// header), and the first bytes of longer headers, each with the width in bytes of the number
-    /// after it.
+    /// Returns how the headers of MessagePack items of this kind are encoded. First, for a header
+    /// of one byte: the mask of the bits with the number, and the value of the other bits (mask 0
+    /// if there is no such header). Then, for longer headers: the first byte of each, with the
+    /// width in bytes of the number after it.
     fn heads(self) -> (u8, u8, &'static [(u8, usize)]) {
         match self {
             MessagePackKind::Text => (0x1f, 0xa0, &[(0xd9, 1), (0xda, 2), (0xdb, 4)]),
@@ -221,8 +224,8 @@ impl Sum {
     /// The checksum CRC-32, as in zip, gzip and PNG.
     pub const CRC32: Sum = Sum::Known(Checksum::Crc32);
 
-    /// Computes the checksum of `bytes`. If these contain the checksum itself, its bytes must have
-    /// been set to [`blank`](Sum::blank).
+    /// Computes the checksum of `bytes`. If `bytes` contain the checksum itself, the caller must
+    /// have set its bytes to [`blank`](Sum::blank).
     pub fn of(self, bytes: &[u8]) -> u64 {
         match self {
             Sum::Known(checksum) => checksum.of(bytes),

@@ -11,15 +11,15 @@ use weezl::{BitOrder, LzwStatus};
 
 use crate::node::{Group, Node};
 
-/// Maximum size of decompressed content, in bytes: a stream with more is left compressed, as a
-/// payload.
+/// Maximum size of decompressed content, in bytes: a stream with larger content is left compressed,
+/// as a payload.
 const LARGEST: u64 = 1 << 22;
 
-/// Maximum size of a block of deflate that is stored without compression.
+/// Maximum size, in bytes, of a block that deflate stores without compression.
 const BLOCK: usize = 0xffff;
 
-/// Size of decompressed content, in bytes, above which it is compressed again by the fastest
-/// instead of the best level: each candidate is compressed before its test.
+/// Size of decompressed content, in bytes, above which it is compressed by the fastest instead of
+/// the best level, because it is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
 /// A compression method of parts of files: deflate, zlib, or LZW of GIF.
@@ -38,16 +38,16 @@ pub enum Codec {
 /// bytes.
 #[derive(Clone, Debug)]
 pub struct Packed {
-    /// Compression method of the node.
+    /// Method by which the bytes of the node are compressed in the file.
     pub codec: Codec,
-    /// Tree of the decompressed content.
+    /// Tree of nodes that the decompressed content was taken apart into.
     pub content: Group,
-    /// Bytes of the decompressed content.
+    /// Bytes of the node's content when decompressed.
     pub bytes: Arc<[u8]>,
-    /// Compressed bytes, as they are in the file.
+    /// Bytes of the node as they are in the file, compressed.
     pub packed: Arc<[u8]>,
-    /// Nodes that replace this one if its content is not taken apart: the compressed bytes as
-    /// payloads.
+    /// Nodes that take the place of this compressed node if its content is not taken apart:
+    /// payloads with the compressed bytes.
     pub closed: Vec<Node>,
 }
 
@@ -134,7 +134,8 @@ impl Codec {
     }
 }
 
-/// Appends all bytes of a decoder to `content`; `None` on an error, or if they are more than 4 MiB.
+/// Appends all bytes that a decoder gives to `content`; returns `None` on an error, or if they are
+/// more than 4 MiB.
 fn read(decoder: &mut dyn Read, content: &mut Vec<u8>) -> Option<()> {
     decoder.take(LARGEST + 1).read_to_end(content).ok()?;
     (content.len() as u64 <= LARGEST).then_some(())

@@ -7,40 +7,42 @@ use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 
-/// Maximum depth of the tree of a file; deeper groups stay payloads.
+/// Maximum depth of the tree of a file; deeper groups are not taken apart but stay payloads.
 const DEEPEST: usize = 64;
-/// Maximum number of parts (groups that can be deleted) of a file; what follows them stays a
+/// Maximum number of parts (groups that can be deleted) of a file; bytes after so many parts stay a
 /// payload.
 const MOST_PARTS: usize = 1 << 15;
 /// Number of bytes at the beginning of a payload within which a zlib stream is searched for.
 const PREFIX: usize = 128;
 
-/// A field in the description of a file format, which consists of records. Spans are ranges of
-/// fields that numbers refer to; they are numbered within one record.
+/// A field in the description of a file format, which consists of records. A span is a named range
+/// of fields of a record, to which numbers can refer; spans are numbered within one record.
 pub enum Field {
     /// This many bytes, which searches neither delete by themselves nor change.
     Keep(usize),
     /// Exactly these bytes; where the text has others, the record does not fit this description.
     Expect(&'static [u8]),
-    /// A number in the file: its encoding, what it states about a span, and by how much it is
-    /// greater than that.
+    /// A number in the file: its encoding, what it states about a span, and what is added to that
+    /// (such as 4 if a length counts its own four bytes).
     Number(Encoding, Stated, i64),
-    /// A span: its number, and the fields in it. If a number before the span, or in it, states its
-    /// length, the span ends there; otherwise it ends with the span around it.
+    /// A span: its number within the record, and its fields. If a number before the span, or in it,
+    /// states its length, the span ends there; otherwise it ends where its fields end.
     Span(u8, &'static [Field]),
-    /// The remaining bytes of the span, as a payload, which searches may delete and change.
+    /// The remaining bytes of the span that contains this field, as a payload, which searches may
+    /// delete and change.
     Body,
-    /// The remaining bytes of the span, as records with these fields; each is a part, which
-    /// searches can delete.
+    /// The remaining bytes of the span that contains this field, as records with these fields; each
+    /// record is a part, which searches can delete.
     Records(&'static [Field]),
-    /// A type of this many bytes, which decides how the record continues: with the fields listed
-    /// for this type, or else with the last ones.
+    /// A type of as many bytes as the number says, which decides how the record continues: with the
+    /// fields listed for this type, or with the last fields if the type is not listed.
     Kind(
         usize,
         &'static [(&'static [u8], &'static [Field])],
         &'static [Field],
     ),
-    /// Marks the record as a piece of a payload that neighboring records of the same type continue.
+    /// Marks the record as a piece of a payload that is continued by neighboring records of the
+    /// same type.
     Piece,
     /// Zero bytes that fill up the size of the span with this number to a multiple of the second
     /// number.
@@ -50,11 +52,11 @@ pub enum Field {
 /// What a number in a record states about a span, which is given by its number.
 #[derive(Clone, Copy)]
 pub enum Stated {
-    /// The size of the span in bytes.
+    /// The number states the size, in bytes, of the span with this number in the record.
     Length(u8),
-    /// The number of records (parts) in the span.
+    /// The number states how many records (parts) are in the span with this number in the record.
     Count(u8),
-    /// A checksum of the bytes of the span, by this algorithm.
+    /// A checksum of the bytes of the span with this number, by this algorithm.
     Check(Sum, u8),
 }
 
@@ -74,17 +76,19 @@ pub struct Reader {
     depth: usize,
 }
 
-/// State of reading one record of a file: its spans, with their lengths and labels.
+/// State of reading one record of a file: the lengths and labels of its spans (ranges of fields to
+/// which numbers refer).
 #[derive(Default)]
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// The spans of the record that have begun and not ended: number, and start and end offset.
+    /// The spans of the record in which the reader is, outermost first: number of the span, and its
+    /// start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
-    /// Whether a length that exceeds the rest of the text is accepted and counts as the length of
-    /// the rest.
+    /// Whether a length that exceeds the rest of the text is accepted, and then counts as the
+    /// length of the rest.
     lenient: bool,
 }
 
@@ -121,9 +125,9 @@ impl Reader {
         read
     }
 
-    /// Reads a whole text by `fields`, the description of its format, as one record. What follows
-    /// the fields becomes a payload; a length greater than the rest of the text counts as the rest.
-    /// `None` if the text does not have these fields.
+    /// Reads a whole text by `fields`, the description of its format, as one record. Bytes after
+    /// the last field become a payload; a length that exceeds the rest of the text counts as the
+    /// length of the rest. `None` if the text does not have these fields.
     pub fn table(&mut self, fields: &'static [Field], text: &[u8]) -> Option<Vec<Node>> {
         let mut record = Record {
             lenient: true,
@@ -137,8 +141,8 @@ impl Reader {
         Some(nodes)
     }
 
-    /// Makes a number that states something about a group; fixed bytes if `raw` is not how such a
-    /// number is written.
+    /// Makes the node of a number that states `meaning` plus `bias` about a group and is encoded as
+    /// `raw` in the file; a node of fixed bytes if ddfuzz would encode this number in another way.
     pub fn number(&self, encoding: Encoding, meaning: Meaning, bias: i64, raw: &[u8]) -> Node {
         let read = encoding.read(raw).map(|(number, _)| number);
         match read.map(|number| encoding.write(number)) {
@@ -152,9 +156,9 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload: reads it as a file of a known format, or decompresses a zlib
-    /// stream that starts near its beginning; else it becomes one node that passes may delete and
-    /// change.
+    /// Makes the nodes of a payload: those of a file of a known format, if it is one, or of a
+    /// decompressed zlib stream that starts near its beginning; otherwise one node whose bytes
+    /// searches may delete and change.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         if let Some(nodes) = self.deeper(|reader| nested(reader, bytes)) {
             return nodes;
@@ -185,7 +189,8 @@ impl Reader {
         self.packed_as(label, codec, content, packed)
     }
 
-    /// Does the same as [`Reader::packed`], with `label` as the label of the decompressed content.
+    /// Makes a compressed node as [`Reader::packed`] does, with `label` as the label of the group
+    /// of its decompressed content.
     pub fn packed_as(&mut self, label: Label, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         let opened = self.payload(content);
         let group = crate::container::settle(Group::new(label, opened));
@@ -203,9 +208,9 @@ impl Reader {
         })
     }
 
-    /// Reads the fields of a record, described by `fields`, from offset `at` of `text`, and appends
-    /// their nodes to `nodes`; returns the offset after them. `None` if the text does not have
-    /// these fields.
+    /// Reads the fields of a record that `fields` describe, from offset `at` of `text`, and appends
+    /// their nodes to `nodes`; returns the offset after the last field. `None` if the text does not
+    /// have these fields.
     fn fields(
         &mut self,
         fields: &'static [Field],
@@ -258,8 +263,9 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns what the `number` that was read at offset `at` means. If it states the length of a
-    /// span, the span will end there. `None` if the span cannot have this length.
+    /// Returns the meaning of the number `number` that was read at offset `at` and states `stated`
+    /// plus `bias`. If it states the length of a span, makes the span end accordingly. `None` if
+    /// the span cannot have this length.
     fn state(
         &mut self,
         stated: Stated,
@@ -298,7 +304,8 @@ impl Reader {
         })
     }
 
-    /// Returns the label of the span `id` of the record; creates it if the span has none yet.
+    /// Returns the label of the record's span with the number `id`; creates it if the span has none
+    /// yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,
@@ -310,8 +317,9 @@ impl Reader {
         }
     }
 
-    /// Reads the span `id` from offset `at`, appends it to `nodes` as a group, and returns the
-    /// offset of its end. `None` if the text does not have its fields, or ends before it.
+    /// Reads the span with the number `id` from offset `at`, appends it to `nodes` as a group, and
+    /// returns the offset of its end. `None` if the text does not have the span's fields, or ends
+    /// before the span does.
     fn span(
         &mut self,
         id: u8,
@@ -347,7 +355,7 @@ impl Reader {
     }
 
     /// Reads records up to the end of `text`, and appends each to `nodes` as a group that can be
-    /// deleted. A rest that is no record, or follows too many parts, becomes a payload.
+    /// deleted. Bytes at the end that are no record, or follow too many parts, become a payload.
     fn records(&mut self, fields: &'static [Field], text: &[u8], nodes: &mut Vec<Node>) {
         let mut at = 0;
         while at < text.len() && self.count_part() {
@@ -372,14 +380,16 @@ impl Reader {
     }
 }
 
-/// Checks whether the end of a span was stated by a number before it or in it.
+/// Checks whether a number before the span with the number `id`, or in it, has stated where the
+/// span ends; `end` is its end, `around` the end of the span around it.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the node of the bytes that fill up the size of the span `id` to a multiple of `align`,
-/// and returns their number. Bytes that are not zero stay as they are. 0 if `rest` is too short, or
-/// no number has stated the length of the span.
+/// Appends the bytes that fill up the size of the span with the number `id` to a multiple of
+/// `align` as a node, and returns how many there are. Bytes that are not all zero become fixed
+/// bytes. Returns 0, without a node, if `rest` is too short, or no number has stated the length of
+/// the span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);
     let label = record.labels.iter().find(|(known, _)| *known == id);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
 
-/// The bytes of a group of nodes, put together, and the positions of its numbers (lengths, offsets,
-/// checksums and others) in them.
+/// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
+/// offsets, checksums and others) in these bytes.
 pub struct Rendered {
     /// The bytes of the group, with all numbers computed anew.
     pub text: Vec<u8>,
@@ -36,10 +36,11 @@ enum Span {
 struct Renderer<'a> {
     /// Size of each measured group in bytes, by its label.
     sizes: HashMap<Label, usize>,
-    /// Number of deletable groups in each measured group, without those inside of other deletable
-    /// ones; by its label.
+    /// Number of parts (groups that can be deleted) in each measured group, without those inside of
+    /// other parts; by label.
     counts: HashMap<Label, u64>,
-    /// Number of deletable groups before each group in the one that contains it; by its label.
+    /// Number of parts (groups that can be deleted) that precede each group in the group that
+    /// contains it; by label.
     indices: HashMap<Label, u64>,
     spans: HashMap<Label, Span>,
     text: Vec<u8>,
@@ -105,8 +106,9 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns the bytes of a number, of the size that it will have: lengths and counts of groups
-    /// measured so far with their value, others as in the original file.
+    /// Returns the bytes of a number before all groups are written: of lengths and counts of groups
+    /// measured so far with their values, of others as in the original file. Only their size must
+    /// be right.
     fn number(&self, number: &Number) -> Vec<u8> {
         let stated = match number.meaning {
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
@@ -158,8 +160,9 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes the numbers that depend on groups measured or placed later (lengths of groups around
-    /// them, indices and offsets) into the text, and then the checksums.
+    /// Writes those numbers into the text that depend on groups measured or placed after them
+    /// (lengths of groups around them, indices and offsets), and then the checksums, those of the
+    /// smallest groups first.
     fn settle_numbers(&mut self) {
         let mut checks = Vec::new();
         for (number, place) in std::mem::take(&mut self.numbers) {

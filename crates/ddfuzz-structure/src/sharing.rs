@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions of a file's tree: groups whose offsets are stated by numbers in the file, and that
-/// contain no deletable groups and nothing compressed.
+/// The regions of a file's tree: the groups whose offsets numbers in the file state and that
+/// contain neither parts (groups that can be deleted) nor compressed nodes.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
@@ -25,16 +25,16 @@ impl<'a> Regions<'a> {
         Regions { root, regions }
     }
 
-    /// Returns the size of each region (group whose offset the file states) in bytes, in their
-    /// order.
+    /// Returns the size in bytes of each region (group whose offset the file states), in the order
+    /// of the regions.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
         self.regions.iter().map(|region| render(region).text.len())
     }
 
-    /// Returns the tree without the region at index `region`: the offsets that referred to it refer
-    /// to the beginning of region `with` instead (`None`: to the place that they count from). All
-    /// other numbers about the removed region stay as they are. `None` if there is no such region,
-    /// or if other bytes depend on its content.
+    /// Returns the tree without the region at index `region`. Offsets that referred to it refer to
+    /// the beginning of the region at index `with` instead or, if that is `None`, to the place from
+    /// which they count. All other numbers about the removed region keep their values. `None` if
+    /// there is no such region, or if other bytes depend on its content.
     pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
         let gone = self.regions.get(region)?;
         let target = match with {
@@ -70,8 +70,8 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` the groups in `group` that have one of the labels `targets`, which are
-/// sorted, and that contain no parts.
+/// Appends to `regions` the groups inside of `group` that contain neither parts nor compressed
+/// nodes and whose labels are among `targets`, which are sorted.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -105,12 +105,12 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     }
 }
 
-/// State of a traversal that removes a region, and lets the offsets that referred to it refer to
-/// another one.
+/// State of a traversal that removes a region from the tree of a file, and lets the offsets that
+/// referred to it refer to another region.
 struct Share<I> {
     region: Label,
-    /// Label of the region to which the offsets refer instead; `None` for the place that they count
-    /// from.
+    /// Label of the region to which offsets refer in place of the removed one; `None` for the place
+    /// from which they count.
     target: Option<Label>,
     /// Labels of the removed region and of all groups inside of it, sorted.
     inside: Vec<Label>,
@@ -123,8 +123,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group in which the region is removed and offsets refer to another
-    /// region; `None` if other bytes depend on the content of the removed region.
+    /// Returns a copy of the group without the removed region and with changed offsets; `None` if
+    /// other bytes depend on the content of the removed region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -141,8 +141,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of the node with changed offsets; `Some(None)` if it is the region to be
-    /// removed, and `None` if bytes in it depend on the content of the region.
+    /// Returns a copy of the node with changed offsets; `Some(None)` if the node is the region to
+    /// be removed, and `None` if bytes of the node depend on the content of that region.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {
@@ -175,7 +175,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
     }
 }
 
-/// Returns the number of numbers (lengths, offsets, …) in a group and the groups inside of it.
+/// Counts the numbers (lengths, offsets, …) in a group and the groups inside of it.
 fn count_numbers(group: &Group) -> usize {
     let counts = group.nodes.iter().map(|node| match node {
         Node::Group(inner) => count_numbers(inner),

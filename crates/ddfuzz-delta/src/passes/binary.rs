@@ -12,14 +12,14 @@ use crate::passes::units::{Bytes, Units};
 /// Maximum size, in bytes, of texts that are searched for binary formats.
 const LARGEST: usize = 1 << 14;
 
-/// Maximum number of guesses at where a text has counts, lengths and checksums that are tried, for
-/// each kind of binary format.
+/// Maximum number of guesses at the binary format of a text (where it has counts, lengths and
+/// checksums) that are tested, for each kind of binary format.
 const READINGS: usize = 4;
 
 /// Deletes records and bytes of a text by its binary format, and returns whether a format was
 /// found.
 ///
-/// Invariant: numbers that were correct stay correct.
+/// Invariant: lengths, counts and checksums that were correct in the text stay correct.
 pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     let len = work.len();
     if !(2..=LARGEST).contains(&len) {
@@ -32,8 +32,8 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
 }
 
-/// Finds records with a count, deletes records, and then deletes bytes inside of the remaining
-/// ones. Returns whether such records were found.
+/// Finds a count that is followed by as many records, deletes records, lowering the count, and then
+/// deletes bytes inside of the remaining records. Returns whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
     let readings = records(&work.text());
     for mut records in readings.into_iter().take(READINGS) {
@@ -65,8 +65,8 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
 }
 
 /// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero. Such a checksum
-/// can stand at either end of the frame: where `frame` takes it for one end, this function takes it
-/// for the other.
+/// may be assumed at either end of the frame; where `frame` assumes the wrong end, this function
+/// tests the other reading, and deletes bytes by it.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
@@ -86,9 +86,9 @@ async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     }
 }
 
-/// Deletes bytes of a text with numbers (such as lengths and checksums) that must be corrected with
-/// each deletion, and which only the comparisons of a run reveal. Returns whether such numbers were
-/// found.
+/// Deletes bytes of a text whose numbers (such as lengths and checksums) must be corrected after
+/// each deletion, in formats that are recognized only by the comparisons of a run. Returns whether
+/// such numbers were found.
 async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     let Some(repair) = Repair::learn(work).await else {
         return false;
@@ -100,8 +100,9 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Checks a guessed binary format by deleting the last of its deletable pieces (records or bytes),
-/// else the first; returns true if the text still fails after one of these deletions.
+/// Tests a guessed binary format by deleting the last of its deletable pieces (records or bytes)
+/// or, if that does not fail, the first one. Returns true if one of the two texts still fails,
+/// which confirms the guess.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {

@@ -30,8 +30,8 @@ const NAMED: &[u8] = b".$-:@/=<>!+*%?";
 /// as in `return a if b`; only `function` and `do` begin a block there.
 const VALUES: &[u8] = b"a0)]}";
 
-/// Parses a text into the tree of its blocks and statements. `None` if it has few blocks, or if
-/// keywords do not match.
+/// Parses a program text into the tree of its blocks (begun and ended by keywords) and statements.
+/// `None` if it has few blocks, or if keywords do not match.
 pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     let tokens = code(text);
     let words = Words {

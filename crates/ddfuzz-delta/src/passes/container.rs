@@ -25,22 +25,23 @@ const REPACK: &str = "repack";
 /// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
 /// picture in a header.
 const LOWER: &str = "lower";
-/// Number of parts of a file in a row that cannot be deleted, because the failure needs them, after
-/// which the deletion of parts ends.
+/// Number of successive parts of a file that turn out to be needed for the failure, after which the
+/// deletion of parts ends.
 const FRUITLESS_PARTS: usize = 32;
-/// Number of bytes in a row that the failure needs, after which the reduction of a payload ends;
-/// the final round of single deletions tries the bytes of the file anyway.
+/// Number of successive bytes of a payload that turn out to be needed for the failure, after which
+/// the reduction of the payload ends; the final round of single deletions still tries all bytes of
+/// the file.
 const FRUITLESS_BYTES: usize = 128;
 /// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
 /// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
 /// Maximum size, in bytes, of payloads that count as small, such as headers.
 const FEW_BYTES: usize = 32;
-/// Number of bytes or records in a row that the failure needs, after which the reduction of a small
-/// payload, or the deletion of records from a larger one, ends.
+/// Number of successive bytes or records that turn out to be needed for the failure, after which
+/// the reduction of a small payload, or the deletion of records from a larger one, ends.
 const FRUITLESS_FEW: usize = 8;
-/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] that are taken for its
-/// header, whose values are lowered.
+/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] that are taken for a
+/// header; only the values of these are lowered.
 const HEADER: usize = 8;
 /// Maximum number of payloads of a file that are reduced one by one; if there are more, all are
 /// reduced together.
@@ -49,35 +50,35 @@ const EACH: usize = 32;
 const TEXT: usize = 32;
 /// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Name, in logs, of the pass that lets references of a file to different regions share bytes.
+/// Name, in logs, of the pass by which references of a file to different regions come to share the
+/// same bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region of a file for which it is tested to let references to it
-/// lead to other bytes.
+/// Minimum size, in bytes, of a region of a file for which it is tested to let references lead to
+/// other bytes instead, so that the region can be deleted.
 const WORTH_SHARING: usize = 8;
-/// Maximum number of regions of a file, the largest ones, for which it is tested to let references
-/// to them lead to other bytes.
+/// Maximum number of regions of a file for which it is tested to let references lead to other bytes
+/// instead; the largest regions are chosen.
 const MOST_SHARED: usize = 16;
-/// Minimum size, in bytes, that the largest payload must still have for values in payloads to be
-/// lowered: it may be needed only because of them.
+/// Minimum size, in bytes, that the largest payload must still have after its reduction for values
+/// in headers to be lowered: perhaps it is needed only because a header asks for so much.
 const RESISTING: usize = 32;
-/// Maximum number of tests in which values in headers of a file are lowered, in one round over the
-/// payloads.
+/// Maximum number of tests that lower values in headers of a file, in each round over the payloads.
 const MOST_LOWERED: usize = 64;
-/// Minimum value of a number in a payload that is taken for a number of rows and lowered together
-/// with the rows.
+/// Minimum value of a number in a payload for it to be taken for a number of rows, which is lowered
+/// together with the rows.
 const FEWEST_ROWS: usize = 8;
 /// Maximum number of rounds in which the parts and payloads of a file are reduced in turn.
 const ROUNDS: usize = 3;
 
-/// Number of tests, counted from the opening of the file by its format, after which no further
-/// payload is reduced on its own if none of the tests has reduced the file.
+/// Number of tests, counted from the opening of a file by its format, after which payloads are no
+/// longer reduced if none of these tests has reduced the file.
 const TRIAL: usize = 40;
 
 /// The first [`TRIAL`] tests that reduce a file by its format; they show whether the format helps.
 struct Trial {
     /// Number of reductions of the search before the first test of the trial.
     reductions: usize,
-    /// Number of tests of the whole search at which the trial ends.
+    /// Number of tests, counted from the beginning of the search, at which the trial ends.
     end: usize,
 }
 
@@ -89,8 +90,9 @@ impl Trial {
     }
 }
 
-/// Reduces a file by its format: deletes parts, and reduces payloads. Returns whether a test
-/// failed, so that the file changed; false, without a test, if the file is not of the format.
+/// Reduces a file by its format: deletes parts, reduces payloads, and lowers values. Returns true
+/// if a changed file still failed, and so became the current best; false, without a test, if the
+/// file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {
@@ -125,8 +127,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes the parts of `document` that the failure does not need, and returns the smaller
-/// document.
+/// Deletes the parts of `document` that the failure does not need; the first test deletes all
+/// parts. Returns the smaller document.
 async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut parts = Parts::of(document);
     let all = 0..parts.len();
@@ -138,9 +140,9 @@ async fn delete_parts(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
     parts.document
 }
 
-/// Tests the file with its compressed payloads compressed anew, unless that changes nothing or
-/// makes the file larger. Returns a document whose decompressed payloads can be changed; if the
-/// tested file does not fail, one that treats compressed payloads as bytes.
+/// Tests the file with its compressed payloads compressed anew. If it still fails, returns the new
+/// document, whose decompressed payloads can be changed; if not, one that treats compressed
+/// payloads as bytes. Makes no test if the new file equals the old one or is larger.
 async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let Some(repacked) = document.repacked() else {
         return document;
@@ -158,8 +160,9 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
     }
 }
 
-/// Reduces the payloads of a file, the largest first, and returns the document with the reduced
-/// payloads. More than [`EACH`] payloads are reduced together, as one text.
+/// Reduces the payloads of a file one by one, the largest first, and returns the document with the
+/// reduced payloads. If there are more than [`EACH`], reduces all together, as one text. Stops
+/// early if `trial` has failed.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -217,8 +220,8 @@ async fn reduce_payload(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes groups of `group` bytes of the payload that the current best is restricted to, until
-/// `fruitless` consecutive ones are needed.
+/// Deletes unneeded groups of `group` bytes from the payload that the current best is restricted
+/// to, until `fruitless` successive groups turn out to be needed.
 async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
     let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
     ListSearch::new(work, &mut groups)
@@ -289,8 +292,9 @@ struct Rows {
 }
 
 impl Rows {
-    /// Finds by bisection how few rows at the beginning or at the end of the payload still fail,
-    /// until the search has asked for `end` tests. Returns the document with these rows.
+    /// Finds by bisection the smallest number of rows with which the file still fails, keeping rows
+    /// at the beginning or at the end of their payload, until the search has asked for `end` tests.
+    /// Returns the document with these rows.
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -314,8 +318,8 @@ impl Rows {
         document
     }
 
-    /// Reads the number of rows from its payload; `None` if it cannot be one, because it does not
-    /// divide the size of the payload with the rows, or one of them is too small.
+    /// Reads the number of rows from its payload; `None` if it cannot be a number of rows: if it
+    /// does not divide the size of the payload with the rows, or if it or that size is too small.
     fn count(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let count = self.form.read(&payloads[self.number], self.at)?;
         let size = payloads[self.data].len();
@@ -324,8 +328,9 @@ impl Rows {
         (fits && self.number != self.data).then_some(count)
     }
 
-    /// Tests the file with only the first `rows` rows of the payload, else with only the last
-    /// `rows`; returns the document that fails, `None` if neither does.
+    /// Tests the file with only the first `rows` rows of the payload or, if that does not fail,
+    /// with only the last `rows`. Returns the document with which the file fails; `None` if there
+    /// is none.
     async fn keep(
         &self,
         work: &mut CurrentBest,
@@ -352,9 +357,9 @@ impl Rows {
     }
 }
 
-/// Lets references to different regions share bytes: if the content of a region does not matter,
-/// but its size does, the region may be read from the beginning of the file or from the largest
-/// other region. Large regions come first. Returns the changed document.
+/// Lets references to different regions of a file share bytes, so that regions can be deleted: a
+/// region whose size matters but not its content may be read from the beginning of the file or from
+/// the largest other region. Tries the largest regions first. Returns the changed document.
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();
@@ -403,8 +408,9 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: usize) {
     }
 }
 
-/// Replaces the byte at `at` by the smaller `value`, unless the search has asked for `end` tests;
-/// returns whether the byte has at most this value now, or there is no such byte.
+/// Tests the file with `value` written over the byte at position `at`, if that is larger and the
+/// search has asked for less than `end` tests. Returns whether the byte is at most `value`
+/// afterwards; true if there is no such byte.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;
@@ -419,11 +425,12 @@ async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: usize) -> b
     work.test(LOWER, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// The deletable parts of a document as units of a list search. A deleted part takes all parts
-/// inside of it with it.
+/// The deletable parts of a document as units of a list search. Deleting a part deletes all parts
+/// inside of it, too.
 struct Parts {
     document: Arc<dyn Document>,
-    /// For each part of the document, the index after its last descendant.
+    /// For each part of the document, the index of the part that follows its last descendant in
+    /// pre-order.
     last: Vec<usize>,
 }
 
@@ -433,8 +440,8 @@ impl Parts {
         Parts { document, last }
     }
 
-    /// Returns the indices of the parts that `cuts` delete, without parts inside of other deleted
-    /// ones.
+    /// Returns the indices of the parts that the ranges `cuts` delete, without those inside of
+    /// another deleted part.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {

@@ -14,12 +14,12 @@ use crate::{Candidate, Config, ExtraTests, Hints, Outcome};
 /// A search function that has been started: the future that its `async` code makes.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A closure that starts the search function from its beginning. The search function must ask for
-/// the same tests if it gets the same outcomes.
+/// A closure that starts the search function from its beginning. Started again with the same
+/// outcomes and hints, the search function must ask for the same tests.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
-/// State shared by a step machine and its `async` search function; only one of them uses it at a
-/// time.
+/// The state that a step machine and its `async` search function share to pass candidates and
+/// outcomes to each other; only one of them uses it at a time.
 struct Shared {
     asked: Option<Candidate>,
     told: Option<Outcome>,
@@ -50,8 +50,9 @@ impl Asker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the step machine for the test of a candidate. Await the result to get the outcome.
-    /// `predicted` is the outcome that the search function predicts, if it does.
+    /// Asks the step machine for the test of `candidate`; awaiting the result gives the outcome.
+    /// `predicted` is the outcome that the search function predicts for the test, `None` without a
+    /// prediction.
     pub fn ask(&self, candidate: Candidate, predicted: Option<Outcome>) -> AwaitedOutcome {
         let mut exchange = self.exchange();
         exchange.asked = Some(candidate);
@@ -65,7 +66,8 @@ impl Asker {
         self.exchange().hints.clone()
     }
 
-    /// Returns how many tests passes may take after the proof that the result is 1-minimal.
+    /// Returns how many tests the passes of the search may take after the proof that the result is
+    /// 1-minimal.
     pub fn extra_tests(&self) -> ExtraTests {
         self.exchange().extra
     }
@@ -89,8 +91,8 @@ impl Future for AwaitedOutcome {
     }
 }
 
-/// What a step machine received: an outcome, hints, or how many extra tests are allowed. All of it
-/// is kept in order, to rebuild the machine in a clone.
+/// What a step machine has received from its caller: an outcome, hints, or how many extra tests are
+/// allowed. A list of all of these, in order, serves to rebuild the machine in a clone.
 #[derive(Clone)]
 enum Received {
     Hints(Hints),

@@ -13,19 +13,20 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Maximum number of equal bytes in a row that are followed backwards to find the first of them, to
-/// bound the time of a step.
+/// Maximum number of successive equal bytes that are followed backwards to find the first of them,
+/// which bounds the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
-/// Minimum number of neighboring bytes, deleted by one test, that count as a run.
+/// Minimum number of neighboring bytes, deleted by one test, that count as a deleted run.
 const RUN: usize = 4;
 
 /// The current best, which is the smallest failing configuration so far, and its text. Invariant:
 /// its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
-    /// The original input, or the payloads of a document as they were when the restriction to them
-    /// began; empty if the units of the search are not bytes.
+    /// The original input; while the current best is restricted to payloads of a document, these
+    /// payloads as they were when the restriction began; empty if the units of the search are not
+    /// bytes.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
@@ -84,7 +85,8 @@ impl CurrentBest {
     }
 
     /// Returns the number of tests so far that gave FAIL, so that their text became the current
-    /// best. A pass compares it to learn whether it changed something.
+    /// best. A pass compares this number before and after its tests to learn whether it changed the
+    /// text.
     pub fn reductions(&self) -> usize {
         self.reductions
     }
@@ -177,8 +179,9 @@ impl CurrentBest {
         self.repair = repair;
     }
 
-    /// Restricts the current best to payloads of `document`, whose text is the current best text:
-    /// from now on, passes see and edit these payloads as if they were the whole text.
+    /// Restricts the current best to some payloads of `document`, given as a range of their
+    /// indices; the text of the document is the current best text. From now on, passes see and edit
+    /// these payloads as if they were the whole text.
     pub fn enter(&mut self, document: Arc<dyn Document>, payloads: Range<usize>) {
         let whole = Whole {
             text: self.text(),
@@ -212,13 +215,14 @@ impl CurrentBest {
         document
     }
 
-    /// Sets or clears the predictor, which refuses texts with more syntax errors from now on.
+    /// Sets the predictor, or removes it for `None`. From now on, it predicts that texts with more
+    /// syntax errors than the current best do not fail, so that they are not run.
     pub fn predict_by(&mut self, predictor: Option<SyntaxPredictor>) {
         self.predictor = predictor;
     }
 
     /// Returns true if the predictor expects that the text which `edit` makes of the current best
-    /// does not fail, so that it is not run.
+    /// does not fail, so that this text need not be run.
     fn is_refused(&mut self, edit: &Edit) -> bool {
         if self.predictor.is_none() {
             return false;
@@ -249,10 +253,11 @@ impl CurrentBest {
         self.test(rule, Edit::Cut(cuts)).await
     }
 
-    /// Tests an edit of the current best text without correcting numbers. A text that fails becomes
-    /// the new best. If `observed`, the compared operands are in [`hints`](CurrentBest::hints)
-    /// afterwards. Returns PASS without a test if payloads of a document are edited and the whole
-    /// text would stay as it is or become longer.
+    /// Tests an edit of the current best text, without correcting numbers, and returns the outcome.
+    /// A text that fails becomes the new best. If `observed`, the run also reports compared
+    /// operands, which are in [`hints`](CurrentBest::hints) afterwards. Returns PASS without a test
+    /// if payloads of a document are edited and the whole text would stay as it is or become
+    /// longer.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),

@@ -3,8 +3,8 @@
 use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
 
 /// Deletes single bytes of the current best text from the end to the front; equal neighbors count
-/// as one byte. After each success it tries twice as many bytes at once. Returns true if at least
-/// half of the bytes that must stay do so because the text without them was UNRESOLVED.
+/// as one byte. After each success it tries to delete twice as many bytes at once. Returns true if,
+/// of the bytes that must stay, at least half do so because the text without them was UNRESOLVED.
 ///
 /// Invariant: no byte after the current position can be deleted alone while the bytes in front of
 /// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
@@ -55,18 +55,18 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
     }
 }
 
-/// Maximum size, in bytes, of texts in which no runs are tried, because other passes have already
-/// tried nearly all of them.
+/// Maximum size, in bytes, of texts in which the deletion of runs of bytes is not tried, because
+/// other passes have tested nearly all such deletions.
 const FEW: usize = 16;
 
 /// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
 /// data, runs of each length from 2 to this one are tried at every position.
 const LONGEST: usize = 32;
-/// Number of leading bytes of a run (consecutive bytes that are deleted together) among which a
-/// byte that states the run's length is searched for.
+/// Number of bytes at the beginning of a run, one of which may hold the length of the run.
 const HEADS: usize = 4;
-/// Factor and constant of the number of tests without success after which the deletion of runs
-/// ends: `factor` times the number of all tests before it, plus `constant`.
+/// Numbers from which the limit on tests without success is computed, after which the deletion of
+/// runs ends: the first number times the count of all tests before the pass, plus the second
+/// number.
 const FUTILE_TESTS: (usize, usize) = (4, 512);
 /// Number of tests without success after which the deletion of runs ends, if the input looks like a
 /// text.
@@ -106,9 +106,9 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tries to delete runs of bytes at every position of the text: runs with a length byte, and then
-/// runs of each fixed length. `left` and `patience` limit the tests without success, as in
-/// [`sweep`].
+/// Tests the deletion of runs of bytes at every position of the text: first runs that contain a
+/// length byte, then runs of each fixed length. `left` is the number of tests without success that
+/// remain; a success sets it to `patience` again.
 async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -119,9 +119,10 @@ async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) 
     }
 }
 
-/// Treats the byte at position `at` as the length of the bytes that follow, and lowers it together
-/// with these bytes: to 0, 1, 2, 4, and so on, until the text fails. `left` is the number of tests
-/// without success that remain; a success sets it to `patience` again.
+/// Takes the byte at position `at` for the length of the bytes that follow, and tests the text with
+/// fewer of these bytes: with 0, 1, 2, 4, and so on, and the length byte lowered to the same
+/// number, until the text fails. `left` is the number of tests without success that remain; a
+/// success sets it to `patience` again.
 async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);
@@ -147,9 +148,10 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
     }
 }
 
-/// Tries to delete a run of bytes at each position; `length` returns the length of the run at a
-/// position. After a success the same position is tried again. `left` is the number of tests
-/// without success that remain; a success sets it to `patience` again.
+/// Tests the deletion of a run of bytes at each position, from the front to the end; `length`
+/// returns the length of the run at a position. After a success the same position is tried again.
+/// `left` is the number of tests without success that remain; a success sets it to `patience`
+/// again.
 async fn sweep(
     work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),

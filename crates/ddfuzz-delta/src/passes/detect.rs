@@ -10,17 +10,19 @@ const HEADER: usize = 16;
 /// Number of bytes at the beginning of a text in which fields of a frame (length, checksum) are
 /// searched for.
 const FRONT: usize = 64;
-/// Largest distance, in bytes, between a length field and the bytes that it counts.
+/// Largest distance, in bytes, between the end of a length field and the first of the bytes that
+/// the field counts.
 const SLACK: usize = 16;
 /// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
 /// recognized; over fewer bytes, it may agree by chance.
 pub(super) const SCOPE: usize = 17;
 /// Maximum number of bytes that may follow the bytes which a length field counts.
 const TRAILER: usize = 8;
-/// Minimum number of records in a binary format that is recognized by their count; fewer may agree
-/// with a count by chance.
+/// Minimum number of records for a count of them to be recognized in a binary text; fewer records
+/// may agree with a count by chance.
 const FEWEST: usize = 3;
-/// Possible numbers of bytes in a record before its length field, such as a type.
+/// Numbers of bytes (such as those of a type) that may precede the length field of a record, the
+/// numbers to be tried.
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to
@@ -156,8 +158,9 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Returns the ranges of a text of `len` bytes whose length `number` may be, for a length field
-/// that ends at `from`: the whole text, its end, or the bytes after the field up to a trailer.
+/// Returns the ranges of a text of `len` bytes that have the length `number`, for a length field
+/// that ends at offset `from`: the whole text, its end, or the bytes after the field up to a
+/// trailer.
 fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     let Some(number) = usize::try_from(number).ok().filter(|number| *number > 1) else {
         return Vec::new();
@@ -170,9 +173,9 @@ fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     all.into_iter().chain(end).chain(trailed).collect()
 }
 
-/// Adds to a binary format the checksum fields that match: a checksum of the bytes that a length
-/// counts, or of all bytes before or after the field. A checksum of one or two bytes must cover at
-/// least `least` bytes.
+/// Adds to `protocol` those checksum fields that match: a checksum of the bytes that a length field
+/// counts, or of all bytes before or after the checksum. A checksum of one or two bytes must cover
+/// at least `least` bytes, since a shorter range may match by chance.
 fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     let lengths = protocol
         .fields
@@ -224,9 +227,9 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     protocol
 }
 
-/// Returns the checksum field at offset `at`, if the text has `number` there in either byte order
-/// and the field lies outside `scope`, the range that the checksum covers; else `None`. A checksum
-/// of one or two bytes must be adjacent to `scope`.
+/// Checks whether a checksum field is at offset `at`: the text has `number` there in either byte
+/// order, outside of `scope`, the range that the checksum covers. Returns the field, `None` if
+/// there is none. A checksum of one or two bytes must be adjacent to `scope`.
 fn holds(
     text: &[u8],
     at: usize,

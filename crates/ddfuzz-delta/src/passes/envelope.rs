@@ -11,17 +11,17 @@ use crate::{Config, Edit, Replacement};
 /// an edit of the whole text, with corrected numbers, and holds the whole current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// Contents of all payloads of the document, edited or not.
+    /// Present contents of all payloads of the document, whether passes have edited them or not.
     payloads: Vec<Arc<[u8]>>,
     /// Indices of the payloads of the document that passes edit at present; joined, these payloads
     /// are the text that passes see.
     edited: Range<usize>,
-    /// State of the whole current best, of which passes edit only payloads at present.
+    /// State of the whole current best, while passes edit only some of its payloads.
     pub whole: Whole,
 }
 
 /// The state of the whole current best (original input, kept positions, text) while passes edit
-/// only payloads of it.
+/// only payloads of its document.
 pub(super) struct Whole {
     pub original: Arc<[u8]>,
     pub best: Config,
@@ -29,7 +29,8 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A document with edited payloads, its text, and the edit that leads to this text.
+/// A copy of a document with edited payloads, the copy's text, and the edit of the current best
+/// text that makes this text.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
@@ -90,8 +91,9 @@ impl Envelope {
     }
 }
 
-/// Applies an edit of the edited payloads, taken as one text, to the payload that stands at `place`
-/// in this text; `None` if the payload stays as it is.
+/// Applies `edit`, an edit of all edited payloads taken as one text, to one of them, `payload`,
+/// which stands at `place` in that text. Returns the new content of the payload; `None` if it stays
+/// as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {
@@ -118,8 +120,8 @@ fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> 
     changed.then_some(new)
 }
 
-/// Returns the edit that makes `new` of `old`: one replacement of all between the first and the
-/// last difference. `None` if both are equal or `new` is longer.
+/// Returns the edit that makes the text `new` of the text `old`: one replacement of everything from
+/// the first to the last difference. `None` if both are equal or `new` is longer.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     if new.len() > old.len() || new == old {
         return None;

@@ -63,9 +63,11 @@ pub(super) struct Field {
     pub at: usize,
     /// Encoding of the field: its width and byte order.
     pub form: Form,
-    /// Range of the text whose length, number of records or checksum the field states.
+    /// Range of the text that the field describes: its length, number of records or checksum is the
+    /// field's number.
     pub scope: Range<usize>,
-    /// The property of the range `scope` that the field states: length, count or checksum.
+    /// What the field states of the range `scope`: its length, its number of records, or its
+    /// checksum.
     pub meaning: Meaning,
 }
 
@@ -79,9 +81,9 @@ impl Field {
 /// The algorithm of a checksum in a binary format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The sum of all bytes.
+    /// The checksum is the sum of all bytes.
     Sum,
-    /// The exclusive or of all bytes.
+    /// The checksum is the exclusive or of all bytes.
     Xor,
     /// The negated sum of all bytes: the sum of the bytes and the checksum is 0 in the width of the
     /// checksum.
@@ -111,7 +113,8 @@ impl Checksum {
         (Checksum::Xor, &[1]),
     ];
 
-    /// Computes the checksum of `bytes`. A field narrower than 8 bytes holds the low bytes.
+    /// Computes the checksum of `bytes` as a number; a field narrower than 8 bytes holds the
+    /// number's low bytes.
     pub fn of(self, bytes: &[u8]) -> u64 {
         let sum = || {
             bytes

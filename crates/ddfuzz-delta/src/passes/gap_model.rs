@@ -9,7 +9,7 @@ use std::ops::Range;
 /// ln 2 units. The tests per gap are then close to its entropy (compare Golomb codes).
 #[derive(Debug)]
 pub(super) struct GapModel {
-    /// Expected distance, in 1/16 units, from one needed unit to the next.
+    /// Expected distance from one needed unit to the next, in sixteenths of a unit.
     distance: usize,
     /// Number of units that the sweep has deleted since it found the last needed unit.
     gap: usize,
@@ -98,7 +98,8 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
 /// units.
 const LONGEST: usize = 8;
 
-/// A run of deleted units and the run of kept units in front of it.
+/// A run of units that a sweep deleted, and the run of units in front of it that the sweep kept:
+/// the lengths of both, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,
@@ -109,17 +110,17 @@ struct Pair {
 /// repeating pattern.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// The pairs of a deleted and a kept run, in the order of the sweep; the last pair is still
-    /// growing.
+    /// Lengths of the runs of units that the sweep deleted and kept, as pairs, in the order of the
+    /// sweep; the last pair is still growing.
     pairs: Vec<Pair>,
-    /// Number of wrong guesses of a repeating pattern. Each doubles the number of repetitions that
-    /// the next guess requires.
+    /// Number of wrong guesses of a repeating pattern so far. Each doubles the number of
+    /// repetitions that the next guess requires.
     refused: u32,
 }
 
 impl Pattern {
-    /// Appends a deleted run of `units` units to the recorded runs; if the last recorded run was
-    /// deleted, too, extends it instead.
+    /// Records that the sweep has deleted a run of `units` units; if the last recorded run was
+    /// deleted, too, makes that run longer instead.
     pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -130,8 +131,8 @@ impl Pattern {
         }
     }
 
-    /// Appends a run of `units` units that the sweep kept, because the failure needs them, to the
-    /// recorded runs; if the last recorded run was kept, too, extends it instead.
+    /// Records that the sweep has kept a run of `units` units, because the failure needs them; if
+    /// the last recorded run was kept, too, makes that run longer instead.
     pub fn kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
@@ -154,8 +155,9 @@ impl Pattern {
         self.refused += 1;
     }
 
-    /// Returns the ranges of `rest` to delete if the pattern of the last runs continues; `None`
-    /// without a pattern. The shortest period is preferred, and must have occurred at least twice.
+    /// Returns the ranges of `rest`, the units in front of the sweep's position, to delete if the
+    /// pattern of the recorded runs continues; `None` if no pattern repeats. The shortest period is
+    /// preferred; it must have occurred at least twice, and more often after wrong guesses.
     pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let (last, done) = self.pairs.split_last()?;
         if last.kept != 1 || last.deleted == 0 {
@@ -175,8 +177,9 @@ impl Pattern {
     }
 }
 
-/// Returns the ranges to delete if a period of deleted and kept runs is repeated from the end of
-/// `rest` towards its front. The first kept run has one unit already.
+/// Returns the ranges to delete if `period`, a series of deleted and kept runs, is repeated from
+/// the end of `rest` towards its front. Of the first kept run, the sweep has passed one unit
+/// already.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

@@ -8,12 +8,13 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Sizes, in units, of the part at the end of a list that is tried alone, one size after the other:
-/// a cluster of needed units at the end makes all other units deletable at once.
+/// Numbers of units at the end of a list that are tried alone, one number after the other: if the
+/// needed units are a cluster at the end, all other units are deleted at once.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which, up to about 4096, a list is bisected at its front before the sweep,
-/// even if no end of a size in [`CLUSTERS`] fails alone.
+/// Number of units above which a list is bisected at its front before the sweep, although it is too
+/// short for the next larger end in [`CLUSTERS`] to be tried, and none of the tried ends fails
+/// alone.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which the first and the last unit of a list are not tested alone;
@@ -32,7 +33,8 @@ pub(super) struct ListSearch<'a> {
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of units in a row that the failure needs, after which a sweep over the list ends.
+    /// Number of successive units that turn out to be needed for the failure, after which a sweep
+    /// over the list ends.
     fruitless: usize,
 }
 
@@ -60,8 +62,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units of the list until each remaining unit is needed, provided that a needed unit
-    /// stays needed when others are deleted.
+    /// Deletes units of the list until each remaining unit is needed for the failure, provided that
+    /// a needed unit stays needed when others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {
@@ -80,14 +82,15 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Makes the list search give up after `unresolved` UNRESOLVED tests, which suggest that the
-    /// size or the position of bytes matters.
+    /// Makes the list search give up after `unresolved` UNRESOLVED tests; so many suggest that the
+    /// target depends on the size or the position of bytes.
     pub fn give_up_after(mut self, unresolved: usize) -> ListSearch<'a> {
         self.patience = unresolved;
         self
     }
 
-    /// Makes a sweep over the list end after `needed` units in a row that the failure needs.
+    /// Makes each sweep over the list end after `needed` successive units that turn out to be
+    /// needed for the failure.
     pub fn stop_after(mut self, needed: usize) -> ListSearch<'a> {
         self.fruitless = needed;
         self
@@ -103,10 +106,10 @@ impl<'a> ListSearch<'a> {
         self.unresolved >= self.patience
     }
 
-    /// Tests the text without the units in `cut`, and deletes them if it fails. Returns how many
-    /// units of `cut` remain nevertheless, because the list keeps a unit (such as a pair of
-    /// brackets) that contains others which remain; `None` if the text does not fail, or the list
-    /// search has given up.
+    /// Tests the text without the units in `cut`; if it fails, deletes these units from the list
+    /// and the text. Returns how many units of `cut` remain nevertheless, because they contain
+    /// units that remain (as a pair of brackets does); `None` if the text does not fail, or the
+    /// list search has given up.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
@@ -123,8 +126,9 @@ impl<'a> ListSearch<'a> {
         (outcome == Outcome::Fail).then(|| self.units.accept(self.work, &cuts))
     }
 
-    /// Finds the shortest failing prefix by bisection, and then a cluster of needed units at its
-    /// end by galloping and bisection. Returns how many units at both ends are needed.
+    /// Finds the shortest failing prefix of the list by bisection, and then a cluster of needed
+    /// units at the end of the prefix by galloping and bisection; deletes the other units. Returns
+    /// how many units at both ends are needed.
     ///
     /// Invariant: the remaining list fails, and the list at the other bound of the bisection does
     /// not.
@@ -180,8 +184,9 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes the front of the list, so that a cluster of needed units at its end remains. Returns
-    /// the number of units at the front that are needed or cannot be deleted.
+    /// Deletes units at the front of the list, so that a cluster of needed units at its end
+    /// remains. `stand` is the number of units at the front that cannot be deleted. Returns the
+    /// number of units at the front that are needed or cannot be deleted.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -201,9 +206,10 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Finds by bisection how many units can be deleted after the first `front` units; deleting
-    /// `too_many` units is known not to fail. The first units may be deleted as well. Returns the
-    /// number of units at the front that are needed or cannot be deleted.
+    /// Finds by bisection how many units at the front of the list can be deleted, and deletes them.
+    /// The first `front` units may turn out not to be deletable; deleting them with `too_many` more
+    /// is known not to fail. Returns the number of units at the front that are needed or cannot be
+    /// deleted.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -218,8 +224,8 @@ impl<'a> ListSearch<'a> {
         (front + 1).min(self.units.len())
     }
 
-    /// Tries to delete everything between the needed ends of the list in one test; returns whether
-    /// that succeeded, or there is nothing between them.
+    /// Tries to delete everything between the needed units at both ends of the list, in one test;
+    /// returns whether that succeeded, or there is nothing between them.
     pub async fn middle(&mut self, ends: Ends) -> bool {
         let to = self.units.len().saturating_sub(ends.back);
         if ends.front == 0 || ends.front + 1 >= to {
@@ -274,9 +280,9 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tries to delete the units that a repeating pattern of deleted and kept units predicts for
-    /// the rest of the sweep, else for the nearer half of the rest. Returns the position at which
-    /// the sweep continues.
+    /// Tests the text without the units of `rest`, which the sweep has not reached, that the
+    /// repeating pattern predicts to be unneeded; if that does not fail, only without those in the
+    /// half of `rest` nearer to the sweep. Returns the position at which the sweep continues.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -293,8 +299,8 @@ impl<'a> ListSearch<'a> {
         rest.end
     }
 
-    /// Bisects a block of units that cannot be deleted: returns its last needed unit, and deletes
-    /// the units after it.
+    /// Bisects the block of units `from..to`, which cannot be deleted whole: deletes the units
+    /// after its last needed unit, and returns the position of that unit.
     async fn last_needed(&mut self, from: usize, mut to: usize) -> usize {
         let mut needed = from;
         while to - needed > 1 {

@@ -15,8 +15,8 @@ const LARGEST: usize = 1 << 20;
 const LONGEST_TAG: usize = 1 << 10;
 /// Maximum depth of tags inside of tags; deeper tags belong to no pair.
 const DEEPEST: usize = 1 << 10;
-/// Greatest share of lines that begin with a closing bracket, in percent, in a text whose
-/// indentation is taken for its structure.
+/// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
+/// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
 
 /// Reduces a text by its tree: that of its tags, of its block keywords, or of the indentation of
@@ -85,8 +85,8 @@ fn tags(text: &[u8]) -> Option<Tree> {
     parser.finish()
 }
 
-/// Returns the position at which the bytes `wanted` occur next in a text, from `at` on; `None` if
-/// they do not occur.
+/// Returns the first position at or after `at` where the bytes `wanted` occur in a text; `None` if
+/// they do not occur there.
 fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
@@ -95,16 +95,16 @@ fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
         .map(|found| at + found)
 }
 
-/// A reader of tags. It remembers which ends of comments and declarations do not occur in the rest
-/// of the text, so that the rest is not searched for them again.
+/// A reader of the tags in a text. It remembers which ends of comments and declarations do not
+/// occur in the rest of the text, so that they are searched for only once.
 #[derive(Default)]
 struct Scanner {
     missing: Vec<&'static str>,
 }
 
 impl Scanner {
-    /// Returns the position after the next occurrence of `end` in a text, from `start` on; `None`
-    /// if `end` does not occur.
+    /// Returns the position after the first occurrence of `end` at or after `start` in a text;
+    /// `None` if `end` does not occur there.
     fn until(&mut self, text: &[u8], start: usize, end: &'static str) -> Option<usize> {
         if self.missing.contains(&end) {
             return None;
@@ -154,8 +154,8 @@ fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
 
-/// Returns the end of the tag in which `from` is a position; `None` if the tag does not end before
-/// the next one begins, or within 1 KiB.
+/// Returns the end of a tag, given a position `from` inside of it; `None` if the tag does not end
+/// within 1 KiB, or before the next one begins.
 fn tag_end(text: &[u8], from: usize) -> Option<usize> {
     let mut quote = None;
     let mut at = from;
@@ -181,7 +181,7 @@ pub(super) struct PairParser<'a> {
     /// The openings (tags or keywords) that have no closing so far: index of the node, and range of
     /// the name.
     pub open: Vec<(usize, Range<usize>)>,
-    /// Offset in the text up to which all that was read belongs to nodes of the tree.
+    /// Offset in the text up to which the parser has assigned everything to nodes of the tree.
     pub from: usize,
 }
 
@@ -230,8 +230,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Begins a pair called `name`, whose opening (tag or keyword) is the text from `start` to
-    /// `end`.
+    /// Begins a pair with the name in the range `name` of the text; its opening (tag or keyword) is
+    /// the text from `start` to `end`.
     pub fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
         self.push(start, end);
         if self.open.len() < DEEPEST {
@@ -239,8 +239,9 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends the innermost open pair whose name `closes` accepts; its closing (tag or keyword) is
-    /// the text from `start` to `end`. A closing of no open pair becomes a leaf.
+    /// Ends a pair: of the open pairs whose name `closes` accepts, the innermost. Its closing (tag
+    /// or keyword) is the text from `start` to `end`. If no open pair has such a name, the closing
+    /// becomes a leaf.
     pub fn end(&mut self, start: usize, end: usize, closes: &dyn Fn(&[u8]) -> bool) {
         let closes = |(_, open): &(usize, Range<usize>)| closes(&self.text[open.clone()]);
         let Some(depth) = self.open.iter().rposition(closes) else {
@@ -359,8 +360,9 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that contains deeper-indented lines, the ranges whose deletion puts these
-/// lines in its place: the line itself, and their additional indentation.
+/// Returns, for each line that contains deeper-indented lines in the tree, the ranges of the text
+/// whose deletion replaces the line by these lines: the line itself, and their additional
+/// indentation.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {
         let end = next(text, start, b"\n").map_or(text.len(), |end| end + 1);

@@ -13,20 +13,21 @@ use crate::{ExtraTests, Outcome};
 
 /// Name, in logs, of the pass that tries shorter texts with randomly changed bytes.
 const RULE: &str = "mutations";
-/// Smallest size, in bytes, of texts that are mutated; for shorter ones, earlier passes have tried
+/// Minimum size, in bytes, of texts that are mutated; for shorter ones, earlier passes have tested
 /// nearly all similar texts.
 const FEW: usize = 16;
-/// Largest size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
+/// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// Number of tests that the pass of random mutations may take at least, however few the search
-/// took, unless tests take long.
+/// Minimum number of tests that the pass of random mutations may take, however few the search took
+/// before it; without effect if tests take long.
 const LEAST_TESTS: usize = 2000;
-/// Maximum number of tests of the pass of random mutations, as a multiple of the tests that it is
-/// granted at the beginning and again whenever a test shortens the text.
+/// Maximum number of tests that the pass of random mutations takes in all, as a multiple of one
+/// grant of tests; the pass gets a grant at the beginning, and again whenever a test shortens the
+/// text.
 const GRANTS: usize = 10;
-/// Number of mutations in a row without success after which a text that mutations have shortened
-/// goes back to the deleting passes.
+/// Number of successive mutations without success after which a text that was shortened by
+/// mutations before is given back to the deleting passes.
 const PATIENCE: usize = 400;
 /// Largest number of bytes or numbers of a text that one mutation changes at once.
 const MOST_CHANGES: usize = 4;
@@ -46,7 +47,8 @@ impl Random {
         (z ^ (z >> 31)) as usize % end.max(1)
     }
 
-    /// Returns a pseudo-random number from 1 to `most`; it is small as often as it is large.
+    /// Returns a pseudo-random number from 1 to `most`; each order of magnitude is about equally
+    /// likely, so small numbers are frequent.
     fn size(&mut self, most: usize) -> usize {
         let bits = self.below(most.max(1).ilog2() as usize + 1);
         (1 + self.below(2 << bits)).min(most.max(1))
@@ -61,11 +63,11 @@ pub(super) struct Mutations {
     left: Option<Left>,
 }
 
-/// How many tests the pass of random mutations may still take.
+/// The numbers of tests that the pass of random mutations may still take.
 #[derive(Clone, Copy)]
 struct Left {
-    /// Number of tests that the pass is granted at the beginning, and again whenever a test
-    /// shortens the text.
+    /// Number of tests in one grant; the pass gets a grant at the beginning, and again whenever a
+    /// test shortens the text.
     granted: usize,
     /// Remaining number of tests of the present grant, which is renewed when a test shortens the
     /// text.
@@ -91,7 +93,7 @@ impl Left {
         }
     }
 
-    /// Counts one test of the pass; returns false if no test is left.
+    /// Counts one test of the pass as used; returns false, and counts nothing, if no test is left.
     fn take(&mut self) -> bool {
         if self.now == 0 || self.ever == 0 {
             return false;

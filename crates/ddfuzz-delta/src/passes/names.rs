@@ -9,10 +9,11 @@ use crate::passes::list::ListSearch;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// Name, in logs, of the pass that gives several names of a program one name, and shortens names.
+/// Name, in logs, of the pass that replaces several names of a program by the same name, and names
+/// by shorter ones.
 const NAMES: &str = "names";
 
-/// Number of names in a row that cannot be replaced by another name, after which the merging of
+/// Number of successive names that cannot be replaced by another name, after which the merging of
 /// names ends.
 const FRUITLESS: usize = 8;
 
@@ -91,9 +92,9 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Replaces as many as possible of the names that `names` finds in a text by one new letter, and
-/// then as many of the others as possible by the most frequent of them, if it is frequent enough.
-/// Returns true if at least two names became that letter.
+/// Replaces as many as possible of the names that `names` finds in a text by the same new letter,
+/// and then as many of the remaining names as possible by the most frequent of these, if it is
+/// frequent enough. Returns true if at least two names were replaced by the letter.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();

@@ -11,8 +11,8 @@ use crate::{Edit, Outcome, Replacement};
 /// bytes by which results of equal size are compared.
 pub(super) const LEAST: u8 = b'0';
 
-/// Minimum size, in bytes, of texts in which `0` is written over one half if writing it over all
-/// bytes does not fail.
+/// Minimum size, in bytes, of a text in which `0` is written over one half if the text with `0`
+/// written over all bytes does not fail.
 const HALVED: usize = 16;
 
 /// The bytes of the current best text that are not the digit `0`, as units of a list search. To
@@ -32,8 +32,8 @@ impl NonZeroBytes {
         NonZeroBytes { rule, at }
     }
 
-    /// Builds the edit that writes `0` over the listed bytes with the indices `units`, which must
-    /// ascend.
+    /// Builds the edit that writes `0` over the bytes of this list with the indices `units`, which
+    /// must ascend.
     pub fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
@@ -71,11 +71,12 @@ impl Units for NonZeroBytes {
     }
 }
 
-/// Tests whether the values of bytes matter: writes `0` over all bytes, else over one half. If the
-/// text still fails with one half overwritten, writes `0` over as many blocks of the other half as
-/// possible. Runs of equal bytes can then be deleted in few tests.
+/// Tests whether the values of bytes matter: writes `0` over all bytes of the text or, if that does
+/// not fail, over one half, and then over as many blocks of the other half as possible. Runs of
+/// equal bytes can then be deleted in few tests.
 ///
-/// Invariant: the size does not change, and no byte becomes greater in the order of results.
+/// Invariant: the size does not change, and no byte becomes greater in the order in which results
+/// of the same size are compared.
 pub(super) async fn normalize(work: &mut CurrentBest) {
     let all = 0..work.len();
     if set(work, all.clone()).await || all.end < HALVED {
@@ -117,9 +118,9 @@ pub(super) const SMALL: usize = 128;
 /// Maximum number of tests that [`last_form`] takes in one search.
 pub(super) const MOST_TESTS: usize = 512;
 
-/// Writes `0` over as many bytes as possible, from the end to the front, in growing blocks. Runs
-/// after all other passes. `left` is the remaining number of tests. Returns true if a byte changed,
-/// because single deletions must then be tried again.
+/// Writes `0` over as many bytes as possible, from the end to the front, in growing blocks, at the
+/// end of a search. `left` is the number of tests that remain for this in the search, and is
+/// counted down. Returns true if a byte changed, because single deletions must then be tried again.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
 /// If nothing changed and tests are left, no single byte can become `0`.

@@ -4,10 +4,10 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::tree;
 use crate::passes::words::tokens;
 
-/// Number of the node kind for items of lists, and for the root of a tree. Other kinds are the
-/// first byte of a bracket pair or of a sign.
+/// Number that stands for the kind of items of lists, and of the root of a tree. The kind of other
+/// nodes is the first byte of their bracket pair or sign.
 const ITEM: u16 = 0x100;
-/// Number of the node kind for lines of a text.
+/// Number that stands for the kind of tree nodes that are lines of a text.
 const LINE: u16 = 0x101;
 
 /// A grammar for texts of unknown grammar: pairs of brackets with the items of lists inside, then

@@ -31,8 +31,8 @@ impl Protocol {
         )
     }
 
-    /// Returns the fields that remain after the ranges `gone` are deleted, at their new positions,
-    /// each with its old scope (the range that it describes).
+    /// Returns the fields that remain after the ranges `gone` of the text are deleted, at their new
+    /// positions, each with its scope (the range that it describes) in the old text.
     fn fields_after(&self, gone: &[Range<usize>]) -> Vec<(Field, Range<usize>)> {
         let stay = self
             .fields
@@ -49,8 +49,8 @@ impl Protocol {
         fields.collect()
     }
 
-    /// Returns the text without the ranges `gone`, with corrected lengths, counts and checksums.
-    /// `pieces` is the number of deleted pieces.
+    /// Returns `text` without the ranges `gone`, and with the lengths, counts and checksums of the
+    /// format corrected; counts are lowered by `pieces`, the number of deleted pieces.
     fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
         let mut left = Edit::Cut(gone.to_vec()).of_best(text);
         for (field, scope) in self.fields_after(gone) {

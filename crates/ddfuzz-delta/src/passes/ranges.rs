@@ -39,9 +39,9 @@ pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<
     moved(gone, place.start)..moved(gone, place.end)
 }
 
-/// Computes new indices after the deletion of the items for which `gone` is true: for each item,
-/// its index among the remaining ones; for a deleted item, that of the next remaining one. The last
-/// entry is the number of remaining items.
+/// Computes the index that each item of a list has after the deletion of the items for which `gone`
+/// is true; a deleted item gets the index of the next remaining one. One more entry at the end is
+/// the number of remaining items.
 pub(super) fn new_indices(gone: &[bool]) -> Vec<usize> {
     let mut indices = Vec::with_capacity(gone.len() + 1);
     let mut kept = 0;

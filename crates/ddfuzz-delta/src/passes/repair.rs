@@ -7,11 +7,11 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::field::Form;
 use crate::{Comparison, Edit, Outcome, Replacement};
 
-/// Maximum number of numbers that are corrected in one candidate, one after the other, as long as
-/// no field is known that needs correction.
+/// Maximum number of numbers in a candidate that are corrected, one after the other, as long as it
+/// is unknown which numbers need correction.
 const LEARNING: usize = 4;
 /// Maximum difference between an operand that the program compared and the number in the text from
-/// which it comes; the difference is mostly the size of a header.
+/// which the operand was computed; mostly it is the size of a header.
 const OFFSET: i64 = 16;
 /// Number of bytes at each end of the text in which number fields such as lengths are searched for.
 const NEAR: usize = 64;
@@ -50,8 +50,8 @@ pub(super) struct Repair {
 }
 
 impl Repair {
-    /// Deletes one byte in the middle of the current best text, and learns which corrections of
-    /// numbers make the text fail again; `None` if there are none.
+    /// Tests the current best text without one byte in its middle, and learns which corrections of
+    /// numbers (such as lengths) make it fail again; `None` if no corrections do.
     pub async fn learn(work: &mut CurrentBest) -> Option<Repair> {
         let mut repair = Repair::default();
         for part in [4, 2, 3] {
@@ -69,8 +69,8 @@ impl Repair {
         None
     }
 
-    /// Returns the range, in a text of `len` bytes, between the known number fields at its front
-    /// and those at its end.
+    /// Returns the range, in a text of `len` bytes, between the known number fields in its front
+    /// half and those in its back half.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -80,8 +80,9 @@ impl Repair {
         from..to.unwrap_or(len).max(from)
     }
 
-    /// Tests an edit of the current best text. If the text does not fail, corrects numbers by the
-    /// comparisons that the run reported, and tests again.
+    /// Tests an edit of the current best text, and returns the outcome. If the text does not fail,
+    /// corrects a number by the comparisons that the run reported, and tests again, a limited
+    /// number of times.
     pub async fn test(
         &mut self,
         work: &mut CurrentBest,
@@ -130,8 +131,9 @@ impl Repair {
         Outcome::Unresolved
     }
 
-    /// Records that a candidate failed after corrections: the numbers corrected by `done` become
-    /// known fields, which are corrected in later candidates.
+    /// Records that a candidate, `edits` of the text `before`, failed after the corrections `done`:
+    /// the corrected numbers become known fields, which are corrected in later candidates. Moves
+    /// known fields to their positions in the new text.
     fn remember(&mut self, before: &[u8], edits: &[Replacement], done: &[Rewrite]) {
         let gone = bytes_gone(edits);
         for rewrite in done {
@@ -154,9 +156,9 @@ impl Repair {
         }
     }
 
-    /// Finds a correction of a number in the text that makes both operands of a comparison equal;
-    /// `None` if neither operand stands near an end of the text (or in a known field), or all such
-    /// corrections were tried.
+    /// Finds a correction of a number in the text that would make both operands of the comparison
+    /// `pair` equal; `None` if neither operand stands near an end of the text (or in a known
+    /// field), or all such corrections are in `done` already.
     fn propose(&self, text: &[u8], pair: &Comparison, done: &[Rewrite]) -> Option<Rewrite> {
         let sides = [(&pair.left, &pair.right), (&pair.right, &pair.left)];
         let offsets = std::iter::once(0).chain((1..=OFFSET).flat_map(|by| [by, -by]));
@@ -177,9 +179,9 @@ impl Repair {
         })
     }
 
-    /// Finds the offsets, each with the encoding, at which the number `old` stands in the text and
-    /// may be replaced by `new`. `exact` says that the compared operand stands in the text as it
-    /// is, without a constant added.
+    /// Finds the places at which the number `old` stands in the text and may be replaced by `new`,
+    /// each as its offset and its encoding. `exact`: the compared operand itself stands there, not
+    /// the operand plus a constant.
     fn places(&self, text: &[u8], old: u64, new: u64, exact: bool) -> Vec<(usize, Form)> {
         if old == new {
             return Vec::new();

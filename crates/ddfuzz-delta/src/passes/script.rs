@@ -100,19 +100,20 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines that a text must exceed for whole lines to be deleted from it.
 const MANY_LINES: usize = 8;
-/// Fraction of a text's lines, as a divisor, that is deleted at its end to see whether its brackets
-/// must match.
+/// Fraction of a text's lines, as a divisor, that is deleted at its end in one test; if the text
+/// still fails, its brackets need not match.
 const END: usize = 8;
-/// Size, in bytes, above which `0` is written over bytes only after unneeded bytes were deleted, if
-/// no byte at the front is needed.
+/// Size, in bytes, above which a text whose front is not needed is swept for unneeded bytes first,
+/// before `0` is written over bytes.
 const MEDIUM: usize = 4096;
-/// Number of UNRESOLVED tests after which the deletion of single bytes is given up, and groups of
-/// bytes are deleted first.
+/// Number of UNRESOLVED tests after which the deletion of single bytes is interrupted, and groups
+/// of bytes are deleted first.
 const UNRESOLVED_LIMIT: usize = 2;
 /// Number of tests of a search up to which its extra passes (pairs of bytes, values of bytes) get
 /// no tests.
 const CHEAP: usize = 24;
-/// Number of tests of a search after the first [`CHEAP`] for which each extra pass gets one test.
+/// Number of tests that a search takes (after the first [`CHEAP`]) for each test that an extra pass
+/// gets.
 const TESTS_PER_EXTRA: usize = 32;
 /// Maximum number of tests without success that an extra pass (pairs of bytes, values of bytes)
 /// gets in one round.
@@ -120,8 +121,8 @@ const MOST: usize = 2;
 /// Maximum size, in bytes, of results in which it is tested whether single bytes can become `0`,
 /// before the proof of 1-minimality.
 const SHORT: usize = 16;
-/// Number of pairs of bytes of a result up to which all pairs are deleted in turn, however few
-/// tests the search took.
+/// Maximum number of pairs of bytes in a result for the deletion of all pairs to be tried, however
+/// few tests the search took.
 const CHEAP_PAIRS: usize = 6;
 /// Maximum size, in bytes, of results in which the deletion of pairs of single bytes is tried.
 const FEW: usize = 32;
@@ -130,7 +131,7 @@ const FEW: usize = 32;
 /// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
-/// Which changes a search may make to the bytes of its input.
+/// Which changes a search may make to its input: deletions only, or replacements, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// The search may delete bytes only.
@@ -201,8 +202,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     }
 }
 
-/// Returns true if the deletion of runs of bytes is worth trying. It is not for a long plain text,
-/// which has no length bytes.
+/// Returns true if the deletion of runs of bytes is worth trying. It is not worth it for a long
+/// text without control characters that was reduced word by word (`by_words`): such a text has no
+/// length bytes.
 fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
     !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
 }
@@ -213,8 +215,8 @@ fn has_no_control(text: &[u8]) -> bool {
     !text.iter().any(is_control)
 }
 
-/// Deletes lines of a text, if it has many and most of them close the brackets that they open, so
-/// that one test can delete many statements. Returns true if the text has such lines.
+/// Deletes whole lines of a text, if it has many and most of them close the brackets that they
+/// open, so that one test can delete many statements. Returns true if this applies to the text.
 async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
     let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
@@ -233,7 +235,8 @@ async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
 }
 
 /// Deletes the last lines of a text that has many, to see whether its brackets must match; if the
-/// text still fails, deletes other lines, too. Returns true if it still failed.
+/// text still fails, deletes other lines, too. Returns true if the text without its last lines
+/// failed.
 async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     let mut units = Lines::of(work);
     let lines = units.len();
@@ -288,7 +291,9 @@ async fn cut_unread(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes single bytes; if too many tests are UNRESOLVED, deletes groups of two bytes first.
+/// Deletes single bytes of the text; if too many tests are UNRESOLVED, deletes groups of two bytes
+/// first, and then single bytes again. `plan` says whether `0` may be written over bytes; in a
+/// `structured` text, UNRESOLVED tests are not counted.
 async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
     if reduce_plain(work, plan, structured).await {
         return;
@@ -301,7 +306,7 @@ async fn reduce_bytes(work: &mut CurrentBest, plan: Plan, structured: bool) {
 
 /// Deletes lines, then bytes at both ends and in the middle of the text, writes `0` over bytes if
 /// `plan` allows it, and then deletes the remaining unneeded bytes. Returns false if it gave up
-/// because of UNRESOLVED tests.
+/// because of UNRESOLVED tests, which are not counted in a `structured` text.
 async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> bool {
     // In structured texts, UNRESOLVED tests are due to brackets, not to sizes.
     let patience = if structured {
@@ -336,8 +341,8 @@ async fn reduce_plain(work: &mut CurrentBest, plan: Plan, structured: bool) -> b
     !list.has_given_up()
 }
 
-/// Deletes two neighboring bytes at a time, for inputs in which the parity of a size or position
-/// matters.
+/// Deletes pairs of neighboring bytes, first those at even and then those at odd offsets, for
+/// inputs in which the parity of a size or position matters.
 async fn reduce_groups(work: &mut CurrentBest) {
     for skipped in [0, 1] {
         let mut units = Bytes::all(work, "groups", 2, skipped);

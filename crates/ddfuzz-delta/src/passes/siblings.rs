@@ -10,8 +10,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 const NODES: &str = "nodes";
-/// Number of syntax nodes in a row of whose children at least one is needed, after which the
-/// deletion of all children of a node at once is no longer tried.
+/// Number of successive syntax nodes that need at least one of their children, after which the
+/// deletion of all children of a node in one test is no longer tried.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date
@@ -22,7 +22,8 @@ pub(super) struct Siblings {
     done: Vec<bool>,
     /// Indices of those children of the present node that can still be deleted.
     children: Vec<usize>,
-    /// Number of syntax nodes in a row of whose children at least one was needed.
+    /// Number of successive syntax nodes, up to the last one tried, that needed at least one of
+    /// their children.
     needed: usize,
 }
 
@@ -64,8 +65,8 @@ impl Siblings {
         }
     }
 
-    /// Returns the ranges of the text to delete for the children in `cuts`: each with the separator
-    /// after it, or with the separator before it if it is the last child.
+    /// Returns the ranges of the text to delete for the children with the indices `cuts`: each
+    /// child with the separator after it, or with the separator before it if it is the last one.
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for cut in cuts {
@@ -157,8 +158,9 @@ impl Units for Siblings {
         vec![0; cuts.len()]
     }
 
-    /// Returns true if the children may all be deleted in one test, false if that is not worth a
-    /// test: more than [`NEEDED`] nodes in a row needed a child. An only child is always tried.
+    /// Returns true if the deletion of all children of the present node in one test is worth
+    /// trying: not if more than [`NEEDED`] successive nodes needed a child. An only child is always
+    /// tried.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -13,14 +13,14 @@ use crate::passes::units::{Positions, Units};
 /// Minimum number of pairs of brackets in a text that is treated as structured.
 pub(super) const FEWEST_PAIRS: usize = 3;
 
-/// Number of brackets or strings in a row that the failure needs, after which a sweep over them
-/// ends; later passes try the bytes anyway.
+/// Number of successive brackets or strings that turn out to be needed for the failure, after which
+/// a sweep over them ends; later passes still try their bytes.
 pub(super) const FRUITLESS: usize = 16;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
-/// has such a tree, with at least `fewest` pairs.
+/// has such a tree, with at least `fewest` pairs of brackets.
 ///
-/// Invariant: matching brackets stay matched, and items stay separated.
+/// Invariant: matching brackets stay matched, and items of lists stay separated.
 pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
     if !parse(&work.text()).is_some_and(|tree| is_worth_it(&tree, fewest)) {
         return false;
@@ -39,8 +39,8 @@ pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
 /// A function that parses a text into a tree of pairs and leaves; `None` if it has no such tree.
 pub(super) type Parse = dyn Fn(&[u8]) -> Option<Tree> + Sync;
 
-/// Deletes siblings of the tree that `parse` makes of the text, shortens chains of nested pairs,
-/// and removes pairs but keeps what is inside.
+/// Reduces the text by the tree that `parse` makes of it: deletes nodes of the tree, shortens
+/// chains of nested pairs, and removes pairs of brackets without their content.
 pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
     let Some(mut tree) = parse(&work.text()) else {
         return;
@@ -80,12 +80,13 @@ async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// The body of one node in a chain of nested brackets, as a range of the text.
+/// The body of one node in a chain of nested brackets, as a range of the text; the bodies of the
+/// inner nodes lie in it.
 type Level = Range<usize>;
 
-/// A chain of nodes in the tree of brackets, each the only child of the one before it. Its units
-/// are all levels except the innermost. To delete levels is to replace the body of the first
-/// deleted level by the body of the level that follows the last one.
+/// A chain of nodes in the tree of brackets, each the only child of the one before it, as a list of
+/// units: all levels except the innermost. Deleting levels replaces the body of the first deleted
+/// level by the body of the level that follows the last deleted one.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }

@@ -31,23 +31,24 @@ const BLANKS: &str = "blanks";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
-/// Number of syntax nodes in a row that the failure needs, after which the sweep over a list of
-/// siblings ends.
+/// Number of successive syntax nodes that turn out to be needed for the failure, after which the
+/// sweep over a list of siblings ends.
 const FRUITLESS: usize = 16;
-/// Number of first tests by a grammar that decide whether the grammar is used further.
+/// Number of tests at the beginning of the reduction by a grammar that decide whether the grammar
+/// is used further.
 const TRIAL: usize = 30;
-/// Fraction of the text, as a divisor of its size, that the first tests by a grammar must delete
-/// for the grammar to be used further.
+/// Fraction of the text, as a divisor of its size, that the first [`TRIAL`] tests by a grammar must
+/// delete for the grammar to be used further.
 const LEAST_GAIN: usize = 20;
-/// Size, in bytes, at which the first, rough round of deletions in a syntax tree ends; it deletes
-/// only children of nodes that are at least half of the text.
+/// Size of the text, in bytes, at which the first, rough round of deletions in its syntax tree
+/// ends; that round deletes only children of nodes that make up at least half of the text.
 const ROUGH: usize = 256;
 /// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
-/// Number of tests in a row without success, before siblings were deleted, after which nodes are no
-/// longer replaced by nodes inside of them.
+/// Number of successive tests without success after which nodes are no longer replaced by nodes
+/// inside of them, in a large text before siblings were deleted.
 const FRUITLESS_AT_FIRST: usize = 4;
 /// Number of levels below a syntax node from which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
@@ -59,8 +60,8 @@ const MANY_LITERALS: usize = 8;
 /// Number of candidates with more syntax errors than the current best of which one is run
 /// nevertheless, to check the prediction that they do not fail.
 const VERIFIED: usize = 16;
-/// Number of candidates that fail with more syntax errors than the best before them, after which
-/// syntax errors are no longer used to predict outcomes.
+/// Number of candidates that fail although they have more syntax errors than the best text before
+/// them, after which syntax errors are no longer used to predict outcomes.
 const WRONG: usize = 3;
 
 /// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger
@@ -87,8 +88,9 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if a text has more syntax errors than the current best, so that its test need
-    /// not be run. Lets one of [`VERIFIED`] such texts pass, to check the prediction.
+    /// Returns true if `text` is predicted not to fail, because it has more syntax errors than the
+    /// current best, so that it is not run. Returns false for one of [`VERIFIED`] such texts, to
+    /// check the prediction by a run.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= PREDICTED;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
@@ -103,8 +105,8 @@ impl SyntaxPredictor {
         errors.is_none_or(|errors| errors > self.errors)
     }
 
-    /// Records that `text` failed and is the current best from now on, and counts its syntax
-    /// errors.
+    /// Records that `text` failed and became the current best, counts its syntax errors, and notes
+    /// whether the prediction for it was wrong.
     pub fn learn(&mut self, text: &[u8]) {
         let errors = match text.len() {
             0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),
@@ -213,7 +215,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
 struct Trial {
     /// Size of the text, in bytes, before the first test of the trial.
     size: usize,
-    /// Number of tests of the whole search at which the trial ends.
+    /// Number of tests, counted from the beginning of the search, at which the trial ends.
     end: usize,
 }
 
@@ -289,8 +291,8 @@ fn by_size(tree: &SyntaxTree) -> Vec<usize> {
     order
 }
 
-/// Tests the text with the bytes `with` in place of the node at `at`, in the name of the pass
-/// `rule`; returns true if it fails.
+/// Tests the text with the bytes `with` in place of the node in the range `at`; `rule` is the name
+/// of the pass in logs. Returns true if the text fails, and so becomes the current best.
 async fn replace(
     work: &mut CurrentBest,
     rule: &'static str,
@@ -374,8 +376,8 @@ async fn raise_inside(
     false
 }
 
-/// Returns the indices of the nodes of other kinds up to [`DEPTH`] levels below the node at `index`
-/// that may be tried in its place, the largest first.
+/// Returns the indices of the nodes that may be tried in place of the node at `index`: nodes of
+/// other kinds up to [`DEPTH`] levels below it, the largest first.
 fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
     let SyntaxNode { kind, class, .. } = tree.nodes[index];
     let is_whole = tree.nodes[index].place == tree.nodes[0].place;
@@ -470,8 +472,8 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tried: &mut
     }
 }
 
-/// Returns the shortest texts that may stand in place of a node of this class and text, such as `0`
-/// for a number.
+/// Returns texts, the shortest first, that may stand in place of a node with the class `class` and
+/// the text `own`, such as `0` for a number; empty if there are none.
 fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
     match class {
         // Without its sign, if that is not needed, a number is tried later.
@@ -526,8 +528,8 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
     }
 }
 
-/// Returns how many nodes or blanks in a row may turn out to be needed before a pass ends; for a
-/// small text, there is no limit.
+/// Returns how many successive nodes or runs of white space may turn out to be needed before a pass
+/// over `text` ends; unlimited for a small text.
 fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,
@@ -535,7 +537,8 @@ fn patience_of(text: &[u8]) -> usize {
     }
 }
 
-/// Deletes all white space in one test; returns true if the text has none left.
+/// Deletes all white space of the current best text in one test; returns true if the text has none
+/// afterwards.
 async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
     let all = blanks(&work.text(), 0);
     all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail

@@ -27,7 +27,8 @@ pub(super) struct Node {
     pub separated: usize,
     /// Index of the pair of brackets around the node; `None` outside of all brackets.
     pub parent: Option<usize>,
-    /// Index, in the list of all nodes of the tree, after the last descendant of this node.
+    /// Index, in the pre-order list of all nodes of the tree, of the node that follows the last
+    /// descendant of this node.
     pub last: usize,
     /// True if the node is a pair of brackets with its content, false if it is a leaf.
     pub pair: bool,
@@ -35,7 +36,7 @@ pub(super) struct Node {
 
 impl Node {
     /// Makes a leaf of the tree for the range `place` of the text; `last` is the index of the node
-    /// after it.
+    /// that follows it in the tree.
     pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
         Node {
             start: place.start,
@@ -72,8 +73,8 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Returns the indices of the tree nodes that `cuts` delete, without nodes inside of other
-    /// deleted ones.
+    /// Returns the indices of the tree nodes that the ranges `cuts` of indices delete, without
+    /// those inside of another deleted node.
     fn gone(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut gone = Vec::new();
         for cut in cuts {
@@ -191,7 +192,7 @@ impl Units for Tree {
 }
 
 /// Parses a text into the tree that its brackets and separators make; `None` if its brackets do not
-/// match. Quoted strings are opaque, unless a quote is not closed.
+/// match. Brackets inside of quoted strings do not count, unless a quote is not closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
     Parser::new(text, true)
         .run()
@@ -247,7 +248,7 @@ struct Parser<'a> {
     /// Indices in `nodes` of the pairs of brackets whose closing bracket has not been read yet,
     /// outermost first.
     open: Vec<usize>,
-    /// Offset in the text up to which all that was read belongs to nodes of the tree.
+    /// Offset in the text up to which the parser has assigned everything to nodes of the tree.
     from: usize,
 }
 
@@ -328,8 +329,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Ends an item of a bracketed list at the separator at position `at`. Returns the position of
-    /// the last character of the separator, including blanks that follow it.
+    /// Ends an item of a bracketed list at the separator at position `at`; blanks that follow the
+    /// separator belong to it. Returns the position of its last byte.
     fn separate(&mut self, at: usize) -> usize {
         if !self.text[self.from..at].trim_ascii().is_empty() {
             self.leaf(at);

@@ -22,12 +22,13 @@ pub(super) trait Units: Send {
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
     /// Updates the list after the text without the units in `cuts` became the current best.
-    /// Returns, for each cut, how many of its units remain nevertheless, because they contain other
-    /// units that remain.
+    /// Returns, for each of `cuts`, how many of its units remain nevertheless, because they contain
+    /// other units that remain.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
     /// Returns the index of the first unit, at or before `index`, whose deletion gives the same
-    /// text as that of the unit at `index`: in a run of equal bytes, the first byte of the run.
+    /// text as the deletion of the unit at `index`: in a run of equal bytes, the first byte of the
+    /// run.
     fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
@@ -37,8 +38,8 @@ pub(super) trait Units: Send {
         false
     }
 
-    /// Returns true if it is worth a test to delete all units of the list at once, because that
-    /// text has not been tested yet.
+    /// Returns true if deleting all units of the list in one test is worth it, because the
+    /// resulting text has not been tested yet.
     fn is_all_untested(&self) -> bool {
         true
     }

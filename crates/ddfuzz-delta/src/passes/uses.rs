@@ -19,8 +19,8 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// Maximum number of times that one deletion is extended by names of which only one use would
-/// remain.
+/// Maximum number of times that one deletion is extended by the last remaining uses of names, which
+/// would occur only once after it.
 const ROUNDS: usize = 8;
 
 /// Deletes names of a program with all of their uses, the edits that delete most bytes first;
@@ -114,9 +114,9 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns edits that replace one name by another one of the same kind and delete what contains
-    /// the first use of the replaced name, mostly its declaration; each with the number of bytes by
-    /// which it shortens the text.
+    /// Returns edits that replace one name by another of the same kind at all places, and delete
+    /// the declaration (or other item) with the first use of the replaced name; each edit comes
+    /// with the number of bytes by which it shortens the text.
     fn replacements(&self) -> Vec<(usize, Edit)> {
         let mut last: HashMap<(u16, u16), usize> = HashMap::new();
         let mut edits = Vec::new();
@@ -168,8 +168,8 @@ impl<'a> Names<'a> {
         is_body && self.text.get(nodes[parent].place.start) != Some(&b'{')
     }
 
-    /// Returns the edit that deletes `places` but leaves an empty statement (`;`) in place of
-    /// `node`, with the number of bytes that it deletes; `None` if that saves nothing.
+    /// Returns the edit that deletes the ranges `places`, but writes an empty statement (`;`) where
+    /// `node` stands, together with the number of bytes that it saves; `None` if it saves nothing.
     fn emptied(&self, node: usize, places: &[Range<usize>]) -> Option<(usize, Edit)> {
         let own = self.tree.nodes[node].place.start;
         let written = places.iter().map(|at| Replacement {
@@ -185,7 +185,8 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the index of the smallest declaration, statement or item of a list that contains
-    /// `node`; if there is none, of the child of the root that does. `None` for the root.
+    /// `node`; if there is none, the index of the root's child that contains it. `None` for the
+    /// root itself.
     fn item(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -198,7 +199,8 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the index of the smallest declaration or statement that contains `node` and is no
-    /// item of a list; if there is none, of the child of the root that does. `None` for the root.
+    /// item of a list; if there is none, the index of the root's child that contains it. `None` for
+    /// the root itself.
     fn statement(&self, node: usize) -> Option<usize> {
         let mut at = node;
         loop {
@@ -214,8 +216,8 @@ impl<'a> Names<'a> {
         is_statement(&self.tree.nodes[node]) || self.comma(node).is_some()
     }
 
-    /// Returns the range of the comma after a syntax node, else of the comma before it; `None` if
-    /// the node has neither.
+    /// Returns the range of the comma that follows a syntax node; if there is none, of the comma
+    /// before it; `None` if the node has neither.
     fn comma(&self, node: usize) -> Option<Range<usize>> {
         let nodes = &self.tree.nodes;
         let parent = nodes[node].parent?;
@@ -240,8 +242,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if the deletion of `node` would leave only one occurrence of a name that now
-    /// occurs more often.
+    /// Returns true if the deletion of `node` would leave a single occurrence of a name that occurs
+    /// more often now.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {
@@ -253,9 +255,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete with the nodes `gone`: these nodes, the last
-    /// remaining uses of names that would occur only once without them, and whatever contains a
-    /// list that would become empty.
+    /// Returns the ranges of the text to delete together with the syntax nodes `gone`: these nodes,
+    /// the last uses of names that would otherwise remain with one use, and nodes whose list would
+    /// become empty.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {

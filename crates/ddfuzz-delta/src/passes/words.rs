@@ -26,19 +26,20 @@ const LONGEST_CLAUSE: usize = 16;
 /// Maximum number of rounds in which words and clauses (runs of words) of a text are deleted in
 /// turn.
 const ROUNDS: usize = 3;
-/// Number of clauses (runs of words and signs) in a row that cannot be deleted, after which the
-/// deletion of clauses ends in the first round.
+/// Number of successive clauses (runs of words and signs) that turn out to be needed for the
+/// failure, after which the deletion of clauses ends in the first round.
 const FRUITLESS: usize = 192;
-/// Number of clauses (runs of words and signs) in a row that cannot be deleted, after which the
-/// deletion of clauses ends in later rounds.
+/// Number of successive clauses (runs of words and signs) that turn out to be needed for the
+/// failure, after which the deletion of clauses ends in each later round.
 const FRUITLESS_LATER: usize = 48;
 
-/// Number of words in a row that the failure needs, after which the deletion of single words ends.
+/// Number of successive words that turn out to be needed for the failure, after which the deletion
+/// of single words ends.
 const NEEDED: usize = 32;
 /// Maximum number of pairs of brackets in one round for which it is tested to replace the clause
 /// around the brackets by their content.
 const FEW_PAIRS: usize = 16;
-/// Number of numbers or strings in a row that cannot be shortened, after which no others are tried.
+/// Number of successive numbers or strings that cannot be shortened, after which shortening ends.
 const FEW: usize = 4;
 
 /// A token of a text: a word, number, string or sign, with the blanks after it.
@@ -54,8 +55,8 @@ impl Token {
         text[self.place.clone()].trim_ascii_end()
     }
 
-    /// Returns the class of the token, in which words, numbers and strings are the same: all can be
-    /// operands.
+    /// Returns the class of the token for the comparison of tokens, in which words, numbers and
+    /// strings have the same class, because all can be operands.
     fn role(&self) -> u8 {
         if self.class == b'0' { b'a' } else { self.class }
     }
@@ -131,8 +132,8 @@ async fn delete_words(work: &mut CurrentBest) {
     list.reduce().await;
 }
 
-/// Deletes words of two letters or more; called last, because a word may be deletable once the
-/// words around it are gone.
+/// Deletes words of two letters or more that the failure does not need. Runs as the last pass over
+/// words, because a word may be deletable once the words around it are gone.
 async fn delete_long_words(work: &mut CurrentBest) {
     let all = tokens(&work.text()).into_iter();
     let long = all.filter(|token| token.class == b'a' && token.place.len() > 1);
@@ -141,10 +142,10 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// Deletes clauses: runs of tokens whose first token has the same class as the token after the run,
-/// which then takes its place; a run may also reach to the end of the text. Deletes each successful
-/// run at all of its other occurrences, too. Ends after `patience` runs in a row that are needed.
-/// Returns true if any was deleted.
+/// Deletes clauses: runs of tokens that end before a token of the same class as their first one, or
+/// at the end of the text. After a success, deletes the same run at all of its other occurrences,
+/// too. Ends after `patience` successive runs that turn out to be needed. Returns true if any was
+/// deleted.
 async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);
@@ -265,8 +266,8 @@ impl Levels {
         Levels { depths, match_all }
     }
 
-    /// Returns true if each bracket among the tokens `from..to` has its counterpart among them, or
-    /// if the brackets of the whole text do not match.
+    /// Returns true if each bracket among the tokens with the indices `from..to` has its
+    /// counterpart among them; true also if the brackets of the whole text do not match anyway.
     fn are_whole(&self, from: usize, to: usize) -> bool {
         let level = self.depths[from];
         let inside = &self.depths[from..to];

@@ -89,9 +89,9 @@ fn meaning(error: u32) -> String {
 pub(super) struct HandshakePipes<'a> {
     pub(super) control: &'a mut File,
     pub(super) status: &'a mut File,
-    /// True if ddfuzz offers to pass inputs in shared memory.
+    /// True if ddfuzz offers the AFL++ fork server to pass inputs in shared memory.
     pub(super) shared: bool,
-    /// How long the whole handshake may take.
+    /// How long the whole handshake with the AFL++ fork server may take.
     pub(super) timeout: Duration,
     pub(super) began: Instant,
 }
@@ -176,7 +176,8 @@ impl HandshakePipes<'_> {
         })
     }
 
-    /// Reads a word of four bytes from the fork server; `Err` if the word reports an error.
+    /// Reads a word of four bytes from the fork server; returns an error if reading fails or if the
+    /// word is an error message.
     fn word_or_error(&mut self) -> Result<u32, HandshakeError> {
         match self.word()? {
             word if word & 0xffff_0000 == new::ERROR => Err(HandshakeError::Error(word & 0xffff)),

@@ -49,7 +49,7 @@ pub(crate) struct Forkserver {
     /// Shared memory for inputs; `None` if the target reads its input elsewhere.
     shared: Option<Segment>,
     takes_shared: bool,
-    /// True if the target's process is to be ended after the next run.
+    /// True if the target's process is to be ended after the runs of the next call of the executor.
     last: bool,
     input: Input,
     scratch: Scratch,
@@ -147,8 +147,8 @@ impl Forkserver {
         }
     }
 
-    /// Adds the coverage counters of a run that exited to those that `covered` returns, if the
-    /// selected [`CoverageReporting`] includes the run.
+    /// Stores the coverage counters of a run that exited, so that `covered` returns them, unless
+    /// the selected [`CoverageReporting`] leaves the run out.
     fn store_coverage(&mut self) {
         let counters = self.coverage.read();
         let told = match self.reporting {
@@ -341,7 +341,8 @@ const DEFERRED: &[u8] = b"##SIG_AFL_DEFER_FORKSRV##";
 /// Features of a program, recognized by texts that AFL++'s compilers put into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AflSignatures {
-    /// Whether one process of the program can run many inputs.
+    /// Whether one process of the program can run many inputs (AFL++'s persistent mode,
+    /// `__AFL_LOOP`).
     pub(super) persistent: bool,
     /// True if the fork server starts where the program calls it, not before `main`.
     deferred: bool,

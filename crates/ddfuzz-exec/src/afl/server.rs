@@ -38,8 +38,8 @@ pub(super) struct AflServer {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// the size.
     watched: Option<PathBuf>,
-    /// A descriptor of the scratch directory, if only the server's mount namespace shows the
-    /// directory.
+    /// An open descriptor of the scratch directory, if only the server's mount namespace shows the
+    /// directory; else `None`.
     pub(super) scratch: Option<OwnedFd>,
 }
 
@@ -94,15 +94,16 @@ impl AflServer {
         Ok((server, handshake))
     }
 
-    /// Fails if /proc does not show the fork server's process. Not to be called for a server whose
-    /// coverage map is too small, which may have exited.
+    /// Fails if /proc does not show the fork server's process as a descendant of ddfuzz's
+    /// supervisor. Not to be called for a server whose coverage map is too small, which may have
+    /// exited.
     pub(super) fn check_descent(&self, launch: &Launch) -> Result<(), ExecError> {
         check_descent(launch, &self.supervisor, self.pid)
     }
 
-    /// Lets the fork server run the target once on the input in place (in shared memory, on stdin
-    /// or in a file), and kills the processes that the run leaves. Returns how the run ended, and
-    /// whether so many processes are left that the server must be replaced.
+    /// Lets the fork server run the target once on the input that was written to its place (shared
+    /// memory, stdin or a file), and kills the processes that the run leaves. Returns how the run
+    /// ended, and whether so many processes are left that the server must be replaced.
     pub(super) fn run(
         &mut self,
         limits: &Limits,
@@ -159,8 +160,8 @@ impl AflServer {
         }
     }
 
-    /// Returns true if another process may have killed the run's process before it read the input;
-    /// the run is then repeated.
+    /// Returns true if the process `child`, which waited for its input, died of SIGKILL, so that
+    /// another process may have killed it before it read the input; the run is then repeated.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
@@ -192,8 +193,9 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Watches the limits of a run that goes on after [`forked`](AflServer::forked), until it ends.
-    /// Returns why ddfuzz killed it (`None` if it did not), its wait status and its CPU time.
+    /// Watches the limits of a run that goes on after [`forked`](AflServer::forked) until it ends.
+    /// Returns which limit ddfuzz killed it at (`None` if it did not), the run's wait status and
+    /// its CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -294,16 +296,16 @@ impl ObservedProcess for ForkedProcess<'_> {
 /// before and after a run, they give the run's CPU time (docs/decisions/0033).
 #[derive(Clone, Copy)]
 struct Clocks {
-    /// CPU time of all children that the fork server has reaped, which the kernel counts in clock
-    /// ticks.
+    /// CPU time of all ended children that the fork server has reaped, which the kernel counts in
+    /// clock ticks.
     dead: Duration,
     /// CPU time of the target's process, if it is alive and serves many runs; else `None`.
     served: Option<Duration>,
 }
 
 impl Clocks {
-    /// Returns the CPU time of the run between two readings; `before` was read when the run had
-    /// already lasted a slice of time (10 ms).
+    /// Returns the CPU time of the run, from these CPU times, read at its end, and `before`, read
+    /// when the run had already lasted a slice of time (10 ms).
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {
@@ -326,8 +328,8 @@ fn first(bytes: &[u8]) -> i32 {
 /// Number of runs between two searches for leftover processes, on kernels that do not list a
 /// process's children.
 const RUNS_PER_SEARCH: u32 = 256;
-/// Number of times that the list of child processes is read until all killed ones are dead; `PAUSE`
-/// is the time between. The supervisors kill what takes longer.
+/// How often, at most, the list of child processes is read until all killed ones are dead, with
+/// `PAUSE` between two readings. Processes that take longer to die are left to the supervisors.
 const PASSES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(1);
 /// Maximum number of zombies of a fork server. Killed processes stay in its list of children as
@@ -343,7 +345,8 @@ struct ChildProcesses {
     list: Option<File>,
     /// Number of calls of [`has_leftovers`](ChildProcesses::has_leftovers).
     looks: u32,
-    /// Zombies among the server's children, as found when the children were last listed.
+    /// Process ids of zombies among the server's children, as found when the children were last
+    /// listed.
     dead: Vec<Pid>,
 }
 
@@ -395,9 +398,9 @@ impl ChildProcesses {
         Leftovers::TooMuch
     }
 
-    /// Returns true if the kernel's list of the server's children has processes other than `own`
-    /// and the zombies of earlier looks. On a kernel without such lists, returns true once in
-    /// [`RUNS_PER_SEARCH`] calls, so that the processes are searched then.
+    /// Returns true if the kernel's list of the server's children contains processes other than
+    /// `own` and the zombies found before. On a kernel without such lists, returns true once in
+    /// [`RUNS_PER_SEARCH`] calls, so that leftover processes are then searched for.
     fn has_leftovers(&mut self, own: Option<Pid>) -> bool {
         self.looks = self.looks.wrapping_add(1);
         let mut text = [0; 512];

@@ -11,10 +11,11 @@ const FIRST: usize = 1 << 23;
 /// Size of the coverage map in bytes for a program that needs a larger one without saying how
 /// large.
 const LARGEST: usize = 1 << 28;
-/// Size of the coverage map in bytes, if the program reports none.
+/// Size of the coverage map in bytes that is assumed if the program reports none.
 const DEFAULT_SIZE: usize = 1 << 16;
 
-/// The coverage map that an AFL++ fork server shares, and a copy of its counters.
+/// The coverage map, memory shared with an AFL++ fork server in which runs count, and ddfuzz's copy
+/// of its counters.
 pub(super) struct Coverage {
     map: Segment,
     /// Number of bytes, at the beginning of the coverage map, that the program uses.
@@ -44,9 +45,9 @@ impl Coverage {
         self.map.len()
     }
 
-    /// Sets how many bytes of the coverage map are used to the size that the program reports;
-    /// `None` stands for 64 KiB. Returns false if the shared map is smaller; then all of it is
-    /// used.
+    /// Sets how many bytes of the coverage map are used to `told`, the size that the program
+    /// reports; `None` stands for 64 KiB. Returns false if the shared map is smaller than that;
+    /// then all of it is used.
     pub(super) fn fit(&mut self, told: Option<usize>) -> bool {
         let wanted = told.unwrap_or(DEFAULT_SIZE);
         self.used = wanted.min(self.room());

@@ -36,10 +36,10 @@ const OF_SYSTEM: [&str; 20] = [
     "libubsan.",
     "libutil.",
 ];
-/// Maximum total size in bytes of the libraries whose code is covered.
+/// Maximum total size in bytes of the libraries of a program whose code is covered.
 const MOST_CODE: u64 = 32 << 20;
-/// A module's number is shifted left by this many bits and added to its addresses, so that
-/// addresses of different modules differ.
+/// Number of bits by which the index of a module (the program or a library) is shifted left before
+/// it is added to the module's addresses, so that addresses of different modules differ.
 const MODULE_SHIFT: u32 = 48;
 
 /// The code of one file, the program or a library: its segments, functions and basic blocks.
@@ -47,7 +47,7 @@ pub(super) struct CodeModule {
     pub(super) path: PathBuf,
     pub(super) device: u64,
     pub(super) inode: u64,
-    /// Executable segments of the file whose blocks are covered.
+    /// Executable segments of the program or library whose blocks are covered.
     pub(super) segments: Vec<Segment>,
     /// Addresses at which the basic blocks of the file begin, before loading, ascending.
     starts: Vec<u64>,
@@ -97,15 +97,16 @@ impl CodeModule {
     }
 }
 
-/// Returns the number that is added to the addresses of module number `module`, so that addresses
-/// of different modules differ.
+/// Returns what is added to the addresses of the module with index `module` (the program or a
+/// library), so that addresses of different modules differ.
 pub(super) fn key(module: usize) -> u64 {
     (module as u64) << MODULE_SHIFT
 }
 
-/// Reads the code of the program at `path`, and of those files in `loaded` (the libraries that a
-/// process of the program has mapped) that are not the system's, up to [`MOST_CODE`] bytes of
-/// libraries. The program comes first. Empty if the program has no blocks that can be covered.
+/// Reads the code of the program at `path` and of the libraries among `loaded`, the files that a
+/// process of the program has mapped; system libraries are left out, and libraries beyond
+/// [`MOST_CODE`] bytes in total. Returns the program's code first; empty if the program has no
+/// blocks that can be covered.
 pub(super) fn modules(path: &Path, loaded: &[PathBuf]) -> Vec<Arc<CodeModule>> {
     let Some(program) = CodeModule::read(path) else {
         return Vec::new();
@@ -145,24 +146,27 @@ pub(crate) fn libraries_in(maps: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The code of an unmodified program whose blocks are covered, as reports of coverage need it.
+/// The files, functions and basic blocks of an unmodified program whose blocks are covered; reports
+/// of coverage name them.
 pub struct CoveredCode {
     pub(super) modules: Vec<Arc<CodeModule>>,
-    /// For each block, whether the program passes it before the point where its runs begin.
+    /// For each block of the covered files, whether the program passes it before the point where
+    /// its runs begin.
     pub(super) at_start: Vec<bool>,
 }
 
-/// A function with covered blocks: its file, address, name and blocks.
+/// A function of the program or a library with covered blocks: its file, address, name and blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeFunction {
-    /// Index of the function's file in [`CoveredCode::files`].
+    /// Index of the file (program or library) that contains the function, in
+    /// [`CoveredCode::files`].
     pub module: usize,
     /// Address of the function in its file, before loading.
     pub address: u64,
     /// Name of the function in the symbol table or the dynamic symbol table; `None` if it has none.
     pub name: Option<String>,
-    /// Indices of the function's blocks among those of all files; a run's coverage counters have
-    /// the same indices.
+    /// Indices of the function's blocks among the blocks of all covered files; a run's coverage
+    /// counters have the same indices.
     pub blocks: Range<usize>,
 }
 
@@ -205,8 +209,8 @@ impl CoveredCode {
     }
 }
 
-/// Returns the starts of the blocks of all modules in ascending order: each address plus its
-/// module's [`key`].
+/// Returns the starts of the blocks of all `modules` in ascending order, each as its address plus
+/// its module's [`key`].
 pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     let modules = modules.iter().enumerate();
     let starts = modules.map(|(number, module)| {
@@ -216,10 +220,11 @@ pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
     starts.flatten().collect()
 }
 
-/// Sections whose code linkers and compilers add. Functions in them are not listed.
+/// Names of sections whose code linkers and compilers add. Functions in these sections are left out
+/// of the list of covered functions.
 const AROUND_MAIN: [&str; 5] = [".plt", ".plt.got", ".plt.sec", ".init", ".fini"];
-/// Beginnings of the names of functions that compilers add to run before or after `main`. They are
-/// not listed.
+/// Beginnings of the names of functions that compilers add to run before or after `main`. Such
+/// functions are left out of the list of covered functions.
 const RUN_BEFORE: [&str; 6] = [
     "_GLOBAL__sub_I_",
     "__do_global_",
@@ -229,8 +234,8 @@ const RUN_BEFORE: [&str; 6] = [
     "__libc_csu_",
 ];
 
-/// The symbols and sections of a file that name its functions and tell which ones are outside of
-/// `main`.
+/// The symbols and sections of a file, from which its functions get their names, and by which
+/// functions are recognised that run before or after `main`.
 #[derive(Default)]
 struct Symbols {
     entry: u64,

@@ -45,8 +45,8 @@ const TABLE: u64 = (SEGMENTS + SEGMENT * MOST_SEGMENTS) as u64;
 /// Maximum number of code segments whose blocks are covered (`MOST_CODE_SEGMENTS` of
 /// `runtime/blocks.h`).
 const MOST_SEGMENTS: usize = 64;
-/// Number of runs that ended differently with and without breakpoints, with none between them that
-/// ended alike, after which no more breakpoints are set.
+/// Number of successive comparisons of a run with and without breakpoints that end differently,
+/// after which no more breakpoints are set in the program.
 const MOST_CONFLICTS: u32 = 16;
 
 /// A segment of the program's code: where it lies in the program and in the shared memory file, and
@@ -79,7 +79,7 @@ struct CodeSegment {
     armed: Vec<u8>,
 }
 
-/// Which blocks of the shared code have breakpoints now.
+/// Which blocks have breakpoints in the code that processes of the program share now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
     Nothing,
@@ -97,28 +97,28 @@ pub(crate) struct BlockCoverage {
     file: File,
     modules: Vec<Arc<CodeModule>>,
     segments: Vec<CodeSegment>,
-    /// Addresses of the blocks before loading, each plus its module's key, ascending. A block is
-    /// identified by its index in this list.
+    /// Addresses of the blocks of all files before loading, each plus its module's key, in
+    /// ascending order. A block is identified by its index in this list.
     starts: Vec<u64>,
     reached: Vec<bool>,
     /// For each basic block, whether a server passes it before the point where its runs begin.
     at_start: Vec<bool>,
     armed: Armed,
-    /// Indices of the blocks whose breakpoints runs have hit, and so removed, since all breakpoints
-    /// were set.
+    /// Indices of the blocks whose breakpoints have been hit, and so removed, by runs since
+    /// breakpoints were last set at all blocks.
     hit: Vec<usize>,
     hits_at: u64,
-    /// Breakpoint hits by runs of the present call of the executor: index of the run within the
-    /// call, and index of the block.
+    /// Breakpoint hits by runs of the present call of the executor, each as the index of the run
+    /// within the call and the index of the block.
     pending: Vec<(usize, usize)>,
     /// Index, within the present call of the executor, of the first run of the next request to the
     /// server.
     pub(crate) first_run: usize,
-    /// Whether breakpoints are left out of the next runs, for comparison.
+    /// Whether the next runs are made without breakpoints, to compare how they end.
     pub(crate) is_paused: bool,
     conflicts: u32,
     /// Index, within the present call of the executor, of the last run that was made again because
-    /// breakpoints may have changed its end.
+    /// breakpoints may have changed how it ended; `None` if no run was.
     doubted: Option<usize>,
 }
 
@@ -185,10 +185,10 @@ impl BlockCoverage {
         Ok(Some(blocks))
     }
 
-    /// Is called once, after the first server of the target has started: notes which blocks the
-    /// server has passed before its fork point. Returns `Ok(true)` if the server runs the shared
-    /// code and `Ok(false)` if coverage is impossible. If the server runs the shared code of some
-    /// files only, `Err` has a new coverage of these files alone, for which another server must be
+    /// Is called once, after the first server of the target has started, and records which blocks
+    /// the server has passed before its fork point. Returns `Ok(true)` if the server runs the
+    /// shared code, `Ok(false)` if coverage is impossible, and `Err` if the server runs the shared
+    /// code of some files only: a new coverage of these files, for which another server must be
     /// started.
     pub(crate) fn after_first_start(&mut self) -> io::Result<Result<bool, BlockCoverage>> {
         if self.word(0)? != 1 {
@@ -226,8 +226,8 @@ impl BlockCoverage {
         }
     }
 
-    /// Notes that another server has started, so that the next request sets all breakpoints again:
-    /// the server may have hit some before its fork point.
+    /// Records that another server has started, so that the next request sets all breakpoints
+    /// again: before its fork point, the server may have hit some.
     pub(crate) fn server_started(&mut self) {
         self.armed = Armed::Some;
     }
@@ -268,7 +268,8 @@ impl BlockCoverage {
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Whether no breakpoints are set any more, because runs have ended differently with them.
+    /// Whether no more breakpoints are set, because too many runs have ended differently with
+    /// breakpoints than without.
     fn is_given_up(&self) -> bool {
         self.conflicts >= MOST_CONFLICTS
     }
@@ -293,8 +294,8 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Sets and removes breakpoints in the shared code so that it has those that `wanted` names;
-    /// writes nothing if it has them already.
+    /// Changes the shared code so that the blocks that `wanted` names have breakpoints, and no
+    /// others; if they had them before, restores only the breakpoints that runs have hit.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -318,8 +319,8 @@ impl BlockCoverage {
         Ok(())
     }
 
-    /// Returns the index of the segment that contains a block, and the block's offset there; `None`
-    /// if the block is in a segment beyond [`MOST_SEGMENTS`].
+    /// Returns the index of the code segment that contains `block`, and the block's offset in it in
+    /// bytes; `None` if the block is in a segment beyond [`MOST_SEGMENTS`].
     fn place(&self, block: usize) -> Option<(usize, usize)> {
         let start = self.starts[block];
         self.segments
@@ -332,8 +333,8 @@ impl BlockCoverage {
             })
     }
 
-    /// Collects the hits of a request whose first run has the number `first`, after its runs have
-    /// ended.
+    /// Collects the breakpoint hits of a request after its runs have ended; `first` is the number
+    /// of the request's first run.
     pub(crate) fn end_request(&mut self, first: u64) -> io::Result<()> {
         for (run, block) in self.take_hits()? {
             let run = run.checked_sub(first);
@@ -344,8 +345,8 @@ impl BlockCoverage {
         Ok(())
     }
 
-    /// Returns the hits that processes have noted in the shared memory, each with the number of the
-    /// run and the index of the block, and clears them there.
+    /// Returns the breakpoint hits that processes have written to the shared memory, each as the
+    /// number of the run and the index of the block, and clears them there.
     fn take_hits(&mut self) -> io::Result<Vec<(u64, usize)>> {
         let count = self.word(HIT_COUNT)?;
         if count == 0 {
@@ -369,8 +370,9 @@ impl BlockCoverage {
         Ok(known)
     }
 
-    /// Whether breakpoints may have changed how run number `run` of the call ended, so that the run
-    /// must be made again without them. False for a run that was made again.
+    /// Whether breakpoints may have changed how the run with index `run` in the present call ended,
+    /// so that the run must be made again without them. False for a run that was made again
+    /// already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let has_hit = || self.pending.iter().any(|(of, _)| *of == run);
         match ended {
@@ -381,9 +383,9 @@ impl BlockCoverage {
         }
     }
 
-    /// Records how run number `run` of the call, which was in doubt, ended with and without
-    /// breakpoints. After [`MOST_CONFLICTS`] runs that ended differently, no more breakpoints are
-    /// set.
+    /// Records how a run that was made twice ended with and without breakpoints; `run` is its index
+    /// in the present call. After [`MOST_CONFLICTS`] successive runs that ended differently, no
+    /// more breakpoints are set.
     pub(crate) fn compare(&mut self, run: usize, with: Ended, without: Ended) {
         self.doubted = Some(run);
         self.conflicts = match with != without {
@@ -392,9 +394,9 @@ impl BlockCoverage {
         };
     }
 
-    /// Ends a call of the executor: returns the coverage of those runs that exited and hit a
-    /// breakpoint, or of all that exited if `reporting` is `Every`. Blocks that only other runs hit
-    /// still count as not reached.
+    /// Ends a call of the executor, which has made `runs`: returns the coverage of the runs that
+    /// exited and hit a breakpoint or, if `reporting` is `Every`, of all that exited. Blocks that
+    /// only runs with another end hit still count as not reached.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],
@@ -445,8 +447,9 @@ impl BlockCoverage {
 }
 
 impl CodeSegment {
-    /// Lays out a segment of module number `module` in the memory file, from offset `at` on.
-    /// `starts`: the blocks in the segment.
+    /// Makes the code segment at `address` of the module with index `module`, whose code is
+    /// `content`, and assigns it a place in the shared memory file from offset `at` on. `starts`:
+    /// the addresses of the blocks in the segment, with the module's key.
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,
@@ -509,7 +512,7 @@ fn word_of(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_ne_bytes)
 }
 
-/// Returns the part of `starts`, which ascend, that lies in a range of addresses.
+/// Returns the part of `starts`, ascending addresses, that lies in the address range `range`.
 fn within<'a>(starts: &'a [u64], range: &Range<u64>) -> &'a [u64] {
     let begin = starts.partition_point(|start| *start < range.start);
     let end = starts.partition_point(|start| *start < range.end);

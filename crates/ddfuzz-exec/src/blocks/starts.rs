@@ -31,11 +31,13 @@ struct Function {
     blocks: BTreeSet<u64>,
 }
 
-/// The functions of a program, and what the decoding of its code has found so far.
+/// The state of decoding a program's code: the functions of the program, and what was found in them
+/// so far.
 struct Sweep<'a> {
     image: &'a Image,
     functions: Vec<Function>,
-    /// For each executable segment and each of its bytes: whether an instruction starts there.
+    /// Each executable segment of the program and, for each of its bytes, whether an instruction
+    /// starts there.
     starts: Vec<(&'a Segment, Vec<bool>)>,
     /// Addresses of the targets of direct jumps and calls in the program's code.
     targets: BTreeSet<u64>,
@@ -112,7 +114,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Returns the function in which `address` lies; `None` if it lies in none.
+    /// Returns the function whose address range contains `address`; `None` if there is none.
     fn function(&mut self, address: u64) -> Option<&mut Function> {
         let next = self
             .functions
@@ -129,9 +131,9 @@ impl Sweep<'_> {
         })
     }
 
-    /// Makes the targets of jumps and calls starts of blocks. A target inside an instruction shows
-    /// that its function is not decoded correctly: that function keeps the breakpoint at its start
-    /// only.
+    /// Makes the targets of jumps and calls that were collected starts of blocks. A target inside
+    /// an instruction shows that its function is not decoded correctly: only the first instruction
+    /// of that function may have a breakpoint then.
     fn apply_targets(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let is_start = self.is_start(target);
@@ -144,8 +146,8 @@ impl Sweep<'_> {
         }
     }
 
-    /// Limits functions to the breakpoint at their start if an instruction refers to an address
-    /// inside them: there may be data.
+    /// Allows a breakpoint only at the first instruction of each function into which an instruction
+    /// refers otherwise than by a direct jump or call: there may be data in it.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {
@@ -171,8 +173,8 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether another block begins after an instruction. The instruction need not lead there: the
-/// targets of a jump table follow a jump that leads elsewhere.
+/// Whether a basic block ends with `instruction`, so that another one begins after it, even if the
+/// instruction does not lead there: the targets of a jump table follow a jump that leads elsewhere.
 fn ends_block(instruction: &Instruction) -> bool {
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => false,

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::facts::words::{Ranges, within};
 use crate::observe::image::Image;
 
-/// Maximum number of bytes of a program's code that are read. A function that does not fit any more
-/// is left out.
+/// Maximum number of bytes of a program's code that are read for constants. A function that would
+/// exceed it is left out.
 const MOST_CODE: u64 = 32 << 20;
 /// Maximum number of constants that are collected from a program; each is listed in two byte
 /// orders.
@@ -25,8 +25,9 @@ pub(super) struct CodeWords {
 }
 
 impl CodeWords {
-    /// Reads the code of a program: all functions except those of runtimes (such as sanitizers), or
-    /// all code if no functions are known. `texts`: the address ranges of its read-only data.
+    /// Reads the code of the program `image` for constants and references: all functions except
+    /// those of runtimes (such as sanitizers), or all code if no functions are known. `texts`: the
+    /// address ranges of the program's read-only data.
     pub(super) fn of(image: &Image, texts: &Ranges) -> CodeWords {
         let loaded = image.segments.iter();
         let loaded = loaded.map(|segment| {
@@ -88,8 +89,8 @@ impl CodeReader<'_> {
         }
     }
 
-    /// Adds the addresses of texts that an instruction refers to: relative ones, and in programs
-    /// with fixed addresses absolute ones.
+    /// Adds the addresses in the program's read-only data that an instruction refers to: relative
+    /// to its own address, or as absolute addresses if the program is loaded at fixed ones.
     fn refer(&mut self, instruction: &Instruction) {
         if instruction.is_ip_rel_memory_operand() {
             self.reference(instruction.ip_rel_memory_address());
@@ -126,9 +127,9 @@ impl CodeReader<'_> {
     }
 }
 
-/// Returns the constant, with its width in bytes, that an instruction compares with, or prepares
-/// for a comparison: it subtracts the first case of a `switch`, or loads eight bytes, which no
-/// comparison has as an operand.
+/// Returns the constant that an instruction compares with or loads for a comparison, and the
+/// constant's width in bytes. Counted are also the subtraction of the first case of a `switch`, and
+/// loads of eight-byte constants, which no compare instruction can have as an operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);
@@ -174,9 +175,10 @@ fn is_stack(register: Register) -> bool {
     matches!(register.full_register(), Register::RSP | Register::RBP)
 }
 
-/// Returns true if these bytes may be a word, not a small number, size, mask or divisor: half of
-/// the bytes, and three of four unless they are letters, are neither 0 nor 255, and half of them
-/// differ.
+/// Returns true if the constant `bytes` may be a word that a program looks for, not a small number,
+/// size, mask or divisor: it has at least two, and at least half as many as bytes, different byte
+/// values other than 0 and 255; of four bytes at least three are neither, unless two are letters or
+/// digits.
 fn is_significant(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));

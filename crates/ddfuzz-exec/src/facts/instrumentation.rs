@@ -9,7 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use crate::facts::{Libc, TargetFacts};
 use crate::{Sanitizer, elf::Elf};
 
-/// Names of library functions for terminals; a program that calls one may need a terminal.
+/// Names of library functions that control a terminal; a program that calls one of them may need a
+/// terminal.
 const TERMINAL: [&str; 8] = [
     "isatty",
     "tcgetattr",
@@ -35,9 +36,9 @@ const PROCESSES: [&str; 10] = [
 const THREADS: [&str; 2] = ["pthread_create", "thrd_create"];
 
 /// Fills in the facts that a program's symbols and code show: whether it is stripped, its C
-/// library, its sanitizers, and the functions for terminals, processes and threads that it calls.
-/// Of a static program these functions are not known, because its C library contains all of them:
-/// the lists stay empty. The facts `kind`, `linker` and `libfuzzer` must be filled in before.
+/// library, its sanitizers, and the library functions for terminals, processes and threads that it
+/// calls. For a static program, which contains all functions of its C library, the lists of calls
+/// stay empty. The facts `kind`, `linker` and `libfuzzer` must be filled in before.
 pub fn read(file: &Elf<'_>, facts: &mut TargetFacts) {
     facts.stripped = file.symbols().next().is_none();
     if let Some(linker) = &facts.linker
@@ -121,9 +122,9 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// Returns the UBSan checks in a program, as `-fsanitize=` names them: `undefined` if it calls the
-/// most frequent handlers, or if UBSan is linked but no call of a handler is found; otherwise each
-/// check whose handler it calls. `alone`: no other runtime that contains UBSan's handlers is
+/// Returns the UBSan checks in a program, as `-fsanitize=` names them: each check whose handler the
+/// program calls, or only `undefined` if it calls the most frequent handlers, or if UBSan is linked
+/// but no call of a handler is found. `alone`: no other runtime that contains UBSan's handlers is
 /// linked.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());

@@ -56,7 +56,7 @@ pub struct TargetFacts {
     pub linker: Option<String>,
     /// The C library whose start-up code the program contains.
     pub libc: Libc,
-    /// Whether the program can be loaded at any address.
+    /// Whether the program can be loaded at any address (is position-independent).
     pub position_independent: bool,
     /// Whether the program is set-user-id or set-group-id.
     pub setuid: bool,
@@ -95,11 +95,11 @@ pub struct TargetFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// ELF program for this processor architecture.
+    /// The file is an ELF program for this processor architecture.
     Elf,
-    /// Script that names its interpreter.
+    /// The file is a script that names its interpreter in a `#!` line.
     Script,
-    /// Any other file, for example a program for another processor architecture.
+    /// The file is of another kind, for example a program for another processor architecture.
     #[default]
     Other,
 }
@@ -108,11 +108,11 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Libc {
-    /// GNU C library.
+    /// The program starts by the GNU C library.
     Glibc,
-    /// musl's C library.
+    /// The program starts by musl's C library.
     Musl,
-    /// The start-up code of another library, or none.
+    /// The program starts by the code of another library, or of none.
     #[default]
     Other,
 }
@@ -183,7 +183,7 @@ const DEBUG: &str = ".debug_info";
 /// Rust's.
 const COMMENT: &str = ".comment";
 const RUSTC: &[u8] = b"rustc version";
-/// Names of ELF sections; a Go program has at least one of them.
+/// Names of two ELF sections, of which a Go program has at least one.
 const GO: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
 
 /// Beginnings of the messages of Rust's overflow checks and debug assertions. Only programs

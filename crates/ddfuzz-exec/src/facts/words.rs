@@ -15,7 +15,8 @@ use crate::{
 
 /// Maximum number of dictionary words that are taken from one program.
 const MOST: usize = 512;
-/// Maximum number of constants among the dictionary words of a program, if there are enough texts.
+/// Maximum number of constants among the dictionary words of a program, unless it has too few texts
+/// to fill the rest.
 const MOST_CONSTANTS: usize = 192;
 
 /// Address ranges of a program before loading, each with start and end.
@@ -107,9 +108,9 @@ impl<'data> Texts<'data> {
         }
     }
 
-    /// Lists the texts in a program's read-only data: first those that code refers to, then those
-    /// in pointer tables, then the others; in each group by address. With `only_named`, only those
-    /// that code refers to.
+    /// Lists the texts of a program's read-only data that may be dictionary words: first those that
+    /// code refers to (their addresses are in `references`), then those in pointer tables, then the
+    /// others, each group by address. With `only_named`, only the first group.
     fn words(&self, references: &BTreeSet<u64>, only_named: bool) -> Vec<Vec<u8>> {
         let mut ranked: [Vec<Vec<u8>>; 3] = Default::default();
         for (address, bytes) in &self.sections {
@@ -128,9 +129,9 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Splits read-only data into runs of printable characters. Runs are split at addresses that
-    /// are referred to. A short run before a NUL stays whole: it is one C string, which code copies
-    /// in halves.
+    /// Splits read-only data, `bytes` at the address `address`, into runs of printable characters,
+    /// also at addresses that code or a pointer table refers to. A run of at most 64 characters
+    /// before a NUL is not split: it is one C string, which code may copy in halves.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -175,9 +176,9 @@ struct TextRun<'a> {
     ends: bool,
 }
 
-/// Returns true if a run of printable characters is a word for the dictionary and not a number that
-/// happens to be printable. `ends`: a NUL follows; `unnamed`: neither code nor a table of pointers
-/// refers to the run.
+/// Returns true if a run of printable characters is a word for the dictionary, not a number whose
+/// bytes happen to be printable. `ends`: a NUL follows the run; `unnamed`: neither code nor a table
+/// of pointers refers to the run.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()
@@ -233,7 +234,8 @@ const BANNERS: [&str; 9] = [
 const FILES: [&str; 11] = [
     ".c", ".h", ".cc", ".cpp", ".hpp", ".rs", ".go", ".so", ".S", ".mo", ".cxx",
 ];
-/// Parts of tables of characters, which are no dictionary words.
+/// Texts that occur in tables of characters; a run of characters that contains one of them is no
+/// dictionary word.
 const TABLES: [&str; 5] = [
     "0123456789",
     "abcdefghij",

@@ -11,12 +11,13 @@ use crate::{input::memory_file, observe::image::Hook};
 
 /// Maximum number of comparisons in the history of one run.
 const KEPT: usize = 256;
-/// Maximum number of comparisons that are kept of one address in the code: a loop must not displace
-/// everything before it.
+/// Maximum number of comparisons that are kept of one address in the code, so that a loop does not
+/// displace all comparisons made before it.
 const KEPT_OF_A_SITE: usize = 16;
 const MOST_SITES: usize = 1 << 16;
 
-/// The last comparisons that a run made, with a limit for each address in the code.
+/// The last comparisons that a run made, at most so many in total and so many of each address in
+/// the code.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,
@@ -87,7 +88,8 @@ const SIZE: u64 = PAIRS_AT + PAIRS * PAIR_SIZE as u64;
 /// Maximum number of comparisons that are read of one run: a target may claim any number.
 const MOST: u64 = 1 << 20;
 
-/// The memory file to which the preloaded library writes comparisons, and how far it was read.
+/// The memory file to which the preloaded library writes comparisons, and how far ddfuzz has read
+/// it.
 pub(crate) struct ComparisonRing {
     file: File,
     read: u64,
@@ -130,8 +132,8 @@ impl ComparisonRing {
         Ok(())
     }
 
-    /// Skips all comparisons that earlier runs wrote to the ring, before another run in the same
-    /// process.
+    /// Skips all comparisons that earlier runs of the process wrote to the ring, so that only those
+    /// of the next run are read.
     pub(crate) fn skip(&mut self) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_ok() {
@@ -140,8 +142,8 @@ impl ComparisonRing {
         self.left = MOST;
     }
 
-    /// Appends the comparisons that were written to the ring since the last call to `history`.
-    /// Incomplete and invalid pairs are skipped.
+    /// Appends to `history` the comparisons that were written to the ring since the last call.
+    /// Incomplete and invalid pairs of operands are skipped.
     pub(crate) fn drain(&mut self, history: &mut History) {
         let mut taken = [0; 8];
         if self.file.read_exact_at(&mut taken, TAKEN_AT).is_err() {
@@ -178,8 +180,8 @@ impl ComparisonRing {
     }
 }
 
-/// Parses pair `number` of the ring into the comparing address and both operands; `None` if the
-/// pair is incomplete or has another number.
+/// Parses pair `number` of the ring into the address of the comparing code and the two operands;
+/// `None` if the pair is incomplete or belongs to another number, because the ring was overwritten.
 fn read_pair(bytes: &[u8], number: u64) -> Option<(u64, &[u8], &[u8])> {
     let word = |index: usize| {
         let word = bytes.get(8 * index..8 * index + 8)?;

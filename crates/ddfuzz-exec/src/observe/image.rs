@@ -16,7 +16,7 @@ const MOST_CODE: u64 = 64 << 20;
 /// A loadable segment of a program: its address and its content.
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Content of the segment in the program's file.
+    /// Content of the segment, as it is in the program's file.
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
 }
@@ -90,8 +90,8 @@ impl Image {
             .any(|segment| segment.executable && segment.part(address, 1).is_some())
     }
 
-    /// Returns the bytes of the program at `address` before loading; `None` if no segment contains
-    /// them all.
+    /// Returns the `length` bytes that the program has at `address` before loading; `None` if no
+    /// segment contains them all.
     pub(crate) fn at(&self, address: u64, length: usize) -> Option<&[u8]> {
         let mut segments = self.segments.iter();
         segments.find_map(|segment| segment.part(address, length))
@@ -99,8 +99,8 @@ impl Image {
 }
 
 impl Segment {
-    /// Returns where the `length` bytes at `address` are in the segment, as a range of its bytes;
-    /// `None` if they are not all inside.
+    /// Returns the place of the `length` bytes at `address` in this segment, as a range of indices
+    /// into its content; `None` if they are not all inside.
     pub(crate) fn place(&self, address: u64, length: usize) -> Option<std::ops::Range<usize>> {
         let start = usize::try_from(address.checked_sub(self.address)?).ok()?;
         let end = start.checked_add(length)?;
@@ -133,11 +133,12 @@ fn segments(file: &object::File) -> Vec<Segment> {
     segments
 }
 
-/// The kind of a comparison callback.
+/// The kind of a comparison callback, that is, of a function that instrumented code calls to report
+/// a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HookKind {
     /// A callback that compares two operands of `width` bytes; `constant`: the first operand is a
-    /// constant.
+    /// constant in the program.
     Compare { width: usize, constant: bool },
     /// A callback for a `switch` statement: it gets the value and the list of cases.
     Switch,
@@ -146,8 +147,8 @@ pub(crate) enum HookKind {
     Function(&'static str),
 }
 
-/// Names of the comparison callbacks. The index is the number in `enum hook_kind` of
-/// `runtime/observe.h`.
+/// Names and kinds of the comparison callbacks. The index in this list is the number of the kind in
+/// `enum hook_kind` of `runtime/observe.h`.
 const NAMES: [(&str, HookKind); 17] = [
     ("__sanitizer_cov_trace_cmp1", compare(1, false)),
     ("__sanitizer_cov_trace_cmp2", compare(2, false)),
@@ -185,8 +186,8 @@ const JUMP: u64 = 5;
 pub(crate) struct Hook {
     pub(crate) address: u64,
     pub(crate) kind: HookKind,
-    /// Number of bytes from the start of the callback's code to the next function, in which a jump
-    /// must fit.
+    /// Number of bytes between the start of the callback's code and the next function; a jump that
+    /// replaces the start must fit into them.
     room: u64,
 }
 
@@ -242,12 +243,14 @@ fn hooks_among<'a>(functions: &[(&'a str, u64)]) -> Vec<Hook> {
 
 /// Maximum number of functions that are read from a program's unwind table.
 const MOST: u32 = 1 << 20;
-/// Encoding, in an unwind table that a linker writes, of the number of entries: 4 bytes.
+/// Encoding, in the unwind table of a linked program, of the field with the number of entries: 4
+/// bytes.
 const COUNT: u8 = 0x03;
-/// Encoding of the entries of an unwind table: pairs of 4-byte offsets from the start of the
-/// section.
+/// Encoding, in the unwind table of a linked program, of its entries: pairs of 4-byte offsets from
+/// the start of the section.
 const TABLE: u8 = 0x3b;
-/// Encoding of the pointer to the call frames: a 4-byte offset from the pointer's own address.
+/// Encoding, in the unwind table of a linked program, of the pointer to the call frames: a 4-byte
+/// offset from the pointer's own address.
 const POINTER: u8 = 0x1b;
 
 /// Address ranges of a program's functions before loading, without overlaps.
@@ -275,8 +278,9 @@ impl Functions {
     }
 }
 
-/// Reads the address ranges of functions from the unwind table at address `header`, before loading.
-/// Invalid entries are left out; empty if the table has another encoding than the usual one.
+/// Reads the address ranges of functions, before loading, from the unwind table (`.eh_frame_hdr`)
+/// at address `header`. Invalid entries are left out; empty if the table has another encoding than
+/// linkers usually write.
 fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     let usual = image.at(header, 12).is_some_and(|bytes| {
         let forms: [u8; 4] = [bytes[0], bytes[1], bytes[2], bytes[3]];
@@ -290,8 +294,8 @@ fn ranges_of_unwind_table(image: &Image, header: u64) -> Vec<(u64, u64)> {
     entries.filter_map(|at| range(image, header, at)).collect()
 }
 
-/// Reads the address range of the function in the unwind table's entry at address `at`; `None` if
-/// the entry is invalid.
+/// Reads the address range of one function from the entry at address `at` of the unwind table at
+/// `header`; `None` if the entry is invalid.
 fn range(image: &Image, header: u64, at: u64) -> Option<(u64, u64)> {
     let start = relative(image, header, at)?;
     let description = relative(image, header, at.checked_add(4)?)?;

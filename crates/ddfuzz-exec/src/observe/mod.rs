@@ -115,7 +115,7 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 /// make runs slower.
 const MORE_WALL: Duration = Duration::from_secs(5);
 
-/// A started target whose runs report the comparisons that they make.
+/// An observer of the comparisons in a target's runs: by the preloaded library, and by breakpoints.
 struct ComparisonObserver {
     target: Traceable,
     /// The ring to which the preloaded library writes comparisons; `None` if nothing can be
@@ -123,14 +123,15 @@ struct ComparisonObserver {
     ring: Option<ComparisonRing>,
     /// The program's comparison callbacks that the preloaded library patches with jumps.
     jumping: Vec<Hook>,
-    /// The breakpoints to set in the program; `None` if there are none, or the system has refused
-    /// to trace.
+    /// The breakpoints to set in the program to observe comparisons; `None` if there are none, or
+    /// the system has refused to trace.
     plan: Option<BreakpointPlan>,
     sources: Sources,
 }
 
 impl ComparisonObserver {
-    /// Prepares `target` and finds which of its comparisons can be observed; possibly none.
+    /// Prepares `target` for runs that `way` describes, and finds which of its comparisons can be
+    /// observed; possibly none.
     pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
         let mut patient = target.clone();
         let limits = &mut patient.limits;
@@ -176,8 +177,8 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs `process`, which waits before its `execve`, under a tracer with the breakpoints of
-    /// `plan`; `None` if the system refuses to trace.
+    /// Runs `process`, which waits before its `execve`, under a tracer that sets the breakpoints of
+    /// `plan`. Returns how the run ended; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,

@@ -20,7 +20,8 @@ const DEVICES: [&str; 6] = [
     "/dev/ptmx",
 ];
 
-/// A Landlock ruleset, and the access rights that it grants in directories that the launcher adds.
+/// A Landlock ruleset for a sandboxed target, and the access rights that it grants in the
+/// directories that the launcher adds to it.
 pub(super) struct Rules {
     pub(super) ruleset: OwnedFd,
     pub(super) access: u64,

@@ -19,7 +19,7 @@ use crate::{launch::Role, protocol::fd, sandbox::support::SandboxPart};
 pub(crate) use landlock::version as landlock_version;
 pub use support::{SandboxSupport, keep_files, supported_parts};
 
-/// Whether a target runs in a sandbox, which restricts what it can do to the machine.
+/// Whether a target runs in a sandbox, which keeps it from changing files and reaching the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
@@ -43,7 +43,7 @@ const DISK: u64 = 64 << 20;
 /// Maximum number of files and directories in the scratch directory of a sandboxed target.
 const FILES: u64 = 10_000;
 
-/// The parts of the sandbox that are applied to a target, limited to what this kernel supports.
+/// The parts of the sandbox that are applied to a target: those that this kernel supports.
 #[derive(Clone, Debug)]
 pub(crate) struct SandboxPolicy {
     /// Flags of `clone` (`CLONE_NEW*`) for the Linux namespaces in which the target is started.
@@ -52,8 +52,8 @@ pub(crate) struct SandboxPolicy {
     filtered: bool,
 }
 
-/// Descriptors and options that the launcher gets from the sandbox policy. Each descriptor has the
-/// number that it is to have in the launcher.
+/// What the launcher gets from the sandbox policy: descriptors, each with the number that it is to
+/// have in the launcher, and command-line options.
 #[derive(Default)]
 pub(crate) struct Handover {
     pub(crate) descriptors: Vec<(OwnedFd, i32)>,
@@ -95,10 +95,9 @@ impl SandboxPolicy {
         self.namespaces & libc::CLONE_NEWNS != 0
     }
 
-    /// Makes the descriptors and options with which one launcher applies the sandbox policy; the
-    /// launcher adds rules to the Landlock ruleset. `open`: other directories in which the target
-    /// may write; `covered`: directories that its scratch directory replaces; `terminal`: the
-    /// target's terminal.
+    /// Makes the descriptors and options with which one launcher applies the sandbox policy.
+    /// `scratch` and `open`: the directories in which the target may write; `covered`: directories
+    /// that the scratch directory replaces; `terminal`: the target's terminal.
     pub(crate) fn handover(
         &self,
         scratch: &Path,
@@ -142,8 +141,8 @@ impl SandboxPolicy {
     }
 }
 
-/// Directories for temporary files with fixed names. In a sandbox the scratch directory replaces
-/// them, unless a run needs a file there.
+/// Directories for temporary files that all programs use. In a sandbox the scratch directory
+/// replaces them, unless a run needs a file there.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Chooses the directories of `TEMPORARY` that the scratch directory may replace: those without

@@ -65,8 +65,8 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// The flag of the system call `userfaultfd` by which only faults of user code are reported, not
-/// those of the kernel.
+/// Flag of the system call `userfaultfd` for reports of faults of user code only; without the flag,
+/// faults of the kernel are reported, too.
 const USER_MODE_ONLY: u64 = 1;
 
 /// `ioctl`s that simulate typing at a terminal.
@@ -128,8 +128,8 @@ fn sockets() -> Built<Rules> {
     ]))
 }
 
-/// Makes a rule that applies if the argument with the index `argument`, from 0, of a system call
-/// compares with `value` as `is` says.
+/// Makes a seccomp rule that applies to a system call if its argument with the index `argument`,
+/// from 0, compares with `value` as `is` says.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }
@@ -143,8 +143,9 @@ fn statement(code: u16, k: u32) -> sock_filter {
     }
 }
 
-/// Changes a filter so that system calls by other interfaces (32-bit, x32) fail. The original
-/// filter kills at 32-bit calls, and misreads x32 calls, whose numbers have other meanings.
+/// Changes a seccomp filter so that all system calls by the 32-bit and x32 interfaces fail. The
+/// original filter kills the process at 32-bit calls, and misreads x32 calls, whose numbers have
+/// other meanings.
 fn refuse_others(program: BpfProgram) -> BpfProgram {
     // From <linux/bpf_common.h>.
     const LOAD: u16 = 0x20;
@@ -170,7 +171,7 @@ fn refuse_others(program: BpfProgram) -> BpfProgram {
     filter
 }
 
-/// Writes the seccomp filters to a memory file for the launcher: each after the number of its
+/// Writes the seccomp filters to a memory file for the launcher, each preceded by the number of its
 /// instructions. `None` where there are no filters for this processor.
 pub(super) fn file() -> io::Result<Option<OwnedFd>> {
     let Some(filters) = filters().map_err(io::Error::other)? else {

@@ -64,7 +64,7 @@ impl SandboxPart {
     }
 }
 
-/// The name "landlock", by which messages for users call this part of the sandbox.
+/// Name, in messages for users, of the part of the sandbox that Landlock provides.
 const LANDLOCK: &str = "landlock";
 
 /// A part of the sandbox, and whether this system supports it.
@@ -72,7 +72,7 @@ const LANDLOCK: &str = "landlock";
 pub struct SandboxSupport {
     /// Name of the part of the sandbox, for users.
     pub what: &'static str,
-    /// Whether the part of the sandbox works on this system.
+    /// Whether this system supports the part of the sandbox, so that it is used.
     pub works: bool,
     /// Why the part of the sandbox does not work, in a few words; `None` if it works.
     pub why_not: Option<String>,
@@ -88,8 +88,8 @@ impl SandboxSupport {
     }
 }
 
-/// Tests which parts of a sandbox this system supports; the first call's result is kept. Limits,
-/// the scratch directory and killing descendants always work, and are not listed.
+/// Tests which parts of a sandbox this system supports, once: later calls return the result of the
+/// first. Limits, the scratch directory and killing descendants always work, and are not listed.
 pub fn supported_parts() -> Vec<SandboxSupport> {
     let landlock = match landlock::version() {
         Some(_) => None,
@@ -134,8 +134,8 @@ fn why_not(part: SandboxPart) -> Option<String> {
     }
 }
 
-/// Returns why a part of the sandbox does not work, according to the launcher's output; `None` if
-/// it works.
+/// Returns why `part`, a part of the sandbox, does not work, according to the launcher's output
+/// `told`; `None` if it works.
 fn reason(told: &str, part: SandboxPart) -> Option<String> {
     let mut lines = told.lines().filter_map(|line| line.split_once(' '));
     let found = lines.find(|(word, _)| *word == part.word());

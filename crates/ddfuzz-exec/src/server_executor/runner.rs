@@ -11,9 +11,9 @@ use crate::refusals::RefusalReason;
 use crate::{Ended, ExecError, Limits, Run, retry};
 
 impl ServerExecutor {
-    /// Runs the first of `inputs`, and as many others as one request takes, in the runner (the
-    /// process that makes many runs). If the last of these runs did not end by an exit, its result
-    /// does not count: a fork makes that run again.
+    /// Runs the first of `inputs`, and as many of those after it as one request takes, in the
+    /// runner (the process that makes many runs), and returns the results. A last run that did not
+    /// end by an exit does not count: a fork makes it again.
     pub(super) fn run_restored(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         let answer = retry::run(self, inputs)?;
         (self.forked, self.refused) = (answer.forked, answer.refused);
@@ -56,8 +56,8 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Returns the limits of the runs of the next request. Those of the runner (the process that
-    /// makes many runs) have shorter limits on time than the target.
+    /// Returns the limits for the runs of the next request. For the runner (the process that makes
+    /// many runs), the time limits are shorter than the target's.
     pub(super) fn request_limits(&self) -> Limits {
         match &self.input_channel {
             InputChannel::Runner(inputs) if !inputs.writes_itself => Limits {
@@ -76,8 +76,8 @@ impl ServerExecutor {
     }
 
     /// Runs an input, in the runner (the process that makes many runs) or, if `forked`, in a fork
-    /// of the server; returns also length and hash of what the run has written to stdout and
-    /// stderr. If the runner refuses the run, these are those of the fork.
+    /// of the server. Returns the result, and length and hash of what the run wrote to stdout and
+    /// stderr. If the runner refuses the run, all this is that of the fork which makes it instead.
     pub(crate) fn run_captured(
         &mut self,
         input: &[u8],
@@ -105,8 +105,8 @@ impl ServerExecutor {
         self.resolve_doubt(0, input, run)
     }
 
-    /// Sets whether the target's stdout and stderr are captured from its start. Else they lead to
-    /// /dev/null up to the fork point, which a program can notice.
+    /// Sets whether the target's stdout and stderr are captured from the program's start. If not,
+    /// they lead to /dev/null up to the fork point, which a program can notice.
     pub(crate) fn capture_all(&mut self, on: bool) -> io::Result<()> {
         let stdout = self.capture.as_ref().filter(|_| on);
         let stdout = stdout.map(|capture| capture.stdout.writer().try_clone());

@@ -21,13 +21,13 @@ const WORK: Duration = Duration::from_millis(200);
 /// Longest wall time that a program may spend on one key at its terminal before the next one is
 /// typed.
 const LONGEST_WORK: Duration = Duration::from_secs(5);
-/// How long to wait for a program that sleeps and does not read the typed bytes, before the next
-/// key is typed.
+/// How long the driver waits for a program at the terminal that sleeps without reading the typed
+/// bytes, before it types the next key.
 const UNREAD: Duration = Duration::from_millis(20);
-/// How long a program may sleep after its terminal was hung up, before it is killed.
+/// How long a program may sleep after its terminal was hung up, before the driver kills it.
 const GRACE: Duration = Duration::from_millis(20);
-/// Longest time for which a process may be stopped by a tracer; a process that is stopped longer
-/// counts as one that has stopped itself.
+/// Longest time for which a process at the terminal may be stopped by a tracer; if it is stopped
+/// longer, it counts as stopped by itself.
 const TRACED: Duration = Duration::from_millis(50);
 /// The shortest and the longest pause between two checks of what the processes at a terminal do.
 const PAUSES: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
@@ -40,14 +40,15 @@ pub(super) struct Driver {
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
     pub(super) run: TerminalRun,
-    /// Number of typed bytes that the program left unread while it slept.
+    /// Number of typed bytes that the program had left unread when the driver last gave up waiting
+    /// for it; 0 if it has read all since.
     pub(super) unread: usize,
 }
 
 /// The result of a run at a terminal: its output, and whether the terminal was hung up.
 #[derive(Default)]
 pub(super) struct TerminalRun {
-    /// Beginning and end of the output that the target wrote to its terminal.
+    /// The first 4 KiB and the last 64 KiB of the output that the target wrote to its terminal.
     pub(super) output: Excerpt,
     /// True if the driver hung up the terminal, because the run did not exit by itself.
     pub(super) hung_up: bool,
@@ -124,8 +125,8 @@ impl Driver {
     }
 
     /// Waits until all processes of the terminal's session sleep and no output is left to read, but
-    /// not longer than `limit`. A program that sleeps and does not read its keys is waited for only
-    /// [`UNREAD`]. `None` when the run has ended.
+    /// not longer than `limit`; for a program that sleeps and does not read its keys, only
+    /// [`UNREAD`]. Returns `None` if the run has ended.
     fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -155,8 +156,8 @@ impl Driver {
         }
     }
 
-    /// Returns true if a sleeping program seems not to read what was typed. Such a program is not
-    /// waited for again until it has read something.
+    /// Returns true if a sleeping program seems not to read the keys: it left `unread` bytes unread
+    /// for [`UNREAD`], or did so before and has read nothing since.
     fn ignores_keys(&mut self, unread: usize, waited: &mut Wait) -> bool {
         let again = self.unread > 0 && unread >= self.unread;
         let slept = waited.slept.get_or_insert_with(Instant::now).elapsed();
@@ -167,8 +168,8 @@ impl Driver {
         unheeded
     }
 
-    /// Waits until a program whose terminal was hung up has slept for some time; `None` when the
-    /// run has ended.
+    /// Waits until a program whose terminal was hung up has slept for [`GRACE`]; returns `None` if
+    /// the run has ended.
     fn await_death(&mut self, session: &Session) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -237,15 +238,16 @@ impl Wait {
         }
     }
 
-    /// Returns the pause before the next look at the program's processes, longer each time.
+    /// Returns the pause before the driver next looks at the program's processes; each pause is
+    /// longer than the previous one, up to a limit.
     fn pause(&mut self) -> Duration {
         let pause = self.pause;
         self.pause = longer(pause);
         pause
     }
 
-    /// Returns true if a stop has lasted so long that the process must have stopped itself, not a
-    /// tracer. Returns true once for each stop.
+    /// Returns true if a process has been stopped for so long that it must have stopped itself: a
+    /// tracer's stop is shorter. Returns true once for each stop.
     fn has_stopped_itself(&mut self) -> bool {
         let over = self.traced.get_or_insert_with(Instant::now).elapsed() >= TRACED;
         if over {
@@ -254,8 +256,8 @@ impl Wait {
         over
     }
 
-    /// Returns true if the program has worked on the last key for longer than it may before the
-    /// next one is typed.
+    /// Returns true if the program has worked on the last key for so long ([`WORK`] or
+    /// [`LONGEST_WORK`]) that the next one is typed now.
     fn too_long(&mut self, session: &Session) -> bool {
         let elapsed = self.began.elapsed();
         if elapsed < PAUSES.1 {
@@ -312,8 +314,8 @@ impl Session {
         })
     }
 
-    /// Determines what the processes of the session do; if they have several threads, it looks
-    /// twice.
+    /// Determines what the processes of the session do now. If they all sleep but have several
+    /// threads, looks twice, because threads may wake one another between two looks.
     fn activity(&self) -> Activity {
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
@@ -329,8 +331,8 @@ impl Session {
         }
     }
 
-    /// Looks at the processes of the session one after the other; also returns the number of
-    /// threads.
+    /// Looks at the state of each thread of the session's processes once; returns what they do
+    /// together, and their number.
     fn seen(&self) -> (Activity, usize) {
         let states = proc_tree::states_below(self.server);
         let mut activity = Activity::Sleep;

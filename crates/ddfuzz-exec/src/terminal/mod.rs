@@ -80,8 +80,8 @@ impl Console {
         Ok(())
     }
 
-    /// Stops the thread that types, after the run has ended, and stores what it recorded: the
-    /// output, and whether it has hung up the terminal.
+    /// Stops the thread that types at the terminal after the run has ended, and stores its results:
+    /// the run's output, and whether it hung up the terminal.
     pub(crate) fn finish(&mut self) {
         if let Some(TypingThread { stop, thread }) = self.driving.take() {
             let _ = stop.write(1); // fails only where it was written before
@@ -119,9 +119,11 @@ impl Drop for Console {
     }
 }
 
-/// Number of lines before the one long line of the sample text that targets at terminals get.
+/// Number of lines before the one very long line of the sample text, which targets at terminals get
+/// as a file to work on.
 const LINES: usize = 240;
-/// Length, in characters, of the one long line of the sample text that targets at terminals get.
+/// Length, in characters, of the one very long line of the sample text, which targets at terminals
+/// get as a file to work on.
 const LONG: usize = 1200;
 
 /// Returns the sample text of the file that `@@` stands for in the arguments of a target at a
@@ -173,13 +175,13 @@ fn sentence(text: &mut String, line: usize) {
 /// One action at a terminal: a key, or a new window size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stroke<'a> {
-    /// Types the bytes of one key.
+    /// Types the bytes of one key at the terminal.
     Key(&'a [u8]),
     /// Changes the size of the terminal's window to these rows and columns.
     Resize {
-        /// Height of the window in lines.
+        /// New height of the terminal's window in lines.
         rows: u16,
-        /// Width of the window in characters.
+        /// New width of the terminal's window in characters.
         columns: u16,
     },
 }
@@ -203,7 +205,7 @@ pub(super) fn strokes(bytes: &[u8]) -> impl Iterator<Item = Stroke<'_>> {
     })
 }
 
-/// Returns the length of the first key in bytes; 0 if `bytes` is empty.
+/// Returns the length, in bytes, of the first key in `bytes`; 0 if `bytes` is empty.
 fn length(bytes: &[u8]) -> usize {
     match bytes {
         [ESC, b'[', b'M', report @ ..] => 3 + report.len().min(3), // of a mouse
@@ -215,8 +217,8 @@ fn length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Returns the length, in bytes, of a control sequence's parameters, intermediate bytes and final
-/// byte.
+/// Returns the length, in bytes, of the parameters, intermediate bytes and final byte of a
+/// terminal's control sequence; `bytes` begins after `ESC [`.
 fn control_sequence(bytes: &[u8]) -> usize {
     let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte));
     let length = parameters.count();
@@ -224,7 +226,8 @@ fn control_sequence(bytes: &[u8]) -> usize {
     length + usize::from(bytes.get(length).is_some_and(is_final))
 }
 
-/// Returns the length of the first character in bytes; 1 for invalid UTF-8, 0 if `bytes` is empty.
+/// Returns the length, in bytes, of the first UTF-8 character in `bytes`; 1 for invalid UTF-8, 0 if
+/// `bytes` is empty.
 fn character(bytes: &[u8]) -> usize {
     let width = match bytes.first() {
         None => 0,

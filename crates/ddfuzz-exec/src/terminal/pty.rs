@@ -61,8 +61,8 @@ impl Pty {
         })
     }
 
-    /// Undoes the changes of a run to the terminal: settings, window size, and bytes left in the
-    /// queues. Fails when the terminal cannot be reset, because a process has hung it up.
+    /// Restores a new terminal's settings, window size (`rows` and `columns`) and empty queues
+    /// before a run. Fails when the terminal cannot be reset, because a process has hung it up.
     pub(super) fn reset(&self, rows: u16, columns: u16) -> io::Result<()> {
         // The flags are shared with all processes that had the terminal as stdin.
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
@@ -156,7 +156,8 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes an `ioctl` request on a terminal that reads or writes one number, `number`.
+/// Makes the `ioctl` request `request` on the terminal `of`; the request reads or writes one
+/// number, `number`.
 fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };

@@ -12,7 +12,8 @@ use crate::log::{ContentHash, DifferenceRecord, Line, LogError, Source, StartLin
 use crate::question::Reply;
 use crate::{Answer, CallbackError, Journal, Kind, MinimizeError, Options, Oracle, Slip, SlipKeys};
 
-/// Callback that stores the new text of the passing or the failing side.
+/// Callback that stores the new text of one side of a search between a passing and a failing input;
+/// it is called with the side (passing or failing) and the text.
 pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Maximizes or isolates between the two inputs of `subject`, by the answers of `oracle`; the first
@@ -66,8 +67,8 @@ struct Driver<'a, 'o, 's> {
     /// Wall time of the tests and checks that the log had before this call (after a resume); it
     /// counts for the time budget.
     earlier: Duration,
-    /// Keys of the slips (crashes of other bugs) passed to the caller now or before, each with
-    /// whether its crash record was included.
+    /// Keys of the slips (crashes of other bugs) that were passed to the caller by this call or,
+    /// before a resume, by an earlier one, each with whether its crash record was included.
     reported: HashSet<(SlipKeys, bool)>,
 }
 
@@ -220,7 +221,8 @@ pub(super) fn difference_of(start: &StartLine) -> Result<&DifferenceRecord, LogE
     record.ok_or_else(|| at_start("it is not of a difference"))
 }
 
-/// Checks that a log's start line belongs to the inputs `passing` and `failing`, by their hashes.
+/// Checks that a log's start line belongs to the inputs `passing` and `failing`, by their hashes;
+/// `Err` names the input that does not match.
 pub(super) fn check_inputs(
     passing: &[u8],
     failing: &[u8],

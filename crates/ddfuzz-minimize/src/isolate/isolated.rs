@@ -20,10 +20,11 @@ pub enum IsolationWarning {
     NotPassing,
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
-    /// Candidates between both sides are UNRESOLVED, so the difference has this many deltas instead
-    /// of one.
+    /// Candidates between the passing and the failing side are UNRESOLVED, so that these differ by
+    /// this number of deltas instead of one.
     Unresolved(u64),
-    /// The tests of this many single deltas have no usable outcome, so nothing is claimed.
+    /// The tests of single deltas on which the claim rests have no usable outcome for this number
+    /// of deltas, so nothing is claimed.
     Unproved(u64),
 }
 
@@ -63,12 +64,13 @@ pub struct Isolated {
     pub difference: Vec<Differing>,
     /// Number of deltas in which the passing and the failing side differ.
     pub deltas_left: u64,
-    /// Property of both sides that the log proves, such as that no single delta can leave their
-    /// difference.
+    /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
+    /// deltas.
     pub claim: Claim,
-    /// Number of tests that the claim needs, and how many of them prove it.
+    /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// How often the failing input failed, in its runs at the start.
     pub baseline: Rate,
@@ -79,19 +81,19 @@ pub struct Isolated {
     pub confirmed_failing: Rate,
     /// Keys of the crashes of other bugs that candidates had, in the order of discovery.
     pub slips: Vec<SlipKeys>,
-    /// Warnings for the user.
+    /// Warnings about the result for the user, such as that the failure is flaky.
     pub warnings: Vec<IsolationWarning>,
 }
 
 /// A place in which the passing and the failing side differ, for JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferingRecord {
-    /// Start and end offset in bytes, in the passing input, or in the failing input if the deltas
-    /// are its bytes.
+    /// Start and end offset of the place, in bytes: in the passing input, or in the failing input
+    /// if the deltas are its bytes.
     pub at: [u64; 2],
-    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
+    /// Bytes at this place of one side that the other side lacks; `at` is their range.
     pub removed: Base64,
-    /// Bytes that the other side has at this place instead of `removed`.
+    /// Bytes at this place of the other side, which stand there instead of `removed`.
     pub inserted: Base64,
 }
 
@@ -108,7 +110,7 @@ impl From<&Differing> for DifferingRecord {
 /// JSON result of `diff` and `max`. Sizes are in bytes, paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceResult {
-    /// File with the text of the passing side.
+    /// Path of the file with the text of the passing side; null if it was not written to a file.
     pub passing: Option<OsText>,
     /// File with the text of the failing side; for `max`, the failing input itself.
     pub failing: Option<OsText>,
@@ -122,12 +124,13 @@ pub struct DifferenceResult {
     pub goal: Option<Goal>,
     /// Whether PASS and FAIL were swapped, so that an input without the crash counts as failing.
     pub inverted: bool,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
-    /// Property of both sides that the log proves, such as that no single delta can leave their
-    /// difference.
+    /// Property of both sides that the log proves, such as that they differ by a 1-minimal set of
+    /// deltas.
     pub claim: Claim,
-    /// Number of tests that the claim needs, and how many of them prove it.
+    /// Number of tests that the claim needs, and number of those whose outcome proves it.
     pub proved: Proved,
     /// Size of the passing side (text), in bytes.
     pub size_passing: u64,
@@ -137,7 +140,8 @@ pub struct DifferenceResult {
     pub search: String,
     /// The crash that the failing side shows.
     pub outcome: MinimizedCrash,
-    /// How often the confirmations of both sides had the expected outcome.
+    /// How often the confirmations of both sides had the expected outcome: PASS of the passing
+    /// side, FAIL of the failing one.
     pub rate: Rate,
     /// Wall time of the search, in milliseconds.
     pub wall_ms: u64,
@@ -150,8 +154,9 @@ pub struct DifferenceResult {
 }
 
 impl DifferenceResult {
-    /// Makes the JSON result of a search. The caller fills in the files of both sides, the log and
-    /// the files of slips (crashes of other bugs).
+    /// Makes the JSON result of a search between a passing and a failing input. `start` is the
+    /// start line of its log, `wall` its wall time. The caller fills in the files of both sides,
+    /// the log and the files of slips (crashes of other bugs).
     pub fn new(isolated: &Isolated, start: &StartLine, wall: Duration) -> DifferenceResult {
         let record = start.difference.as_ref();
         let (passing, failing) = (isolated.confirmed_passing, isolated.confirmed_failing);

@@ -50,12 +50,13 @@ pub(super) enum NextStep<'a> {
     Write(Line),
     /// Stop with an error: the failing input does not fail, or the passing one does.
     Stop(MinimizeError),
-    /// Stop: the log is complete.
+    /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
 }
 
-/// The state of a search between a passing and a failing side as a pure function of its log: it
-/// takes lines and returns the next line. It corresponds to `Progress` of a minimization.
+/// The state of a search between a passing and a failing side as a pure function of its log: it is
+/// given the log's lines and returns the next line. Live, resumed and replayed searches use it, so
+/// that they agree.
 pub(super) struct Progress {
     sides: Sides,
     machine: Dd,
@@ -64,8 +65,8 @@ pub(super) struct Progress {
     /// The side that has changed and the `reduce` line that therefore has to be next in the log;
     /// `None` if no line is due.
     moved: Option<(Side, ReduceLine)>,
-    /// Tests of single deltas that still have to be made to prove a claim, in reverse order; `None`
-    /// before the proof, and after a test that refuted the claim.
+    /// Tests of single deltas that still have to be made to prove a claim, the next one last;
+    /// `None` before the proof, and after a test that refuted the claim.
     open: Option<Vec<(Rule, Config)>>,
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
@@ -73,8 +74,7 @@ pub(super) struct Progress {
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     slips: Vec<SlipKeys>,
-    /// The stage in which a budget was used up, which ended the search; `None` if it ended by
-    /// itself.
+    /// The stage that ended because a budget was used up, search or proof; `None` if neither did.
     ceased: Option<Stage>,
     end: Option<EndLine>,
 }
@@ -114,7 +114,7 @@ impl Progress {
     }
 
     /// Ends the search, or the proof of the claim after it, because a budget is used up. The
-    /// present sides are then the result, which is still confirmed.
+    /// present passing and failing side are then the result, which is still confirmed.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
             self.ceased = Some(self.stage);
@@ -138,8 +138,8 @@ impl Progress {
         }
     }
 
-    /// Returns the stage that confirms the first side: the failing one for `diff`, the passing one
-    /// for `max`, where the failing side is the input itself.
+    /// Returns the stage that confirms the first of the two sides: the failing one for `diff`, the
+    /// passing one for `max`, where the failing side is the input itself.
     fn confirmation(&self) -> Stage {
         Stage::Confirm(self.sides.goal_side())
     }
@@ -183,8 +183,8 @@ impl Progress {
         NextStep::Check { what, text }
     }
 
-    /// Makes the next candidate of the search, or of the proof of the claim after it, pending. If
-    /// there is none, the next stage begins.
+    /// Makes the next candidate of the search, or of the proof of the claim after it, the pending
+    /// one. If there are no more candidates, begins the next stage.
     fn advance_stages(&mut self) {
         if self.moved.is_some() {
             return;
@@ -345,8 +345,9 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets the passing and the failing side of an isolation. If one of them changes, its `reduce`
-    /// line has to be next in the log.
+    /// Sets the passing side to the deltas `pass` and the failing side to `fail`, by test number
+    /// `i`, which `rule` made. If one of the sides changes, its `reduce` line has to be next in the
+    /// log.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,
@@ -368,8 +369,8 @@ impl Progress {
     }
 }
 
-/// Counts a run; `hit` says that it had the expected outcome. Returns `true` if it was the last of
-/// `of` runs.
+/// Counts a run in `rate`; `hit` says that it had the expected outcome. Returns `true` if it was
+/// the last of `of` runs.
 fn count_try(rate: &mut Rate, hit: bool, of: u64) -> bool {
     rate.tries += 1;
     rate.hits += u64::from(hit);
@@ -377,8 +378,8 @@ fn count_try(rate: &mut Rate, hit: bool, of: u64) -> bool {
 }
 
 impl Progress {
-    /// Checks whether all checks of both sides had the expected outcome, and no text had
-    /// contradictory outcomes.
+    /// Checks whether the result is reproducible: all checks of both sides had the expected
+    /// outcome, and no text had contradictory outcomes.
     fn is_reproducible(&self) -> bool {
         let rates = [
             self.baseline,

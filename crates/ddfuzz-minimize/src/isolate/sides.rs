@@ -12,8 +12,8 @@ use crate::log::{ContentHash, DifferenceRecord, Goal, Phase, Source, TestLine, U
 use crate::question::Reply;
 use crate::{Counts, CutOff, Process, ProofRef};
 
-/// The inputs of a search and the deltas between them: the bytes of a failing input, or the changes
-/// from a passing to a failing input.
+/// The two inputs of a search between a passing and a failing one, and the deltas between them: the
+/// bytes of the failing input, or the changes that lead from the passing to the failing input.
 #[derive(Clone, Debug)]
 pub struct Subject {
     units: Units,
@@ -72,8 +72,8 @@ impl Subject {
         }
     }
 
-    /// Writes the text with the deltas in `config` into `text`, which is cleared first. No deltas
-    /// give the passing input, all deltas the failing one.
+    /// Writes the passing input with the deltas in `config` applied into `text`, which is cleared
+    /// first. No deltas give the passing input, all deltas the failing one.
     pub fn write_into(&self, config: &Config, text: &mut Vec<u8>) {
         match &self.changes {
             Some(changes) => {
@@ -84,16 +84,16 @@ impl Subject {
         }
     }
 
-    /// Builds the text with the deltas in `config`. No deltas give the passing input, all deltas
-    /// the failing one.
+    /// Builds the text that the deltas in `config` make of the passing input. No deltas give the
+    /// passing input, all deltas the failing one.
     pub fn text(&self, config: &Config) -> Vec<u8> {
         let mut text = Vec::new();
         self.write_into(config, &mut text);
         text
     }
 
-    /// Returns the places that `deltas` change, as ranges of the passing input, or of the failing
-    /// input if the deltas are bytes.
+    /// Returns the places that `deltas` change, with the removed and inserted bytes: as ranges of
+    /// the passing input, or of the failing input if the deltas are its bytes.
     pub(super) fn changed(&self, deltas: &Config) -> Vec<Differing> {
         match &self.changes {
             Some(changes) => deltas
@@ -123,13 +123,14 @@ pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
     /// its bytes.
     pub at: Range<usize>,
-    /// Bytes that one side has at this place and the other one lacks; `at` is their range.
+    /// Bytes at this place of one side that the other side lacks; `at` is their range.
     pub removed: Vec<u8>,
-    /// Bytes that the other side has at this place instead of `removed`.
+    /// Bytes at this place of the other side, which stand there instead of `removed`.
     pub inserted: Vec<u8>,
 }
 
-/// Joins changes that are adjacent in both inputs to one.
+/// Joins neighboring changes into one where they touch both in the passing and in the failing
+/// input, and returns the resulting changes.
 fn joined(changes: &[Change]) -> Vec<Change> {
     let mut joined: Vec<Change> = Vec::new();
     for change in changes {
@@ -168,7 +169,8 @@ pub(super) struct Sides {
     pub pending: Option<PendingCandidate>,
     cache: Cache,
     predictors: Vec<Box<dyn Predictor + Send>>,
-    /// Outcomes of runs in separate processes that kept their time limit, by text.
+    /// By text, the outcomes of runs that can prove a claim: runs in separate processes that kept
+    /// their time limit.
     proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
     /// Whether some text failed in one run and did not fail in another.
@@ -217,7 +219,7 @@ impl Sides {
         }
     }
 
-    /// Returns the present text of the passing or the failing side.
+    /// Returns the present text of `side`, the passing or the failing one.
     pub fn end(&self, side: Side) -> Vec<u8> {
         self.subject.text(match side {
             Side::Passing => &self.pass,
@@ -225,12 +227,13 @@ impl Sides {
         })
     }
 
-    /// Returns the deltas that only the failing side has.
+    /// Returns the deltas that the failing side has and the passing side lacks.
     pub fn difference(&self) -> Config {
         self.fail.minus(&self.pass)
     }
 
-    /// Records the outcome of a check of the failing or the passing input.
+    /// Records the outcome of a check: of the passing input if `what` is the axiom, else of the
+    /// failing input. `cut_off` is the limit that ended the run, if one did.
     pub fn record_check(&mut self, what: What, outcome: Outcome, cut_off: Option<CutOff>) {
         let config = match what {
             What::Axiom => Config::empty(),
@@ -256,8 +259,9 @@ impl Sides {
         }
     }
 
-    /// Makes the candidate with these deltas the one to test next and builds its text, unless it
-    /// already is. `phase` is `None` in the search, and `Proof` for tests of the proof after it.
+    /// Makes the candidate with the deltas `config` the pending one, which is tested next, and
+    /// builds its text; keeps the pending one if it is the same. `phase` is `None` in the search,
+    /// and `Proof` for tests of the proof after it.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         let candidate = Candidate::keep(rule, config);
         let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
@@ -345,8 +349,9 @@ impl Sides {
     }
 }
 
-/// Lists the configurations (sets of deltas) that differ from the passing side by one more delta,
-/// or for `diff` from the failing side by one less, each with the rule that leads to it.
+/// Lists the configurations (sets of deltas) that the claim must test: the passing side `pass` with
+/// one more delta of the difference and, for `diff`, the failing side `fail` without one. Each
+/// comes with the rule that leads to it.
 pub(super) fn neighbours<'a>(
     goal: Goal,
     pass: &'a Config,
@@ -365,8 +370,8 @@ pub(super) fn neighbours<'a>(
         })
 }
 
-/// Returns the outcome that refutes the claim in a test of one delta: FAIL if the failing side lost
-/// it (rule `Complement`), PASS if the passing side gained it.
+/// Returns the outcome that refutes the claim in a test of one delta: FAIL if the delta was removed
+/// from the failing side (rule `Complement`), PASS if it was added to the passing side.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,

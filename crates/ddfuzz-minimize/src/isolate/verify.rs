@@ -22,14 +22,15 @@ pub struct FalseDelta {
 /// The result of verifying a log of `diff` or `max` by running its claim's tests again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSides {
-    /// The claim in the end line of the log, such as that no single delta can leave the difference.
+    /// The claim in the end line of the log, such as that both sides differ by a 1-minimal set of
+    /// deltas.
     pub claim: Claim,
     /// Outcome of the passing side (text) in the new run.
     pub passing: Outcome,
     /// Outcome of the failing side (text) in the new run.
     pub failing: Outcome,
-    /// Number of tests that confirmed the claim, and of all tests that it rests on; no tests for
-    /// [`Claim::BestSoFar`].
+    /// Number of tests that confirmed the claim when they were run again, and of all tests that the
+    /// claim rests on; both 0 for [`Claim::BestSoFar`].
     pub proved: Proved,
     /// The first delta that refutes the claim; `None` if no delta does.
     pub refuted: Option<FalseDelta>,
@@ -38,8 +39,9 @@ pub struct VerifiedSides {
 }
 
 impl VerifiedSides {
-    /// Checks whether the claim of the log holds. For [`Claim::BestSoFar`], only the failing side
-    /// must fail.
+    /// Checks whether the claim of the log holds: both sides have their outcomes in the new runs,
+    /// and all tests that the claim rests on confirm it. For [`Claim::BestSoFar`], only the failing
+    /// side must fail.
     pub fn holds(&self) -> bool {
         let passes = self.claim == Claim::BestSoFar || self.passing == Outcome::Pass;
         passes && self.failing == Outcome::Fail && self.proved.done == self.proved.of
@@ -47,8 +49,8 @@ impl VerifiedSides {
 }
 
 /// Replays a log of `diff` or `max`, and then runs both sides again and, if something is claimed,
-/// each test that the claim rests on, in fresh processes. It stops at the first test that refutes
-/// the claim.
+/// each test that the claim rests on, in fresh processes. Stops at the first test that refutes the
+/// claim.
 ///
 /// # Errors
 /// If the log is invalid or has no end, or if the target cannot be run. A false claim is no error:
@@ -100,7 +102,8 @@ pub struct ReplayedSides {
     pub passing: Vec<u8>,
     /// Text of the failing side after the last line of the log.
     pub failing: Vec<u8>,
-    /// Number of tests, by the source of their outcomes.
+    /// Numbers of the search's tests, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub counts: Counts,
     /// The result of the search; `None` if the log has no end line.
     pub isolated: Option<Isolated>,
@@ -126,7 +129,8 @@ pub fn replay_sides(
     )
 }
 
-/// Feeds all lines of a log of `diff` or `max` to a new state of its search, and returns the state.
+/// Feeds all lines of a log of `diff` or `max` to a new state of its search between `passing` and
+/// `failing`, and returns the state.
 pub(super) fn feed_all(passing: &[u8], failing: &[u8], log: &Log) -> Result<Progress, LogError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
     let record = difference_of(start)?;

@@ -14,7 +14,7 @@ pub struct Log {
     pub start: Option<StartLine>,
     /// The complete lines after the first, each with its line number, counted from 1.
     pub lines: Vec<(u64, Line)>,
-    /// Length of all complete lines together, in bytes; an incomplete last line is not included.
+    /// Length of the log's complete lines together, in bytes, without an incomplete last line.
     pub whole: u64,
 }
 
@@ -189,7 +189,7 @@ pub enum LogError {
         what: &'static str,
         /// Path of the log that could not be read or written.
         path: PathBuf,
-        /// The I/O error of the operating system.
+        /// The error that the operating system returned for the operation on the log.
         source: io::Error,
     },
     /// A complete line of the log is not valid in the log format.
@@ -223,7 +223,7 @@ pub enum LogError {
     Disagrees {
         /// Number of the first inconsistent line, counted from 1.
         line: u64,
-        /// Message that says what is inconsistent.
+        /// Message that says in which way the line does not follow from earlier ones.
         why: String,
     },
 }

@@ -25,11 +25,12 @@ pub struct CoverageRecord {
     pub build: Option<String>,
     /// Coverage features that each candidate must reach to count as FAIL.
     pub must: Numbers,
-    /// Features that a candidate may reach in addition to `must`; absent if it may reach any.
+    /// Coverage features that a candidate may reach in addition to those of `must`; absent if it
+    /// may reach any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Numbers>,
-    /// Features outside of `must` and `may` that the original reached, in fresh processes, and that
-    /// a candidate may therefore reach, too.
+    /// Coverage features outside of `must` and `may` that runs of the original file reached in
+    /// fresh processes, and that a candidate may therefore reach, too.
     #[serde(default, skip_serializing_if = "Numbers::is_empty")]
     pub besides: Numbers,
 }
@@ -188,7 +189,7 @@ pub struct DifferenceRecord {
     pub goal: Goal,
     /// Unit of a delta: bytes of the input, or edits between the two inputs.
     pub units: Units,
-    /// Number of deltas between the passing and the failing input.
+    /// Number of deltas in which the passing and the failing input differ.
     pub deltas: u64,
     /// The passing input; absent if it is the empty input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -236,7 +237,8 @@ pub struct ChangesRecord {
     /// Absolute path of the repository; absent if two directories are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<OsText>,
-    /// Absolute paths of the two directories; absent if two revisions are compared.
+    /// Absolute paths of the directories with the old and the new version; absent if two revisions
+    /// are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directories: Option<(OsText, OsText)>,
     /// Commit of the old version, which passes.
@@ -245,13 +247,14 @@ pub struct ChangesRecord {
     pub new: String,
     /// Whether the search first looks among the commits between both versions.
     pub history: bool,
-    /// Shell command that builds the program; absent if the test does that itself.
+    /// Shell command that builds the program; absent if the command of the test builds it, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Shell command that tests the program; absent if the crash of a program is searched for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Regular expression, class or key of the failure; absent if each failure counts.
+    /// Regular expression, class or key of the failure that is searched for; absent if each failure
+    /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<String>,
     /// Stable key of the crash that is searched for; absent if the first crash of the new version
@@ -268,7 +271,7 @@ pub struct ChangesRecord {
 /// were applied to, and what the messages of a failed build name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesTest {
-    /// Commit that the changes were applied to; absent for the version that passes.
+    /// Commit to whose version the changes were applied; absent if that is the version that passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// Whether the test could not be run, because the changes do not build or cannot be merged.
@@ -281,8 +284,8 @@ pub struct ChangesTest {
     /// missing file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub at: Vec<(OsText, u64)>,
-    /// Pairs of numbers of changes, of which the first change requires the second, as builds since
-    /// the previous log line have shown.
+    /// Pairs of numbers of changes, each meaning that the first change requires the second, which
+    /// builds since the previous log line have shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<[u64; 2]>,
 }

@@ -67,7 +67,8 @@ impl Line {
     }
 }
 
-/// Class and keys of the crash that each failing candidate must show.
+/// Class and keys of the crash being minimized, which the crash of each failing candidate must
+/// have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyRecord {
     /// Class of the crash, such as `segv` or `asan:heap-buffer-overflow`.
@@ -93,7 +94,8 @@ pub struct StartLine {
     /// Version of the log format, written as the first field.
     #[serde(skip_serializing)]
     pub v: u32,
-    /// BLAKE3 hash of the input that is minimized; of a call, that of the text that stands for it.
+    /// BLAKE3 hash of the input that is minimized; if a call is minimized, of the text that stands
+    /// for the call.
     pub input_blake3: ContentHash,
     /// Size of what is minimized: of an input in bytes, of a call in units, of two versions of a
     /// program in changes between them.
@@ -111,7 +113,7 @@ pub struct StartLine {
     pub key: Option<KeyRecord>,
     /// Limits on each run of the target, such as its time and memory.
     pub limits: Limits,
-    /// Version of the ddfuzz that wrote the log.
+    /// Version of ddfuzz that wrote the log.
     pub ddfuzz: String,
     /// The rule that decides which tests are answered by earlier outcomes, without a run.
     #[schemars(with = "CachingName")]
@@ -139,7 +141,7 @@ pub struct StartLine {
     /// minimized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallRecord>,
-    /// Path of the input's file; absent if there is none.
+    /// Path of the file with the input; absent if the input has no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<OsText>,
     /// Seed of the campaign that found the input; absent if no campaign did.
@@ -228,7 +230,7 @@ pub enum Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The proof of a claim such as 1-minimality, after the search.
+    /// The test belongs to the proof of a claim such as 1-minimality, after the search.
     Proof,
 }
 
@@ -239,7 +241,8 @@ pub struct TestLine {
     pub i: u64,
     /// The first 8 bytes of the candidate's BLAKE3 hash.
     pub hash: ShortHash,
-    /// How the candidate was made from the current best or the original: `cut`, `keep` or `set`.
+    /// How the candidate was made from the current best or from the original input: by `cut`,
+    /// `keep` or `set`.
     #[serde(flatten)]
     pub edit: EditRecord,
     /// Size of the candidate, in bytes.
@@ -269,11 +272,11 @@ pub struct TestLine {
     /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Minor key of a failing candidate's crash; absent if it is that of the previous best.
+    /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
-    /// Operands of the run's last comparisons that differed, oldest first, which the search uses
-    /// for its next candidates; absent if the run was not observed.
+    /// Operands of the last comparisons of the run whose two operands differed, oldest first; the
+    /// search makes candidates from them. Absent if the run was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparisons: Option<Vec<(Base64, Base64)>>,
     /// The bytes of the candidate; absent without `--log-inputs`.
@@ -345,7 +348,7 @@ pub struct CheckLine {
 /// For `diff` and `max`: the passing or the failing side changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReduceLine {
-    /// Index of the test that led to the reduction.
+    /// Index of the test whose failing candidate became the best (or a side).
     pub i: u64,
     /// Rule by which the candidate was made: `subset`, `complement`, or the name of a pass.
     pub rule: String,
@@ -362,7 +365,8 @@ pub struct EndLine {
     pub size: u64,
     /// BLAKE3 hash of the result; for `diff` and `max`, of the failing side.
     pub blake3: ContentHash,
-    /// Number of tests, by how each was answered: by a run, the cache, or a predictor.
+    /// Numbers of the tests in the log, by how each was answered: by a run, the cache, or a
+    /// predictor.
     pub tests: Counts,
     /// Number of tests that the claim needs, and how many of them have an outcome that proves it.
     pub proved: Proved,
@@ -408,11 +412,13 @@ pub struct CallRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EditRecord {
-    /// Ranges that were removed from the current best, as start and end.
+    /// Ranges that were removed from the current best, each as its start and end.
     Cut(Vec<[u64; 2]>),
-    /// Ranges of the original that were kept, as start and end; all else was removed.
+    /// Ranges of the original that were kept, each as its start and end; everything else was
+    /// removed.
     Keep(Vec<[u64; 2]>),
-    /// Ranges of the current best that were replaced: start, end, and the new bytes.
+    /// Ranges of the current best that were replaced, each as its start, its end, and the new
+    /// bytes.
     Set(Vec<(u64, u64, Base64)>),
 }
 

@@ -25,8 +25,8 @@ pub(super) struct Jobs {
     expected: HashMap<u64, JobState>,
     /// Questions of the running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of the jobs that were given up last, by question: they are soon needed if only the
-    /// prediction was wrong and the best has not changed.
+    /// Answers of those jobs that were given up the last time, by question: if only the prediction
+    /// was wrong and the best has not changed, the same questions are soon asked again.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
     ran: u64,
@@ -34,8 +34,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Assigns a job number to a question (a text, and how to run it). The flag is `true` if a
-    /// worker has to run it, and `false` if an earlier job has run or is running it.
+    /// Assigns a job number to a question (a text, and how to run it). The returned flag is `true`
+    /// if a worker has to run the job, and `false` if the number is that of an earlier job which
+    /// has run or is running for the same question.
     pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {
@@ -83,8 +84,8 @@ impl Jobs {
         }
     }
 
-    /// Checks whether the answer of the job `id` is known and makes the predicted runs after it
-    /// wrong.
+    /// Checks whether the answer of the job `id`, which runs a text in the manner `manner`, is
+    /// known and makes the prediction of the runs after it wrong.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -92,8 +93,9 @@ impl Jobs {
         }
     }
 
-    /// Gives up jobs whose answers are no longer needed, and keeps the answers that they have;
-    /// those of jobs given up before are dropped. The jobs in `taken_back` had not begun to run.
+    /// Gives up `jobs`, whose answers are no longer needed for now. Keeps their answers, present or
+    /// to come, in case the same question is asked next, and drops those of jobs given up earlier.
+    /// The jobs in `taken_back` had not begun to run.
     pub fn give_up(&mut self, jobs: impl Iterator<Item = (Question, u64)>, taken_back: &[u64]) {
         self.spare.clear();
         for (question, id) in jobs {
@@ -136,7 +138,7 @@ impl Jobs {
         std::mem::take(&mut self.unclaimed_slips)
     }
 
-    /// Returns the number of runs by workers whose answers were not used.
+    /// Returns the number of runs that workers have made and whose answers were not used.
     pub fn wasted(&self) -> u64 {
         self.ran - self.used
     }
@@ -222,8 +224,9 @@ impl Queue {
         }
     }
 
-    /// Marks a forecast (a series of predicted runs) as wrong after an unexpected outcome. Its
-    /// waiting jobs stay in the queue until they are withdrawn, but no worker takes them.
+    /// Marks the forecast with the number `forecast` (a series of predicted runs) as wrong after an
+    /// unexpected outcome. Its waiting jobs stay in the queue until they are withdrawn, but no
+    /// worker takes them.
     pub fn invalidate(&self, forecast: u64) {
         let mut state = self.lock();
         state.invalid |= state.forecast == forecast;

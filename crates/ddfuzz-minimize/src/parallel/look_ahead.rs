@@ -5,14 +5,14 @@ use ddfuzz_delta::{Outcome, Rule};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Number of the latest tests whose median wall time decides whether workers run predicted tests
-/// ahead.
+/// Number of tests, the last ones, whose median wall time decides whether workers run predicted
+/// tests ahead.
 const LAST: usize = 9;
-/// Number of measured tests below which tests must take [`SURELY`] times as long to be run ahead by
-/// workers.
+/// Number of measured tests from which their median alone decides whether workers run tests ahead;
+/// while there are fewer, tests must take [`SURELY`] times as long.
 const FEW: usize = 3;
-/// Factor by which tests must take longer for workers to run predicted tests ahead, while fewer
-/// than [`FEW`] tests were measured.
+/// Factor by which tests must take longer for workers to run predicted tests ahead, as long as
+/// fewer than [`FEW`] tests were measured.
 const SURELY: u32 = 10;
 
 /// Decides by the wall times of recent tests whether workers run predicted tests ahead; tests in
@@ -20,7 +20,7 @@ const SURELY: u32 = 10;
 #[derive(Debug)]
 pub(super) struct TestCost {
     worth: Duration,
-    /// Whether predicted tests are run ahead at present.
+    /// Whether workers run predicted tests ahead of the search at present.
     ahead: bool,
     fast: VecDeque<Duration>,
     fresh: VecDeque<Duration>,
@@ -51,9 +51,9 @@ impl TestCost {
     }
 
     /// Checks whether workers should run predicted tests ahead now; `fresh` asks for tests in fresh
-    /// processes. Once begun, this continues down to half the cost, because each beginning takes a
-    /// clone of the search. A single slow test is no reason to begin, because it may have waited
-    /// for a processor.
+    /// processes. Once they do, they continue until tests take less than half of the required time,
+    /// because each beginning takes a clone of the search. A single slow test is no reason to
+    /// begin, because it may have waited for a processor.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,
@@ -70,8 +70,8 @@ impl TestCost {
     }
 }
 
-/// Factor: the next prediction of tests may begin when this many times the duration of the last
-/// prediction have passed since its end.
+/// Minimum time between the end of a prediction of tests and the beginning of the next one, as a
+/// multiple of the duration of the ended one.
 const TIMES: u32 = 8;
 
 /// Measures how long predictions of tests take, and limits how often they begin. A prediction
@@ -84,7 +84,8 @@ pub(super) struct LookAheadCost {
 }
 
 impl LookAheadCost {
-    /// Checks whether enough time has passed since the last prediction to begin another one.
+    /// Checks whether enough time has passed since the last prediction of tests to begin another
+    /// prediction.
     pub fn allows_next(&self) -> bool {
         self.last
             .is_none_or(|(ended, cost)| ended.elapsed() >= cost * TIMES)
@@ -104,8 +105,8 @@ impl LookAheadCost {
 /// two.
 #[derive(Debug, Default)]
 pub(super) struct OutcomePrediction {
-    /// For each rule its recent outcomes, one bit each, set for UNRESOLVED; the last one is the
-    /// lowest bit.
+    /// For each rule of the search, the outcomes of its last eight candidates that did not fail, as
+    /// bits: 1 for UNRESOLVED, 0 for PASS; the lowest bit is the last one.
     last: HashMap<Rule, u8>,
 }
 
@@ -119,8 +120,8 @@ impl OutcomePrediction {
         *bits = *bits << 1 | u8::from(outcome == Outcome::Unresolved);
     }
 
-    /// Returns the outcome, PASS or UNRESOLVED, that candidates of the pass or rule `rule` have had
-    /// lately. FAIL is never expected.
+    /// Returns the outcome, PASS or UNRESOLVED, that is predicted for a candidate made by the pass
+    /// or rule `rule`, by the last outcomes of its candidates; never FAIL.
     pub fn likely(&self, rule: Rule) -> Outcome {
         match self.last.get(&rule).map(|bits| bits.count_ones()) {
             Some(4..) => Outcome::Unresolved,

@@ -32,8 +32,8 @@ pub type BoxedOracle<'a> = Box<dyn Oracle + Send + 'a>;
 /// uses it.
 pub type MakeOracle<'a> = dyn Fn() -> Result<BoxedOracle<'a>, OracleError> + Sync + 'a;
 
-/// Least wall time of a test for which it is worthwhile that workers run tests ahead: ten times the
-/// 20 µs that passing one to another thread takes.
+/// Minimum wall time of a test for which workers run tests ahead: ten times the 20 µs that it takes
+/// to pass a test to another thread.
 const WORTH: Duration = Duration::from_micros(200);
 
 /// The worker threads of one minimization: their number, and how they get their oracles.
@@ -46,9 +46,9 @@ pub struct Workers<'a> {
 
 impl<'a> Workers<'a> {
     /// Describes `jobs` worker threads, which are started later; a single one runs nothing ahead.
-    /// `first` answers alone while tests are cheap, and later is the oracle of the first worker.
-    /// Other workers make their oracles by `make`; a worker that fails to do so is missing, which
-    /// is no error.
+    /// The oracle `first` answers alone as long as tests are cheap, and then also serves the first
+    /// worker. Other workers make their oracles by `make`; if that fails, there is one worker less,
+    /// which is no error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),

@@ -20,10 +20,10 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// Factor for starting workers: the next one starts when all tests so far have taken this many
-/// times as long as a test that is worth running ahead, for each worker before it; by default 0.2
-/// s. A worker's target takes about as long to start, so that a short minimization starts none in
-/// vain.
+/// How long all tests so far must have taken together for the next worker to start, as a multiple
+/// of the wall time from which a test is worth running ahead, times the number of workers before
+/// it; by default 0.2 s for each. A worker's target takes about as long to start, so that a short
+/// minimization starts none in vain.
 const START_COST: u32 = 1000;
 
 /// A series of predicted runs of the minimization, and the jobs of workers that make them.
@@ -122,7 +122,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Drops the predicted runs, and takes back those of their jobs that no worker has begun.
+    /// Drops the predicted runs of the present forecast, and takes those of their jobs that no
+    /// worker has begun out of the queue.
     fn drop_forecast(&mut self) {
         if let Some(forecast) = self.forecast.take() {
             let taken_back = self.queue.withdraw();
@@ -208,8 +209,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the test or check that is due by the first worker's oracle, but in the caller's thread;
-    /// `None` if none is due.
+    /// Runs the test or check that is due in the caller's thread, by the oracle that the first
+    /// worker also uses, and returns the answer; `None` if none is due.
     fn in_this_thread(
         &mut self,
         progress: &Progress,
@@ -312,7 +313,7 @@ impl Drop for WorkerPool<'_, '_, '_> {
 /// A message from a worker thread to the pool: a job has ended, or the worker has.
 #[derive(Debug)]
 pub(super) enum WorkerReport {
-    /// A job has ended; `answer` is `None` if the oracle failed.
+    /// A job (the run of one text) has ended; `answer` is `None` if the oracle failed.
     Done {
         id: u64,
         answer: Option<Answer>,
@@ -329,12 +330,13 @@ pub(super) enum WorkerReport {
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),
-    /// The worker makes and drops an oracle in its own thread, because processes may be bound to
-    /// the thread that started them.
+    /// The worker makes an oracle for itself in its own thread, and drops it there, because
+    /// processes may be bound to the thread that started them.
     Made(&'a MakeOracle<'o>),
 }
 
-/// The oracle that runs the jobs of a worker: shared, or its own.
+/// The oracle that runs the jobs of a worker: the one shared with the caller's thread, or one of
+/// the worker alone.
 enum WorkerOracle<'a, 'o> {
     First(&'a Mutex<BoxedOracle<'o>>),
     Made {
@@ -371,8 +373,9 @@ impl Job {
     }
 }
 
-/// Does the work of one worker thread: runs jobs until the queue is closed or the oracle fails.
-/// After a failure, the first oracle answers the question.
+/// Does the work of one worker thread: runs jobs from `queue` and reports their answers, until the
+/// queue is closed or the oracle fails. In the latter case, the first oracle answers the failed
+/// job's question.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {
@@ -408,7 +411,8 @@ pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<
 /// worker, so that the pool never waits in vain.
 struct ReportSender {
     reports: Sender<WorkerReport>,
-    /// Number of the present job, and whether it runs in a fresh process.
+    /// Number of the job that the worker runs at present, and whether it runs in a fresh process;
+    /// `None` between jobs.
     job: Option<(u64, bool)>,
 }
 

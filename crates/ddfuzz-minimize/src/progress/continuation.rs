@@ -14,11 +14,11 @@ use crate::steadiness::open_runs;
 /// Largest number of tests of the proof of minimality (removals of single bytes) that are
 /// predicted.
 const PROOFS: usize = 1024;
-/// Number of consecutive candidates with known outcomes (which need no run) after which the
+/// Number of successive candidates with known outcomes (which need no run) after which the
 /// prediction of further candidates pauses.
 const KNOWN: usize = 256;
-/// Number of the latest assumed outcomes that a prediction keeps in any case; older ones may be
-/// forgotten.
+/// Number of the latest assumed outcomes that a prediction remembers in any case; it may forget
+/// older ones.
 const MOST_ASSUMED: usize = 4096;
 
 impl Progress {
@@ -38,7 +38,8 @@ impl Progress {
         })
     }
 
-    /// Returns the text to run next, by its hash, and how to run it; `None` if no run is due.
+    /// Returns the text to run next, by its hash, and how to run it, as a question to the oracle;
+    /// `None` if no run is due.
     pub fn question(&self) -> Option<Question> {
         let (manner, _) = self.due()?;
         let text = match manner {
@@ -101,24 +102,26 @@ impl Progress {
     }
 }
 
-/// Predicts the texts that a minimization will run, as long as no test fails, by a copy of its
-/// state that advances by itself. The caller compares each predicted run with the one that is due.
+/// A prediction of the texts that a minimization will run as long as no test fails, made by a copy
+/// of its state that advances by itself. The caller compares each predicted run with the one that
+/// is due.
 pub(crate) struct Continuation {
     /// Predicted checks: runs of the original and the empty input before the search, or
     /// confirmations of the original input after it.
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Removals of single bytes that still have to be tested for the proof, in reverse order.
+    /// Removals of single bytes that still have to be tested for the proof of minimality, the next
+    /// one last.
     open: Vec<Candidate>,
-    /// Number of predicted confirmations of the best after the proof.
+    /// Number of confirmations of the best, after the proof, that are still to be predicted.
     confirms: u64,
-    /// Number of runs that each candidate takes if it does not fail.
+    /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,
     /// Number of runs of the first predicted candidate that were already made.
     already_run: u64,
-    /// The last predicted run, if it takes further runs of the same text because the input is
-    /// flaky.
+    /// The last predicted run, if the same text must be run again because the input is flaky; else
+    /// `None`.
     again: Option<RepeatedQuestion>,
     assumed: AssumedOutcomes,
 }
@@ -133,8 +136,8 @@ struct RepeatedQuestion {
 
 impl Continuation {
     /// Returns the next predicted question to the oracle, and writes the text to run into `text`.
-    /// `None` if nothing more can be predicted now. `likely` predicts the outcome of a candidate by
-    /// its rule, and never returns FAIL.
+    /// `None` if nothing more can be predicted now. `likely` predicts the outcome of a candidate
+    /// from the rule that made it, and never returns FAIL.
     pub fn next(
         &mut self,
         texts: &CandidateTexts,
@@ -247,7 +250,7 @@ fn test(candidate: &Candidate, hash: ContentHash, phase: Option<Phase>) -> Quest
     }
 }
 
-/// The outcomes that a prediction assumed, by text. Old ones are forgotten to bound memory;
+/// The outcomes that a prediction has assumed for texts. Old ones are forgotten to bound memory;
 /// forgetting one costs at most a wasted test.
 struct AssumedOutcomes {
     caching: Caching,

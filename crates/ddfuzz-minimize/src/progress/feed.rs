@@ -80,8 +80,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Returns the stage after the last run that confirms the result. If the empty input fails only
-    /// in some runs of a script, there is no result. If the best failed in none of its
+    /// Returns the stage that follows the last confirmation of the result. It is an error if the
+    /// empty input fails only in some runs of a script. If the best failed in none of its
     /// confirmations, the original input is confirmed in its place.
     fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
@@ -194,8 +194,8 @@ impl Progress {
         Ok(())
     }
 
-    /// Checks that a logged test has the source (run, cache or prediction) and the outcome that are
-    /// known of the pending candidate before its run. `Err` explains the difference.
+    /// Checks that a logged test has the source (run, cache or prediction) and the outcome that
+    /// follow from earlier lines for the pending candidate. `Err` explains the difference.
     fn agree_on_source(&self, line: &TestLine) -> Result<(), String> {
         let known = self.texts.pending().and_then(|pending| pending.known());
         match (known, line.source) {

@@ -9,12 +9,12 @@ use crate::reader::Reader;
 
 /// Size of the fixed fields of a ZIP member's local header, in bytes.
 const ZIP_HEAD: usize = 30;
-/// Size of the fixed fields of a member's entry in the central directory, in bytes.
+/// Size of the fixed fields of a ZIP member's entry in the central directory, in bytes.
 const ZIP_ENTRY: usize = 46;
-/// Size of the fixed fields of the end of the central directory, in bytes.
+/// Size of the fixed fields of the end of the central directory of a ZIP file, in bytes.
 const ZIP_END: usize = 22;
-/// Maximum number of members of a ZIP file that are read; the directory entries of further ones
-/// become one payload.
+/// Maximum number of members of a ZIP file that are read; the directory entries of all further
+/// members become one payload.
 const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
@@ -98,7 +98,8 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     Some((member.into(), end + 8))
 }
 
-/// A member of a ZIP file, as its entry in the central directory describes it.
+/// A member of a ZIP file, as its entry in the central directory describes it: the bytes of the
+/// entry, the place of the member, and labels for its groups.
 struct Member<'a> {
     entry: &'a [u8],
     /// Offset of the member's local header in the file, in bytes.
@@ -116,10 +117,10 @@ struct MemberLabels {
     content: Label,
 }
 
-/// Reads a ZIP file: members with a header and their bytes, and the central directory of them.
-/// Deflated bytes are decompressed; those of another method, or damaged ones, are taken as they
-/// stand. `None` if the text has no end of a directory, or if a header or its sizes and offsets are
-/// wrong.
+/// Reads a ZIP file: members, each of a header and its bytes, and the central directory that lists
+/// them. Deflated bytes are decompressed; bytes that are compressed otherwise, or damaged, become
+/// payloads as they are. `None` if the text has no end of a central directory, or if a header, size
+/// or offset is wrong.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()

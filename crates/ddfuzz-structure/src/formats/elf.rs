@@ -21,8 +21,9 @@ const NO_BYTES: u64 = 8;
 /// many strings, relocations or symbols is not divided.
 const MOST_ENTRIES: usize = 1 << 12;
 
-/// Positions of the fields of an ELF file, which depend on its class (32 or 64 bits). A pair is
-/// offset and width of a field in bytes; a single number is a size or an offset in bytes.
+/// Positions of the fields of an ELF file, which differ between its classes (32 or 64 bits). A pair
+/// is the offset and the width of a field in bytes; a single number is a size or an offset in
+/// bytes.
 struct Layout {
     /// Size of the file header in bytes.
     head: usize,
@@ -91,13 +92,13 @@ struct Section {
     place: Range<usize>,
     /// Label of the group that the section's entry in the section table becomes.
     part: Label,
-    /// Label of the group that the section's bytes become; `None` if it has none in the file, or
-    /// shares them with another section.
+    /// Label of the group that the section's bytes become; `None` if the section has no bytes in
+    /// the file, or shares them with another section.
     bytes: Option<Label>,
 }
 
-/// A range of bytes of the file that belongs to a table or a section, by its end offset, and the
-/// group that it becomes; the map of regions is keyed by their start.
+/// A range of bytes of an ELF file that belongs to a table or a section: its end offset, and the
+/// group that it becomes. The start offset is the key in the map of regions.
 struct Region {
     end: usize,
     group: Group,
@@ -115,7 +116,7 @@ struct Elf<'a> {
 }
 
 /// A number in an entry of a table of an ELF file: its offset in the entry and its width in bytes,
-/// what it states about a group, and by how much it is greater than that (`bias`).
+/// what it states about a group, and what is added to that (`bias`).
 struct Stated {
     at: usize,
     width: usize,
@@ -124,8 +125,8 @@ struct Stated {
 }
 
 impl Stated {
-    /// Describes a number of `width` bytes at offset `at` of an entry, which states exactly
-    /// `meaning` (bias 0).
+    /// Describes a number of `width` bytes at offset `at` of an entry of a table, which states
+    /// `meaning` without anything added (bias 0).
     fn new((at, width): (usize, usize), meaning: Meaning) -> Stated {
         Stated {
             at,
@@ -179,8 +180,8 @@ impl Elf<'_> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
-    /// Checks whether the range `place` is not empty, lies in the file after its header, and
-    /// overlaps no region made so far.
+    /// Checks whether the range `place` can become a region: it is not empty, lies in the file
+    /// after the file header, and overlaps no region made so far.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.layout.head
@@ -189,8 +190,8 @@ impl Elf<'_> {
             && before.is_none_or(|(_, region)| region.end <= place.start)
     }
 
-    /// Makes the nodes of a table's entry at `place`: a number for each of `stated`, and fixed
-    /// bytes between them.
+    /// Makes the nodes of the entry of a table in the range `place`: a number for each of `stated`,
+    /// and fixed bytes between them.
     fn entry(&self, reader: &Reader, place: Range<usize>, mut stated: Vec<Stated>) -> Vec<Node> {
         stated.sort_by_key(|one| one.at);
         let (mut nodes, mut from) = (Vec::new(), place.start);
@@ -208,9 +209,10 @@ impl Elf<'_> {
         nodes
     }
 
-    /// Returns the range of a table, and its number of entries, by the fields of the file header at
-    /// `at` (offset of the table) and `count`; `size` is that of an entry in bytes. `None` if the
-    /// table is not in the file, or overlaps a region.
+    /// Returns the range of a table in the file, and its number of entries. `at` is the field of
+    /// the file header with the offset of the table, `count` the offset of that with the number of
+    /// entries, `size` the size of an entry in bytes. `None` if the table is not in the file, or
+    /// overlaps a region.
     fn table(
         &self,
         at: (usize, usize),
@@ -223,8 +225,8 @@ impl Elf<'_> {
         self.is_free(&place).then_some((place, count))
     }
 
-    /// Reads the section table and the sections into regions; returns the numbers of the file
-    /// header that refer to them. Empty without a section table.
+    /// Makes regions of the section table and of the bytes of all sections; returns those numbers
+    /// of the file header that refer to the section table. Empty without a section table.
     fn sections(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.sections, layout.section_count, layout.section);
@@ -266,8 +268,8 @@ impl Elf<'_> {
         stated
     }
 
-    /// Reads the entry of a section at offset `at` of the file; `None` if the file ends before its
-    /// end, or has too many parts.
+    /// Reads the entry of the section table at offset `at` of the file; `None` if the file ends
+    /// inside of the entry, or has too many parts.
     fn section(&self, reader: &mut Reader, at: usize) -> Option<Section> {
         let field = |index: usize| {
             let (offset, width) = self.layout.place[index];
@@ -291,8 +293,9 @@ impl Elf<'_> {
         })
     }
 
-    /// Makes a part of the bytes of the section `index`, unless they overlap another region. The
-    /// strings of a string table and the relocations become parts inside of it.
+    /// Makes a part (a group that can be deleted) of the bytes of the section with the index
+    /// `index`, unless they overlap another region. Each string of a string table and each
+    /// relocation becomes a part inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
@@ -332,8 +335,8 @@ impl Elf<'_> {
         self.sections[index].bytes = Some(label);
     }
 
-    /// Divides the section `index`, if it is a symbol table, into one part for each symbol, whose
-    /// numbers refer to its name and its section.
+    /// If the section with the index `index` is a symbol table, divides it into one part for each
+    /// symbol, whose numbers refer to the symbol's name and section.
     fn fill_symbols(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let size = self.layout.symbol;
@@ -358,15 +361,16 @@ impl Elf<'_> {
         }
     }
 
-    /// Returns the meaning of a number that is the index of this section; `None` for index 0 (no
-    /// section) and indices outside of the table.
+    /// Returns the meaning of a number whose value is `index`, the index of a section; `None` for
+    /// index 0 (no section) and for indices outside of the section table.
     fn index_of(&self, index: usize) -> Option<Meaning> {
         let section = self.sections.get(index).filter(|_| index > 0)?;
         Some(Meaning::Index(section.part))
     }
 
-    /// Returns what the first number of the entry at offset `at` states: the offset of a name in
-    /// the string table that is section `strings`. `None` if no string is there.
+    /// Returns what the first number of a table's entry at offset `at` states: where a name begins
+    /// in the string table, which is the section with the index `strings`. `None` if no string is
+    /// there.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.size(at, 4)?)?;
@@ -381,9 +385,9 @@ impl Elf<'_> {
         })
     }
 
-    /// Returns the numbers in a section's entry that state something: name, offset and size of its
-    /// bytes, and indices of other sections. `names` is the index of the section with section
-    /// names.
+    /// Returns the numbers in a section's entry that refer to something else: name, offset and size
+    /// of the section's bytes, and indices of other sections. `names` is the index of the section
+    /// with the section names.
     fn section_numbers(&self, section: &Section, names: usize) -> Vec<Stated> {
         let [offset, size, link, info, _] = self.layout.place;
         let mut stated: Vec<Stated> = self.name(section.at, names).into_iter().collect();
@@ -400,8 +404,9 @@ impl Elf<'_> {
         stated
     }
 
-    /// Reads the segment table and the segments into regions; returns the numbers of the file
-    /// header that refer to the table. Empty without a segment table.
+    /// Makes regions of the segment table and of the bytes of segments that belong to no section;
+    /// returns those numbers of the file header that refer to the segment table. Empty without a
+    /// segment table.
     fn segments(&mut self, reader: &mut Reader) -> Vec<Stated> {
         let layout = self.layout;
         let table = self.table(layout.segments, layout.segment_count, layout.segment);
@@ -423,8 +428,9 @@ impl Elf<'_> {
         ]
     }
 
-    /// Makes the part of the segment entry at offset `at`. If the segment's bytes overlap no region
-    /// made so far, they become a region, which is deleted together with the entry.
+    /// Makes a part (a group that can be deleted) of the entry of the segment table at offset `at`.
+    /// If the segment's bytes overlap no region made so far, they become a region, which is deleted
+    /// together with the entry.
     fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();

@@ -59,8 +59,8 @@ pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the directory of a font into its tables; entries with the same range share the labels of
-/// one table. `None` if an offset or a length cannot be represented.
+/// Reads the directory of a font into its tables; entries for the same range of the file share the
+/// labels of one table. `None` if an offset or a length is too large for this machine.
 fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<Vec<Table<'a>>> {
     let mut tables: Vec<Table<'_>> = Vec::new();
     for entry in directory.chunks_exact(ENTRY) {

@@ -6,8 +6,8 @@ use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Appends the bytes of `text` from offset `at` on to `nodes` as a payload, if there are any, and
-/// returns the nodes.
+/// Returns `nodes` with one more node: a payload of the bytes of `text` from offset `at` on, if
+/// there are any.
 fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
@@ -16,8 +16,8 @@ fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
 }
 
 /// Reads a GIF file: a color table, extensions and images, each with data blocks that begin with
-/// their length. The rest from the first block that cannot be read is one payload; `None` only if
-/// the text ends before or inside of the file's color table.
+/// their length. From the first block that cannot be read, all bytes are one payload; `None` only
+/// if the text ends before or inside of the file's color table.
 pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..13)?;
     let table = color_table(head[10]);
@@ -108,9 +108,9 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((nodes, end))
 }
 
-/// Reads GIF data blocks from offset `at`, each after its length, up to an empty block; appends
-/// their nodes to `nodes`, and returns the offset after them. `None` if the text ends before, or
-/// the file has too many parts.
+/// Reads the data blocks of a GIF file from offset `at`, each after its length, up to an empty
+/// block; appends their nodes to `nodes`, and returns the offset after the empty block. `None` if
+/// the text ends before it, or the file has too many parts.
 fn gif_data(
     reader: &mut Reader,
     text: &[u8],
@@ -139,8 +139,8 @@ fn gif_data(
 }
 
 /// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
-/// data; compressed pixels follow the segment that starts a scan. The rest from the first segment
-/// that cannot be read is one payload; `None` only if the text has fewer than two bytes.
+/// data; compressed pixels follow the segment that starts a scan. From the first segment that
+/// cannot be read, all bytes are one payload; `None` only if the text has fewer than two bytes.
 pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..2)?)];
     let mut at = 2;
@@ -190,8 +190,8 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Reads a FLAC file: metadata blocks, each with a length, and frames. The rest from the first
-/// frame that cannot be read is one payload; `None` only if the text has fewer than four bytes.
+/// Reads a FLAC file: metadata blocks, each with a length, and frames. From the first frame that
+/// cannot be read, all bytes are one payload; `None` only if the text has fewer than four bytes.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
     let mut at = 4;
@@ -286,8 +286,8 @@ fn flac_head(text: &[u8]) -> Option<usize> {
     (Sum::FlacHead.of(&text[..size]) == sum).then_some(size)
 }
 
-/// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them. The
-/// rest from the first page that cannot be read is one payload; the result is never `None`.
+/// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them. From
+/// the first page that cannot be read, all bytes are one payload; the result is never `None`.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;

@@ -9,14 +9,14 @@ use crate::reader::Reader;
 /// Minimum number of parts that a text taken for CBOR, MessagePack or protobuf must have; shorter
 /// texts fit these formats by chance.
 const FEWEST: usize = 3;
-/// Maximum field number of protobuf: a text with a greater one is not taken for protobuf.
+/// Maximum field number of protobuf: a text with a greater field number is not taken for protobuf.
 const GREATEST_FIELD: u64 = 1 << 14;
 
 /// Nodes of an item of DER, CBOR or MessagePack, and its size in bytes.
 type Item = (Vec<Node>, usize);
 
-/// Appends `item` to `nodes` as one part (a group that can be deleted) that begins at offset `at`;
-/// returns the offset after it.
+/// Appends `item` to `nodes` as one part (a group that can be deleted); `at` is the offset at which
+/// the item begins. Returns the offset after the item.
 fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> usize {
     let label = reader.label();
     nodes.push(Group::part(label, item.0).into());
@@ -24,7 +24,7 @@ fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> us
 }
 
 /// Reads ASN.1 DER: one item with a tag and a length that takes the entire text. `None` if the text
-/// is none.
+/// is no such item.
 pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = der_item(reader, text)?;
     (size == text.len() && size > 4).then_some(nodes)
@@ -72,14 +72,14 @@ fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Returns one payload node with the bytes; no node if there are no bytes.
+/// Returns a list with one payload node of the bytes `bytes`; an empty list if there are no bytes.
 fn raw(bytes: &[u8]) -> Vec<Node> {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     payload.into_iter().collect()
 }
 
-/// Reads protobuf: fields, each with a number and a type. Fields whose bytes can be read as a
-/// message become messages. `None` if the text has fewer than three parts, or other bytes than
+/// Reads protobuf: fields, each with a number and a type. A field whose bytes can be read as a
+/// message becomes a message. `None` if the text has fewer than three parts, or bytes that are no
 /// fields.
 pub fn protobuf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let nodes = message(reader, text)?;
@@ -146,8 +146,8 @@ fn count(nodes: &[Node]) -> usize {
     counts.sum()
 }
 
-/// Reads CBOR: one array or map that takes the entire text. `None` if the text is none, or has
-/// fewer than three parts.
+/// Reads CBOR: one array or map that takes the entire text. `None` if the text is no such item, or
+/// has fewer than three parts.
 pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = cbor_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
@@ -181,7 +181,7 @@ fn cbor_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
 }
 
 /// Reads an array, map or string of CBOR of indefinite length, which ends at a break byte (0xff);
-/// `major` is its major type.
+/// `major` is its major type. Returns its nodes and its size in bytes; `None` if it cannot be read.
 fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item> {
     let each = match major {
         2..=4 => 1,
@@ -213,8 +213,8 @@ fn counted_bytes(
 }
 
 /// Reads `each` items one after another, such as the key and the value of a map, as the nodes of
-/// one part (a group that can be deleted); returns them with their size in bytes. `None` if one
-/// cannot be read.
+/// one part (a group that can be deleted); returns the nodes with their size in bytes. `None` if an
+/// item cannot be read, or the file has too many parts.
 fn group_of(
     reader: &mut Reader,
     text: &[u8],
@@ -235,8 +235,9 @@ fn group_of(
     Some((nodes, at))
 }
 
-/// Reads an array or a map whose header of `width` bytes states the count: `count` parts of `each`
-/// items (1 in an array, 2 in a map), which `read` reads one by one.
+/// Reads an array or a map of `count` elements, whose header takes `width` bytes and states the
+/// count. Each element becomes a part of `each` items (1 in an array, 2 in a map), which `read`
+/// reads one by one. Returns the nodes and the size in bytes; `None` if an item cannot be read.
 fn items(
     reader: &mut Reader,
     encoding: Encoding,
@@ -257,8 +258,8 @@ fn items(
     Some((vec![head, Group::new(label, nodes).into()], at))
 }
 
-/// Reads MessagePack: one array or map that takes the entire text. `None` if the text is none, or
-/// has fewer than three parts.
+/// Reads MessagePack: one array or map that takes the entire text. `None` if the text is no such
+/// item, or has fewer than three parts.
 pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (nodes, size) = message_pack_item(reader, text)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)

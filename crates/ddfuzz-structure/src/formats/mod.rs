@@ -26,7 +26,7 @@ pub struct Known {
 enum How {
     /// The format is read by a description of its fields.
     Table(&'static [Field]),
-    /// The format is read by a function, because its records refer to each other, or no number
+    /// The format is read by this function, because its records refer to each other, or no number
     /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
 }
@@ -198,9 +198,9 @@ impl Known {
     }
 }
 
-/// Makes the nodes of the bytes of `text` from offset `from` on: the nodes of `regions`, given in
-/// ascending order, with payloads for the bytes between and after them. `None` if two regions
-/// overlap.
+/// Makes the nodes of all bytes of `text` from offset `from` on: the nodes of `regions`, given with
+/// their ranges in ascending order, and payloads for the bytes between and after the regions.
+/// `None` if two regions overlap.
 fn with_gaps(
     text: &[u8],
     mut from: usize,
@@ -218,8 +218,8 @@ fn with_gaps(
     Some(nodes)
 }
 
-/// Reads a payload as a file inside of the file, if it is of a format with magic bytes; else
-/// `None`.
+/// Reads `bytes`, a payload of a file, as a file inside of that file; `None` unless they are of a
+/// format with magic bytes.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
     let signed = KNOWN.iter().filter(|known| !known.magic.is_empty());
     signed

@@ -8,20 +8,21 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of directories of a TIFF file that are read: more are taken for a loop in the
-/// chain of directories.
+/// Maximum number of directories of a TIFF file that are read, which ends loops in the chain of
+/// directories.
 const MOST_DIRECTORIES: usize = 64;
 /// Size of an entry of a TIFF directory, in bytes.
 const ENTRY: usize = 12;
-/// Tags of the directory entries that list the offsets of strips, and of tiles, each with the tag
-/// of the entry that lists their sizes.
+/// Tags of the TIFF directory entries that list the offsets of strips and of tiles, each paired
+/// with the tag of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
-/// Tags of the entries that state how many pixels there are: the width and height of the picture
-/// and of its tiles, and the rows of a strip. Smaller values need fewer bytes of pixels.
+/// Tags of the TIFF directory entries that state how many pixels there are: the width and height of
+/// the picture and of its tiles, and the rows of a strip. Smaller values need fewer bytes of
+/// pixels.
 const DIMENSIONS: [u64; 5] = [256, 257, 278, 322, 323];
 
-/// A range of bytes of a TIFF file that an offset refers to; the map of regions is keyed by its
-/// start.
+/// A range of bytes of a TIFF file to which an offset refers: its end offset, its label, and what
+/// it becomes. The start offset is the key in the map of regions.
 struct Region {
     end: usize,
     label: Label,
@@ -35,7 +36,8 @@ struct Tiff<'a> {
     big: bool,
     root: Label,
     regions: BTreeMap<usize, Region>,
-    /// Label of each strip and tile, by the offset in the file of the number that states its size.
+    /// Label of the region of each strip and tile, by the offset in the file of the number that
+    /// states its size.
     sized: BTreeMap<usize, Label>,
 }
 
@@ -43,9 +45,10 @@ struct Tiff<'a> {
 struct Entry {
     at: usize,
     tag: u64,
-    /// Size of one value of the entry, in bytes.
+    /// Size of each value of the directory entry, in bytes.
     width: usize,
-    /// Range of the bytes in the file that all values of the entry take.
+    /// Range of the file, in bytes, in which the entry's values are: in the entry itself or
+    /// elsewhere.
     values: Range<usize>,
 }
 
@@ -93,8 +96,8 @@ impl Tiff<'_> {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
 
-    /// Reads the chain of directories, and what their entries refer to, into regions; returns the
-    /// label of the first directory. `None` if that cannot be read.
+    /// Makes regions of the directories in the chain, and of what their entries refer to; returns
+    /// the label of the first directory. `None` if the first directory cannot be read.
     fn directories(&mut self, reader: &mut Reader) -> Option<Label> {
         let first = reader.label();
         let (mut pointer, mut label) = (4, first);
@@ -114,8 +117,9 @@ impl Tiff<'_> {
         Some(first)
     }
 
-    /// Reads the directory at offset `at` into a region with the first label; returns the offset of
-    /// the number that states where the next directory, which gets the second label, begins.
+    /// Makes a region, with the first of `labels`, of the directory at offset `at`. Returns the
+    /// offset of the number that states where the next directory begins, to which the second label
+    /// belongs. `None` if the directory cannot be read.
     fn directory(&mut self, reader: &mut Reader, at: usize, labels: [Label; 2]) -> Option<usize> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
@@ -178,8 +182,8 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of a directory entry with the label `part`, and regions of the values that
-    /// it refers to.
+    /// Makes the nodes of a directory entry with the label `part`, and makes a region of the values
+    /// that the entry refers to, if they are elsewhere in the file.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -223,8 +227,9 @@ impl Tiff<'_> {
         ]
     }
 
-    /// Makes the nodes of an entry's values if these are sizes, or offsets, of strips or tiles:
-    /// numbers that refer to them. Strips and tiles become regions. `None` for other entries.
+    /// Makes the nodes of an entry's values if these are offsets or sizes of strips or tiles:
+    /// numbers that refer to the strips or tiles, which become regions. `None` for all other
+    /// entries.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -269,8 +274,8 @@ impl Tiff<'_> {
         Some(nodes)
     }
 
-    /// Makes the numbers of the values of an entry that lists the sizes of strips or tiles; values
-    /// that are not the size of a region stay fixed bytes.
+    /// Makes a number of each value of an entry that lists the sizes of strips or tiles; values
+    /// that are not the size of a region become fixed bytes.
     fn sizes(&self, reader: &Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));

@@ -34,14 +34,14 @@ pub(super) enum Site {
     Hook(HookKind),
 }
 
-/// The code of an executable segment of a program, without and with breakpoints.
+/// The code of one executable segment of a program, as it is in the file and with breakpoints set.
 struct PatchedCode {
     pub(super) address: u64,
     pub(super) original: Vec<u8>,
     pub(super) changed: Vec<u8>,
 }
 
-/// The breakpoints to set in a program, by address before loading.
+/// The breakpoints to set in a program to observe its comparisons, by address before loading.
 pub(crate) struct BreakpointPlan {
     pub(super) entry: u64,
     code: Vec<PatchedCode>,

@@ -44,8 +44,9 @@ fn is_immediate(kind: OpKind) -> bool {
     )
 }
 
-/// Returns the value of an instruction's operand of `width` bytes in a stopped thread; `None` if it
-/// is in memory that cannot be read. `bias`: load address minus the address used for decoding.
+/// Returns the value of one operand, `width` bytes wide, of an instruction at which a thread has
+/// stopped; `None` if the operand is in memory that cannot be read. `bias`: the program's load
+/// address minus the address used for decoding.
 pub(super) fn value(
     instruction: &Instruction,
     operand: u32,
@@ -70,7 +71,7 @@ pub(super) fn value(
     Some(whole & mask(width))
 }
 
-/// Returns a number whose lowest `width` bytes have all bits set.
+/// Returns a number whose lowest `width` bytes have all bits set, and all higher bits clear.
 pub(super) fn mask(width: usize) -> u64 {
     u64::MAX >> (64 - 8 * width)
 }

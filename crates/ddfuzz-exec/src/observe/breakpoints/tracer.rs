@@ -13,9 +13,9 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on breakpoint hits, by the total number of hits: up to the first number, a breakpoint is
-/// removed after more hits than the second number. The limit falls during a run, so that loops do
-/// not hide what comes at the end.
+/// Limits on the hits of one breakpoint, as pairs of numbers: while the run has had fewer hits than
+/// the first number in total, a breakpoint is removed once it was hit more often than the second.
+/// The limit falls during a run, so that loops do not hide what comes at the end.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -44,15 +44,16 @@ pub(crate) struct Tracer<'a> {
     hits: HashMap<u64, u32>,
     /// Total number of breakpoint hits in the run so far.
     all_hits: u32,
-    /// Addresses, before loading, of the breakpoints that were removed.
+    /// Addresses, before loading, of the breakpoints that were removed from the program during the
+    /// run.
     removed: HashSet<u64>,
-    /// Ids of the threads that are traced.
+    /// Ids of the threads of the target that the tracer follows.
     followed: HashSet<Pid>,
     /// Ids of new processes with separate memory that have not yet made the first stop under the
     /// tracer.
     forked: HashSet<Pid>,
-    /// Ids of new processes and threads that stopped before the tracer received the event by which
-    /// their parent announces them.
+    /// Ids of new processes and threads whose first stop the tracer has seen before the event by
+    /// which their parent announces them.
     stopped: HashSet<Pid>,
 }
 
@@ -167,8 +168,9 @@ impl<'a> Tracer<'a> {
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints, if the code in memory equals the file's code. Returns the load address
-    /// minus the address in the file; `None` if it sets none.
+    /// Sets all breakpoints of the plan in the memory of the process, if the code in memory equals
+    /// the file's code. Returns the load address minus the address in the file; `None` if no
+    /// breakpoints were set.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
@@ -188,8 +190,10 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Handles a breakpoint at which a thread has stopped; returns false if the signal has another
-    /// cause. No instruction begins one byte after a breakpoint, so nothing else stops there.
+    /// Handles a stop of the thread `tid` by SIGTRAP: at a breakpoint, records the comparison, or
+    /// removes the breakpoint if it was hit too often, and returns true; returns false if the
+    /// signal has another cause. No instruction begins one byte after a breakpoint, so nothing else
+    /// stops there.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
@@ -216,8 +220,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Counts a hit of the breakpoint at `address`; returns true if it was hit often enough to be
-    /// removed.
+    /// Counts a hit of the breakpoint at `address`; returns true if it was hit so often that it
+    /// must be removed.
     fn is_exhausted(&mut self, address: u64) -> bool {
         let hits = self.hits.entry(address).or_default();
         *hits += 1;
@@ -225,8 +229,8 @@ impl<'a> Tracer<'a> {
         *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Emulates a compare instruction and records its operands; returns false if an operand cannot
-    /// be read.
+    /// Emulates the compare instruction that a breakpoint has replaced, and records its operands;
+    /// returns false if an operand cannot be read.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
@@ -246,8 +250,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates a comparison callback, which only returns, and records its operands; returns false
-    /// if the return address cannot be read.
+    /// Emulates the call of a comparison callback at a breakpoint, which only returns, and records
+    /// its operands; returns false if the return address cannot be read.
     fn call(
         &mut self,
         kind: HookKind,
@@ -269,7 +273,8 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Records the cases of a `switch` statement as comparisons, if the value matches none.
+    /// Records the comparison of a `switch` statement's value with each of its cases, made at the
+    /// address `site`, unless the value equals one of the cases.
     fn switch(&mut self, site: u64, (tid, registers): (Pid, &libc::user_regs_struct)) {
         let (value, list) = (registers.rdi, registers.rsi);
         let word = |index: u64| memory(tid, list.wrapping_add(8 * index), 8);
@@ -290,16 +295,17 @@ impl<'a> Tracer<'a> {
         self.history.push(site, &left[..width], &right[..width]);
     }
 
-    /// Appends the comparisons that the preloaded library has reported since the last call to the
-    /// history of comparisons. Called before the comparison at a breakpoint is recorded, it keeps
-    /// the history in the order of the program.
+    /// Appends to the history the comparisons that the preloaded library has reported since the
+    /// last call. Called before a breakpoint's comparison is recorded, so that the history is in
+    /// the order in which the program compares.
     fn drain(&mut self) {
         if let Some(ring) = &mut self.ring {
             ring.drain(self.history);
         }
     }
 
-    /// Removes a breakpoint from the memory of a thread, so that its instruction runs as it is.
+    /// Removes the breakpoint at `address` from the memory of a thread's process, so that the
+    /// instruction there runs as it is.
     fn restore(&mut self, tid: Pid, address: u64, bias: u64) {
         self.removed.insert(address);
         if let (Some(byte), Some(memory)) = (self.plan.original(address), open_memory(tid)) {
