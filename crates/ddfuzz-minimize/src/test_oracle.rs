@@ -153,7 +153,8 @@ impl Oracle for TestOracle {
     }
 }
 
-/// The file of an interestingness test as it was when the minimization began.
+/// The identity of an interestingness test's file when the minimization began, by which a change
+/// of the file is noticed.
 #[derive(Clone, Debug)]
 pub struct Script {
     path: PathBuf,

@@ -29,7 +29,8 @@ pub enum Node {
         /// bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// A second copy of the bytes of an earlier group, the one with this label.
+    /// A place of the file that repeats the bytes of an earlier group, the one with this label. It
+    /// is written anew from that group.
     Copy(Label),
     /// Zero bytes that fill up the size of a preceding group to a multiple of some number of bytes
     /// (`align`).

@@ -269,7 +269,7 @@ pub struct RevisitArgs {
     /// --channel and --max-len, which need not be given again
     #[arg(long)]
     pub(super) resume: bool,
-    /// Run utilities without the sandbox; has to be given twice
+    /// Run the fuzzed utilities without the sandbox; an error unless it is given twice
     #[arg(hide_short_help = true, long, action = clap::ArgAction::Count)]
     pub(super) no_sandbox: u8,
     #[command(flatten)]

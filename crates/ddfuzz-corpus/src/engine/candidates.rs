@@ -18,7 +18,8 @@ const HELD: usize = 8 << 20;
 
 /// The contents of the corpus that did not fail, from which a cleanup chooses those to keep.
 pub(super) struct Candidates<'a> {
-    /// All contents of the corpus that were measured, including those that failed.
+    /// All contents of the corpus whose coverage was measured, including those on which the target
+    /// failed.
     pub contents: &'a mut Contents,
     /// How candidates are run again: the target, the number of workers and the limits.
     pub settings: &'a MeasureSettings<'a>,

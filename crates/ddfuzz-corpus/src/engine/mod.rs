@@ -308,7 +308,7 @@ pub enum CleanPhase {
         /// Number of inputs that were run so far.
         runs: u64,
     },
-    /// The cleanup triages failing inputs, and stores and minimizes them.
+    /// The step in which the cleanup triages inputs that fail, and stores and minimizes them.
     Filing {
         /// Number of failing inputs that are triaged in this step.
         inputs: u64,

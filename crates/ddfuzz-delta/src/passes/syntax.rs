@@ -159,9 +159,9 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// Texts of nodes, each with one that was tried in its place without success; an empty one stands
-/// for all. They are not tried again, wherever they stand: other texts around them hardly ever let
-/// them be replaced.
+/// Replacements that were tested without success: pairs of a syntax node's text and the text that
+/// took its place; an empty second text says that all replacements of that node were tested. They
+/// are not tested again, wherever the node's text stands.
 #[derive(Default)]
 struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
 

@@ -158,7 +158,7 @@ pub enum Saved {
     Live(u64),
     /// Saved in memory, at this address.
     Memory(u64),
-    /// Not stored anywhere, but this is its value.
+    /// The caller's register is stored nowhere; the unwind rules compute this value for it.
     Value(u64),
     /// Unknown, since the register was overwritten.
     Lost,

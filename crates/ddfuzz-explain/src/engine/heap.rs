@@ -14,7 +14,7 @@ const HEADER: u64 = 16;
 const TCACHE: u64 = 0x290;
 /// Number of different block sizes for which a thread keeps freed blocks.
 const TCACHE_BINS: u64 = 64;
-/// Largest part of a heap that is read, in bytes.
+/// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
 /// Largest number of addresses at which a chunk is searched for after one whose size was
 /// overwritten.

@@ -39,7 +39,8 @@ enum Stage {
 /// The next step of a search between a passing and a failing side: what to run or to write, or why
 /// to stop.
 pub(super) enum NextStep<'a> {
-    /// Test this candidate of the search or of the proof of the claim.
+    /// The caller is to test this candidate, of the search or of the proof that the result is
+    /// minimal.
     Test {
         pending: &'a PendingCandidate,
         text: &'a [u8],

@@ -27,9 +27,11 @@ const MOST_ENTRIES: usize = 1 << 12;
 struct Layout {
     /// Size of the file header in bytes.
     head: usize,
-    /// Field of the file header with the offset of the segment table.
+    /// Position and size in bytes of the field of the ELF header that holds the offset of the
+    /// segment table.
     segments: (usize, usize),
-    /// Field of the file header with the offset of the section table.
+    /// Position and size in bytes of the field of the ELF header that holds the offset of the
+    /// section table.
     sections: (usize, usize),
     /// Offset of the field of the file header with the number of segments.
     segment_count: usize,
