@@ -10,7 +10,7 @@ use crate::passes::envelope::difference;
 use crate::passes::field::Form;
 use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
-use crate::passes::normalize::normalize;
+use crate::passes::normalize::{OtherBytes, normalize};
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Units};
@@ -64,10 +64,14 @@ const MOST_SHARED: usize = 16;
 const RESISTING: usize = 32;
 /// Maximum number of tests that lower values in headers of a file, in each round over the payloads.
 const MOST_LOWERED: usize = 64;
-/// Minimum value of a number in a payload for it to be taken for a number of rows, which is lowered
-/// together with the rows.
+/// Minimum number of rows or columns that are dropped together with the number that counts them.
 const FEWEST_ROWS: usize = 8;
-/// Maximum number of rounds in which the parts and payloads of a file are reduced in turn.
+/// Maximum number of bytes of a row that belong to no column, as the filter of a row of PNG.
+const MOST_HEAD: usize = 4;
+/// Minimum number of bytes by which the file must become shorter if all bytes of a payload are 0, for
+/// 0 to be written over bytes that must stay.
+const WORTH_ZEROS: usize = 16;
+/// Maximum number of rounds over parts and payloads.
 const ROUNDS: usize = 3;
 
 /// Number of tests, counted from the opening of a file by its format, after which payloads are no
@@ -109,11 +113,16 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         document = reduce_payloads(work, document, &trial).await;
         let values = work.reductions();
         document = lower(work, document).await;
-        let lowered = work.reductions() > values;
+        let mut lowered = work.reductions() > values;
         document = share(work, document).await;
+        let shared = work.reductions();
         if work.len() == size {
             document = drop_rows(work, document).await;
         }
+        if work.len() == size {
+            document = write_zeros(work, document).await;
+        }
+        lowered |= work.reductions() > shared;
         if work.reductions() == payloads {
             break;
         }
@@ -254,9 +263,10 @@ async fn lower(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
     document
 }
 
-/// Lowers numbers in small payloads together with the size of the largest payload: a number that
-/// divides this size may be the number of rows of a picture, and the bytes of deleted rows are
-/// deleted, too. Returns the changed document.
+/// Lowers numbers in small payloads together with the size of the largest payload: where a number
+/// divides this size, it may be that of the rows of a picture, and each row goes with its bytes;
+/// then, where a number divides the size of the rows, it may be that of the columns. Returns the
+/// file.
 async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let payloads = document.payloads();
     let largest = (0..payloads.len()).max_by_key(|index| payloads[*index].len());
@@ -264,89 +274,150 @@ async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> A
         return document;
     };
     let end = work.asked() + MOST_LOWERED;
+    document = drop_columns(work, document, (data, 1), end).await;
+    let (before, end) = (work.reductions(), work.asked() + MOST_LOWERED);
+    for rows in counts(&document.payloads(), data) {
+        document = drop_columns(work, document, (data, rows), end).await;
+        if work.reductions() > before {
+            break;
+        }
+    }
+    document
+}
+
+/// Returns the different numbers from 2 in small payloads that divide the size of the payload at the
+/// index `data`, in their order: each may be the number of rows in it.
+fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
+    let size = payloads[data].len();
+    let mut counts = Vec::new();
+    for payload in payloads.iter().filter(|one| one.len() <= FEW_BYTES) {
+        for form in Form::ALL {
+            for at in (0..payload.len()).step_by(form.width) {
+                let count = form
+                    .read(payload, at)
+                    .and_then(|one| usize::try_from(one).ok());
+                let count =
+                    count.filter(|one| (2..=size).contains(one) && size.is_multiple_of(*one));
+                counts.extend(count.filter(|one| !counts.contains(one)));
+            }
+        }
+    }
+    counts
+}
+
+/// Lowers each number in a small payload that may be the number of columns in the payload at the
+/// index `data`, whose bytes are `rows` rows, together with the size of the rows, until the search
+/// has asked for `end` tests. Returns the file.
+async fn drop_columns(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+    (data, rows): (usize, usize),
+    end: usize,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads();
     for number in (0..payloads.len()).filter(|index| payloads[*index].len() <= FEW_BYTES) {
         for form in Form::ALL {
             for at in (0..payloads[number].len()).step_by(form.width) {
-                let rows = Rows {
-                    number,
-                    form,
-                    at,
-                    data,
-                };
-                document = rows.reduce(work, document, end).await;
+                let place = Place { number, form, at };
+                if let Some(columns) = Columns::of(&document.payloads(), place, data, rows) {
+                    document = columns.reduce(work, document, end).await;
+                }
             }
         }
     }
     document
 }
 
-/// A number in one payload of a file that may be the number of rows in another payload.
-struct Rows {
-    /// Index of the payload that contains the number of rows.
+/// The place of a number in the payloads of a document.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the payload with the number.
     number: usize,
     form: Form,
     /// Offset, in bytes, of the number of rows in its payload.
     at: usize,
-    /// Index of the payload that contains the rows.
-    data: usize,
 }
 
-impl Rows {
-    /// Finds by bisection the smallest number of rows with which the file still fails, keeping rows
-    /// at the beginning or at the end of their payload, until the search has asked for `end` tests.
-    /// Returns the document with these rows.
+/// A number in a payload that may be the number of columns in another payload. The rows of a picture
+/// are columns of a payload with one row.
+struct Columns {
+    place: Place,
+    /// The number.
+    count: usize,
+    /// Index of the payload with the columns.
+    data: usize,
+    /// Number of rows in the payload.
+    rows: usize,
+    /// Number of bytes at the beginning of each row that belong to no column.
+    head: usize,
+    /// Number of bytes of each row that belong to one column.
+    size: usize,
+}
+
+impl Columns {
+    /// Reads the number at `place`; `None` if it cannot be that of the columns in `rows` rows of a
+    /// large payload.
+    fn of(payloads: &[Arc<[u8]>], place: Place, data: usize, rows: usize) -> Option<Columns> {
+        let count = place.form.read(&payloads[place.number], place.at)?;
+        let count = usize::try_from(count).ok()?;
+        let whole = payloads[data].len();
+        let row = whole / rows;
+        if count < FEWEST_ROWS || whole < RESISTING || row < count || place.number == data {
+            return None;
+        }
+        let head = row % count;
+        let fits = whole.is_multiple_of(rows) && (head == 0 || rows > 1 && head <= MOST_HEAD);
+        fits.then_some(Columns {
+            place,
+            count,
+            data,
+            rows,
+            head,
+            size: row / count,
+        })
+    }
+
+    /// Finds by bisection how few columns at the beginning or at the end of the rows still fail,
+    /// until the search has asked for `end` tests. Returns the file.
     async fn reduce(
         &self,
         work: &mut CurrentBest,
         mut document: Arc<dyn Document>,
         end: usize,
     ) -> Arc<dyn Document> {
-        let Some(mut most) = self.count(&document.payloads()) else {
-            return document;
-        };
-        let mut fewest = 0;
+        let (mut fewest, mut most) = (0, self.count);
         while most - fewest > 1 && work.asked() < end {
-            let rows = match fewest {
+            let columns = match fewest {
                 0 => 1,
                 _ => fewest + (most - fewest) / 2,
             };
-            match self.keep(work, document.as_ref(), rows).await {
-                Some(fewer) => (document, most) = (fewer, rows),
-                None => fewest = rows,
+            match self.keep(work, document.as_ref(), columns).await {
+                Some(fewer) => (document, most) = (fewer, columns),
+                None => fewest = columns,
             }
         }
         document
     }
 
-    /// Reads the number of rows from its payload; `None` if it cannot be a number of rows: if it
-    /// does not divide the size of the payload with the rows, or if it or that size is too small.
-    fn count(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
-        let count = self.form.read(&payloads[self.number], self.at)?;
-        let size = payloads[self.data].len();
-        let count = usize::try_from(count).ok()?;
-        let fits = count >= FEWEST_ROWS && size >= RESISTING && size.is_multiple_of(count);
-        (fits && self.number != self.data).then_some(count)
-    }
-
-    /// Tests the file with only the first `rows` rows of the payload or, if that does not fail,
-    /// with only the last `rows`. Returns the document with which the file fails; `None` if there
-    /// is none.
+    /// Tests the file with the first, or else the last, `columns` columns of each row; returns it if
+    /// it fails.
     async fn keep(
         &self,
         work: &mut CurrentBest,
         document: &dyn Document,
-        rows: usize,
+        columns: usize,
     ) -> Option<Arc<dyn Document>> {
+        let Place { number, form, at } = self.place;
         let mut payloads = document.payloads();
-        let before = self.count(&payloads)?;
         let data = payloads[self.data].clone();
-        let size = data.len() / before * rows;
-        let mut number = payloads[self.number].to_vec();
-        let place = self.at..self.at + self.form.width;
-        number[place].copy_from_slice(&self.form.write(rows as u64));
-        payloads[self.number] = number.into();
-        for kept in [&data[..size], &data[data.len() - size..]] {
-            payloads[self.data] = kept.into();
+        let (row, kept) = (data.len() / self.rows, self.size * columns);
+        let mut counted = payloads[number].to_vec();
+        counted[at..at + form.width].copy_from_slice(&form.write(columns as u64));
+        payloads[number] = counted.into();
+        for from in [self.head, row - kept] {
+            let rows = data.chunks_exact(row);
+            let rows = rows.map(|row| [&row[..self.head], &row[from..from + kept]].concat());
+            payloads[self.data] = rows.collect::<Vec<_>>().concat().into();
             let fewer = document.with(&payloads);
             let edit = difference(&work.text(), &fewer.text())?;
             if work.test(LOWER, edit).await == Outcome::Fail {
@@ -357,9 +428,27 @@ impl Rows {
     }
 }
 
-/// Lets references to different regions of a file share bytes, so that regions can be deleted: a
-/// region whose size matters but not its content may be read from the beginning of the file or from
-/// the largest other region. Tries the largest regions first. Returns the changed document.
+/// Writes 0 over bytes of compressed payloads, where that makes the file shorter. Ends in each payload
+/// after [`FRUITLESS_FEW`] consecutive needed bytes. Returns the file.
+async fn write_zeros(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let payloads = document.payloads().len();
+    for index in (0..payloads).filter(|_| payloads <= EACH) {
+        work.enter(document, index..index + 1);
+        let all = 0..work.len();
+        let mut others = OtherBytes::within(work, LOWER, all, 0);
+        let zeros = others.written(0..others.len());
+        if work.shortened_by(&zeros) >= WORTH_ZEROS {
+            let mut list = ListSearch::new(work, &mut others).stop_after(FRUITLESS_FEW);
+            list.reduce().await;
+        }
+        document = work.leave();
+    }
+    document
+}
+
+/// Lets references to different regions share bytes: where the content of a region does not matter,
+/// but its size does, the region may be read from the beginning of the file or from the largest
+/// other region. Large regions come first. Returns the file.
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

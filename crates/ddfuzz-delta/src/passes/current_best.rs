@@ -233,6 +233,13 @@ impl CurrentBest {
             .is_some_and(|predictor| predictor.refuses(&text))
     }
 
+    /// Returns by how many bytes the whole text becomes shorter if an edit of payloads is made; 0 if
+    /// it does not, or if the current best is not restricted to payloads.
+    pub fn shortened_by(&self, edit: &Edit) -> usize {
+        let envelope = self.envelope.as_ref();
+        envelope.map_or(0, |envelope| envelope.shortened_by(edit))
+    }
+
     /// Tests an edit of the current best text, with numbers corrected by the repair if one is set.
     /// A text that fails becomes the new best.
     pub async fn test(&mut self, rule: &'static str, edit: Edit) -> Outcome {

@@ -80,7 +80,13 @@ impl Envelope {
         })
     }
 
-    /// Replaces the document by an edited one, whose text failed and so becomes the whole current
+    /// Returns by how many bytes an edit of the edited payloads makes the whole text shorter.
+    pub fn shortened_by(&self, edit: &Edit) -> usize {
+        let sealed = self.seal(edit);
+        sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
+    }
+
+    /// Makes an edited document, whose text failed, the current one, and its text the whole current
     /// best text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));

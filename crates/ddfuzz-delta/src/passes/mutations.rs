@@ -7,7 +7,7 @@ use crate::document::{Document, Format, Structure};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::field::Form;
-use crate::passes::normalize::{LAST, NonZeroBytes};
+use crate::passes::normalize::{LAST, LEAST, OtherBytes};
 use crate::passes::units::Units;
 use crate::{ExtraTests, Outcome};
 
@@ -135,8 +135,8 @@ impl Mutations {
         }
         // Tests from here on are not those of the proof; the cache answers this one.
         let bytes = 0..work.len();
-        let unlike = NonZeroBytes::within(work, LAST, bytes);
-        let zeros = unlike.zeros(0..unlike.len());
+        let unlike = OtherBytes::within(work, LAST, bytes, LEAST);
+        let zeros = unlike.written(0..unlike.len());
         work.test(LAST, zeros).await;
         let (before, asked) = (work.len(), work.asked());
         let mut document = open(work, format);

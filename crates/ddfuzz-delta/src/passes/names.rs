@@ -146,7 +146,8 @@ pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut 
             find: names,
             words: vec![(old.clone(), new.clone())],
         };
-        let Some(edit) = renamed.edit(work, &[0..1]) else {
+        let all = 0..1;
+        let Some(edit) = renamed.edit(work, std::slice::from_ref(&all)) else {
             continue;
         };
         match work.test(NAMES, edit).await {

@@ -15,26 +15,31 @@ pub(super) const LEAST: u8 = b'0';
 /// written over all bytes does not fail.
 const HALVED: usize = 16;
 
-/// The bytes of the current best text that are not the digit `0`, as units of a list search. To
-/// delete a unit means to write `0` over the byte.
-pub(super) struct NonZeroBytes {
+/// The bytes of the current best text that differ from one value, as units of a list search: to
+/// delete a unit is to write this value over the byte.
+pub(super) struct OtherBytes {
     rule: &'static str,
-    /// Positions, in the current best text, of the bytes that are not `0`, ascending.
+    value: u8,
+    /// Positions, in the current best text, of the bytes that differ, ascending.
     at: Vec<usize>,
 }
 
-impl NonZeroBytes {
-    /// Lists the bytes in `range` of the current best text that are not `0`, as units for the pass
-    /// named `rule` in logs.
-    pub fn within(work: &mut CurrentBest, rule: &'static str, range: Range<usize>) -> NonZeroBytes {
+impl OtherBytes {
+    /// Lists the bytes in `range` of the current best text that are not `value`.
+    pub fn within(
+        work: &mut CurrentBest,
+        rule: &'static str,
+        range: Range<usize>,
+        value: u8,
+    ) -> OtherBytes {
         let text = work.text();
-        let at = range.filter(|at| text[*at] != LEAST).collect();
-        NonZeroBytes { rule, at }
+        let at = range.filter(|at| text[*at] != value).collect();
+        OtherBytes { rule, value, at }
     }
 
-    /// Builds the edit that writes `0` over the bytes of this list with the indices `units`, which
+    /// Builds the edit that writes the value over the listed bytes with the indices `units`, which
     /// must ascend.
-    pub fn zeros(&self, units: impl Iterator<Item = usize>) -> Edit {
+    pub fn written(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {
             match runs.last_mut() {
@@ -43,14 +48,14 @@ impl NonZeroBytes {
             }
         }
         let zeros = runs.into_iter().map(|run| Replacement {
-            with: vec![LEAST; run.len()],
+            with: vec![self.value; run.len()],
             at: run,
         });
         Edit::Set(zeros.collect())
     }
 }
 
-impl Units for NonZeroBytes {
+impl Units for OtherBytes {
     fn rule(&self) -> &'static str {
         self.rule
     }
@@ -60,7 +65,7 @@ impl Units for NonZeroBytes {
     }
 
     fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
-        Some(self.zeros(cuts.iter().cloned().flatten()))
+        Some(self.written(cuts.iter().cloned().flatten()))
     }
 
     fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
@@ -88,7 +93,7 @@ pub(super) async fn normalize(work: &mut CurrentBest) {
         false if set(work, half..all.end).await => 0..half,
         false => return,
     };
-    let mut unlike = NonZeroBytes::within(work, "normalize", rest);
+    let mut unlike = OtherBytes::within(work, "normalize", rest, LEAST);
     let units = unlike.len();
     ListSearch::new(work, &mut unlike)
         .sweep_range(0..units)
@@ -97,11 +102,11 @@ pub(super) async fn normalize(work: &mut CurrentBest) {
 
 /// Tests the current best text with `0` written over a range; returns whether it still fails.
 async fn set(work: &mut CurrentBest, range: Range<usize>) -> bool {
-    let unlike = NonZeroBytes::within(work, "normalize", range);
+    let unlike = OtherBytes::within(work, "normalize", range, LEAST);
     if unlike.len() == 0 {
         return true;
     }
-    let zeros = unlike.zeros(0..unlike.len());
+    let zeros = unlike.written(0..unlike.len());
     work.test("normalize", zeros).await == Outcome::Fail
 }
 
@@ -132,13 +137,13 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
     }
     while to > 0 && *left > 0 {
         let from = to - block.min(to);
-        let unlike = NonZeroBytes::within(work, LAST, from..to);
+        let unlike = OtherBytes::within(work, LAST, from..to, LEAST);
         if unlike.len() == 0 {
             to = from;
             continue;
         }
         *left -= 1;
-        let zeros = unlike.zeros(0..unlike.len());
+        let zeros = unlike.written(0..unlike.len());
         match work.test(LAST, zeros).await {
             Outcome::Fail => (to, block) = (from, block * 2),
             _ if block > 1 => block = 1,

@@ -447,3 +447,57 @@ fn a_picture_loses_rows_together_with_its_height() {
     let reduced = reduce(&file, &|file| height(file).is_some(), false);
     assert_eq!(height(&reduced.text), Some(1), "{:?}", reduced.text);
 }
+
+/// Width, height and decompressed rows of a picture whose rows are a filter below 5 and as many
+/// bytes as the width says.
+fn rows_of(file: &[u8]) -> Option<(usize, usize, Vec<u8>)> {
+    let chunks = chunks(file)?;
+    let head = chunks.iter().find_map(|body| body.strip_prefix(b"IHDR"))?;
+    let data = chunks.iter().find_map(|body| body.strip_prefix(b"IDAT"))?;
+    let (width, height) = head.split_first_chunk::<4>()?;
+    let width = u32::from_be_bytes(*width) as usize;
+    let height = u32::from_be_bytes(height.try_into().ok()?) as usize;
+    let mut rows = Vec::new();
+    ZlibDecoder::new(data).read_to_end(&mut rows).ok()?;
+    let has_filters = rows.chunks(width + 1).all(|row| row[0] < 5);
+    (rows.len() == height * (width + 1) && has_filters).then_some((width, height, rows))
+}
+
+/// A picture of 24 times 16 noisy samples.
+fn noisy() -> Vec<u8> {
+    let row = |y: u32| {
+        let samples = (0..24).map(move |x| (x * 40503 + y * 30011 + x * y * 77) as u8 | 1);
+        std::iter::once((y % 5) as u8).chain(samples)
+    };
+    let rows: Vec<u8> = (0..16).flat_map(row).collect();
+    let size = [24_u32.to_be_bytes(), 16_u32.to_be_bytes()].concat();
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+    file.extend(png_chunk(b"IHDR", &size));
+    file.extend(png_chunk(b"IDAT", &zlib(&rows)));
+    file
+}
+
+#[test]
+fn a_picture_loses_columns_together_with_its_width() {
+    let last = *rows_of(&noisy()).unwrap().2.last().unwrap();
+    let fails = |file: &[u8]| {
+        rows_of(file).is_some_and(|(_, height, rows)| height >= 12 && rows.last() == Some(&last))
+    };
+    let reduced = reduce(&noisy(), &fails, true);
+    let (width, height, _) = rows_of(&reduced.text).unwrap();
+    assert_eq!((width, height), (1, 12), "{:?}", reduced.text);
+}
+
+#[test]
+fn samples_of_a_picture_that_do_not_matter_become_zeros() {
+    let fails = |file: &[u8]| {
+        rows_of(file).is_some_and(|(width, height, rows)| {
+            (width, height) == (24, 16) && rows[200] > 1 && rows[100] > 1
+        })
+    };
+    let reduced = reduce(&noisy(), &fails, false);
+    let (_, _, rows) = rows_of(&reduced.text).unwrap();
+    let others = rows.iter().filter(|byte| **byte > 0).count();
+    assert!(others <= 4, "{others} samples");
+    assert!(reduced.text.len() < 110, "{} bytes", reduced.text.len());
+}
