@@ -13,6 +13,9 @@ use crate::dwarf::frames::REGISTERS;
 
 /// Number of points before the failure from which on a run's instructions are recorded one by one.
 const POINTS: usize = 100;
+/// Number of points before a condition, or before a statement that writes, from which on a run's
+/// instructions are recorded one by one.
+const FEW_POINTS: usize = 30;
 /// Largest number of points of each run among which the condition is searched for by which the runs
 /// went different ways.
 const BETWEEN: usize = 60;
@@ -120,7 +123,7 @@ impl Engine {
         between: [&[Point]; 2],
     ) -> Result<Option<Decided>, EngineError> {
         let [passing, failing] = between;
-        let start = before.len().saturating_sub(POINTS);
+        let start = before.len().saturating_sub(FEW_POINTS);
         let points = [&before[start..], &failing[..failing.len().min(BETWEEN)]].concat();
         let known = points.len() - failing.len().min(BETWEEN);
         let failing = self.record(Side::Failing, &points, true)?;
@@ -194,7 +197,7 @@ impl Engine {
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
         let [passing, failing] = between;
-        let start = before.len().saturating_sub(POINTS);
+        let start = before.len().saturating_sub(FEW_POINTS);
         let points = [&before[start..], failing].concat();
         let recorded = self.record(Side::Failing, &points, true)?;
         let passing = self.record(Side::Passing, passing, true)?;
