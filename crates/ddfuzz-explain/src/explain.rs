@@ -8,7 +8,9 @@ use regex::bytes::Regex;
 
 use crate::alignment::{Matched, matched};
 use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
+use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
+use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_heap_facts, crash_origin, origin_record};
@@ -563,62 +565,70 @@ impl<'a> Explaining<'a> {
         let writer = runs
             .writer(link, &delta)
             .or_else(|error| late(runs, error))?;
+        let mut record = link_record(runs, link, &delta, writer.as_ref());
         let parted = match &writer {
             Some(writer) => runs.parted(link, writer),
             None => runs.parted_since(link),
         };
-        let (parted, decided) = match parted {
-            Some(parted) => self.parting(runs, &parted)?,
-            None => (None, None),
-        };
-        let kept = match &writer {
-            Some(writer) if writer.side == Side::Passing => runs
-                .writer_before(link, &delta)
-                .or_else(|error| late(runs, error))?,
-            _ => None,
-        };
-        let returned =
-            (runs.returned(link, &delta, writer.as_ref())).or_else(|error| late(runs, error))?;
-        let selected = match &writer {
-            Some(writer) if returned.is_none() => runs
-                .selected(link, &delta, writer)
-                .or_else(|error| late(runs, error))?,
-            _ => None,
-        };
-        let at = runs.matched[link.cause.point];
-        let point = point_record(&runs.engine, &at);
-        let mut place = FrameRecord {
-            function: point.function.clone().unwrap_or_default(),
-            file: point.file.clone(),
-            line: point.line,
-        };
-        let mut by = None;
-        if let Some(writer) = &writer {
-            place = frame_record(&runs.engine, writer.pc);
-            by = Some(match (writer.is_input(), &writer.by) {
-                (true, _) => WriterRecord::Input,
-                (false, crate::engine::writer::By::Kernel) => WriterRecord::Kernel,
-                (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
-                (false, _) => WriterRecord::Statement(place.clone()),
-            });
+        if let Some(parted) = parted {
+            (record.parted, record.decided) = self.parting(runs, &parted)?;
         }
-        Ok(Some(LinkRecord {
-            variable: delta.name,
-            type_name: delta.type_name,
-            function: Some(place.function).filter(|name| !name.is_empty()),
-            file: place.file,
-            line: place.line,
-            failing: delta.failing,
-            passing: delta.passing,
-            confidence: Confidence::NotConfirmed,
-            writer: by,
-            returned: returned.map(|pc| frame_record(&runs.engine, pc)),
-            selected: selected.map(|it| origin_record(&runs.engine, &it)),
-            parted,
-            decided,
-            kept: kept.map(|it| frame_record(&runs.engine, it.pc)),
-            point,
-        }))
+        let Some(writer) = writer else {
+            return Ok(Some(record));
+        };
+        let place = |runs: &Runs, pc| Some(frame_record(&runs.engine, pc));
+        if writer.side == Side::Passing {
+            let kept = runs.writer_before(link, &delta);
+            let kept = kept.or_else(|error| late(runs, error))?;
+            record.kept = kept.and_then(|it| place(runs, it.pc));
+        }
+        let returned = runs.returned(link, &delta, Some(&writer));
+        let returned = returned.or_else(|error| late(runs, error))?;
+        record.returned = returned.and_then(|pc| place(runs, pc));
+        if returned.is_none() {
+            let selected = runs.selected(link, &delta, &writer);
+            let selected = selected.or_else(|error| late(runs, error))?;
+            record.selected = selected.map(|it| origin_record(&runs.engine, &it));
+        }
+        Ok(Some(record))
+    }
+}
+
+/// Records a link with its writer, without where its value came from.
+fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
+    let at = runs.matched[link.cause.point];
+    let point = point_record(&runs.engine, &at);
+    let mut place = FrameRecord {
+        function: point.function.clone().unwrap_or_default(),
+        file: point.file.clone(),
+        line: point.line,
+    };
+    let mut by = None;
+    if let Some(writer) = writer {
+        place = frame_record(&runs.engine, writer.pc);
+        by = Some(match (writer.is_input(), &writer.by) {
+            (true, _) => WriterRecord::Input,
+            (false, By::Kernel) => WriterRecord::Kernel,
+            (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
+            (false, _) => WriterRecord::Statement(place.clone()),
+        });
+    }
+    LinkRecord {
+        variable: delta.name.clone(),
+        type_name: delta.type_name.clone(),
+        function: Some(place.function).filter(|name| !name.is_empty()),
+        file: place.file,
+        line: place.line,
+        failing: delta.failing.clone(),
+        passing: delta.passing.clone(),
+        confidence: Confidence::NotConfirmed,
+        writer: by,
+        returned: None,
+        selected: None,
+        parted: None,
+        decided: None,
+        kept: None,
+        point,
     }
 }
 

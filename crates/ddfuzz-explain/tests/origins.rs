@@ -103,3 +103,14 @@ fn a_value_that_is_the_same_in_both_runs_is_followed_from_where_it_is_selected()
         );
     }
 }
+
+#[test]
+fn a_program_that_catches_panics_is_explained_to_the_last_one() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    let program = program_by("rustc", "caught.rs", &["-g"]);
+    let it = explained(&program, b"1\n7\n2\n", Some(b"1\n7\n3\n"));
+    let text = story::text(&it);
+    assert_eq!(confirmed(&it).last(), Some(&("sum", "main")), "{text}");
+}
