@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{ffi::CStr, io};
 
+use crate::protocol::flag;
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files};
 
@@ -375,6 +376,13 @@ impl RunnerInput {
 
     pub(crate) fn places(&self) -> &[(u64, u64)] {
         &self.batch.places
+    }
+
+    /// Returns the flags of the next request: who makes the run, and where its input is.
+    pub(crate) fn flags(&self) -> u64 {
+        let in_place = if self.in_place { flag::IN_PLACE } else { 0 };
+        let forked = if self.writes_itself { flag::FORKED } else { 0 };
+        in_place | forked
     }
 
     fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {

@@ -344,14 +344,7 @@ impl Retriable for ServerExecutor {
                 server.run_all(&many.places, flags, &limits, &mut self.detector)
             }
             InputChannel::Runner(inputs) => {
-                let mut flags = 0;
-                for (is_set, flag) in [
-                    (inputs.in_place, flag::IN_PLACE),
-                    (inputs.writes_itself, flag::FORKED),
-                    (self.captures, flag::CAPTURED),
-                ] {
-                    flags |= if is_set { flag } else { 0 };
-                }
+                let flags = inputs.flags() | if self.captures { flag::CAPTURED } else { 0 };
                 server.run_all(inputs.places(), flags, &limits, &mut self.detector)
             }
         };
