@@ -13,7 +13,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_heap_facts, crash_origin, origin_record};
+use crate::failing_facts::{add_heap_facts, crash_origin, origin_record, size_origin};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{frame_record, out_of_time, point_record, refusal_of};
@@ -202,8 +202,11 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
-        add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
+        let asked = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
+        if let (Some(asked), Some(block)) = (asked, &mut self.result.overflow) {
+            block.size = size_origin(&mut engine, &trace, asked)?;
+        }
         self.result.origin = crash_origin(&mut engine, &trace)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;

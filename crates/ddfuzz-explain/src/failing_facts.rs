@@ -4,13 +4,14 @@
 use ddfuzz_exec::Ended;
 
 use crate::engine::origin::Origin;
+use crate::engine::overflow::{AllocationCall, Overflow};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Trace};
 use crate::places::frame_record;
 use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord};
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
-/// block it does not.
+/// block it does not. Returns the call by which the first of these blocks was allocated.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -19,15 +20,40 @@ pub fn add_heap_facts(
     engine: &mut Engine,
     criterion: &Criterion,
     failing: &Ending,
-) -> Result<(), EngineError> {
-    result.overflow = overflow(engine, criterion)?;
+) -> Result<Option<AllocationCall>, EngineError> {
+    let found = overflow(engine, criterion)?;
+    let asked = found.as_ref().map(|it| it.block.asked);
+    result.overflow = found.map(|it| OverflowRecord {
+        bytes: it.block.size,
+        allocated: frames(engine, &it.block.calls),
+        size: None,
+        writer: frame_record(engine, it.writer.pc),
+        is_averted: it.is_averted,
+    });
     if result.overflow.is_none() {
         result.freed_early = freed_early(engine, criterion, failing)?;
     }
     if result.overflow.is_none() && result.freed_early.is_empty() {
         result.moved_early = moved_early(engine, criterion, failing)?;
     }
-    Ok(())
+    Ok(asked)
+}
+
+/// Finds where the size of a heap block came from, by the call `asked` that has allocated the block
+/// in the run of `trace`; `None` where that is not known.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn size_origin(
+    engine: &mut Engine,
+    trace: &Trace,
+    asked: AllocationCall,
+) -> Result<Option<OriginRecord>, EngineError> {
+    let found = match engine.size_origin(&trace.points, asked) {
+        Err(EngineError::Unsupported(_)) => None,
+        other => other?,
+    };
+    Ok(found.map(|it| origin_record(engine, &it)))
 }
 
 /// Finds where the value came from by which the failing run has crashed (a bad pointer or a
@@ -59,23 +85,14 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
 }
 
 /// Finds the heap block past whose end a crashed run has written; `None` where there is none.
-fn overflow(
-    engine: &mut Engine,
-    criterion: &Criterion,
-) -> Result<Option<OverflowRecord>, EngineError> {
+fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflow>, EngineError> {
     if !matches!(criterion, Criterion::Crash(_)) {
         return Ok(None);
     }
-    let found = match engine.overflow(|ending| criterion.fails(ending)) {
-        Err(EngineError::Unsupported(_)) => None,
-        other => other?,
-    };
-    Ok(found.map(|it| OverflowRecord {
-        bytes: it.block.size,
-        allocated: frames(engine, &it.block.calls),
-        writer: frame_record(engine, it.writer.pc),
-        is_averted: it.is_averted,
-    }))
+    match engine.overflow(|ending| criterion.fails(ending)) {
+        Err(EngineError::Unsupported(_)) => Ok(None),
+        other => other,
+    }
 }
 
 /// Finds the call of `free` without which the failing run does not fail, with the calls that led to

@@ -219,6 +219,9 @@ pub struct OverflowRecord {
     /// The call by which the block was allocated, and up to three of those that led to it,
     /// innermost first.
     pub allocated: Vec<FrameRecord>,
+    /// Where the size of the block came from; null where the call gives it as a constant, or where
+    /// that is not known.
+    pub size: Option<OriginRecord>,
     /// The statement that wrote past the end of the block, over a word of the allocator.
     pub writer: FrameRecord,
     /// Whether the failing run no longer fails in the same way when that word of the allocator

@@ -321,8 +321,12 @@ fn overflow(it: &Explanation) -> Option<String> {
         true => ": with this undone, the run does not fail so",
         false => "",
     };
+    let size = match &found.size {
+        Some(size) => format!(" Its size comes from {}.", calls(&size.written)),
+        None => String::new(),
+    };
     Some(format!(
-        "{} {} writes behind the heap block of {} bytes that is allocated by {}{undone}.",
+        "{} {} writes behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
         found.writer.function,
         shown_place(&found.writer),
         found.bytes,

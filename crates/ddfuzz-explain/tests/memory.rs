@@ -39,6 +39,8 @@ fn a_heap_block_that_is_too_short_is_named_with_who_wrote_behind_it() {
     assert_eq!(calls[0], pair("copied", malloc));
     assert_eq!(calls[1].0, "put");
     assert!(found.is_averted);
+    // A constant comes from nowhere.
+    assert_eq!(found.size, None);
     assert!(it.freed_early.is_empty());
     let text = story::text(&it);
     assert!(
@@ -49,6 +51,28 @@ fn a_heap_block_that_is_too_short_is_named_with_who_wrote_behind_it() {
     let other = explained_memory("l\n", "p a\nl\n");
     assert!(it.moved_early.is_empty() && other.moved_early.is_empty());
     assert_eq!((other.overflow, other.freed_early), (None, Vec::new()));
+}
+
+#[test]
+fn the_size_of_a_block_that_is_too_short_is_followed_to_who_computed_it() {
+    for flags in [PLAIN, FLAGS] {
+        let program = program("short.c", flags);
+        let it = explained(&program, b"4 9\n", Some(b"4 4\n"));
+        let text = story::text(&it);
+        let block = it.overflow.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(
+            (block.bytes, &*block.writer.function),
+            (128, "sum"),
+            "{text}"
+        );
+        let size = block.size.as_ref().unwrap_or_else(|| panic!("{text}"));
+        let functions: Vec<_> = size.written.iter().map(|it| &*it.function).collect();
+        assert!(
+            ["cells", "new_table", "sum"].contains(&functions[0]),
+            "{text}"
+        );
+        assert!(text.contains("Its size comes from"), "{text}");
+    }
 }
 
 #[test]

@@ -168,6 +168,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     if let Some(block) = &it.overflow {
         let allocated = block.allocated.first().into_iter();
         found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));
+        let size = block.size.iter().filter_map(|it| it.written.first());
+        found.extend(size.map(|place| (place, "its size is made here".to_owned())));
         found.push((&block.writer, "written behind its end".to_owned()));
     }
     let moved = it.moved_early.first().into_iter();

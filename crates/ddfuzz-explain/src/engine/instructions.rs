@@ -143,6 +143,17 @@ impl Executed {
         registers.into_iter().filter_map(number).collect()
     }
 
+    /// Returns the values from which the instruction computes the one that it writes: its operands,
+    /// and of an address that it only computes (`lea`), the registers.
+    pub fn terms(&self) -> Vec<Value> {
+        let mut terms = self.operands();
+        if self.instruction.mnemonic() == Mnemonic::Lea {
+            terms.truncate(0);
+            terms.extend(self.address_registers().into_iter().map(Value::Register));
+        }
+        terms
+    }
+
     /// Returns the register or memory from which the instruction copies the value that it writes;
     /// `None` if it does more than copy, or add a constant.
     fn copied(&self) -> Option<Value> {
@@ -150,6 +161,8 @@ impl Executed {
         let operand = match it.mnemonic() {
             Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => 1,
             Mnemonic::Push => 0,
+            // The same number, in a wider register.
+            Mnemonic::Cdqe | Mnemonic::Cwde => return Some(Value::Register(RESULT)),
             Mnemonic::Pop => return self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
             // A part of what a pointer leads to.
             Mnemonic::Lea if it.memory_index() == Register::None => {

@@ -5,6 +5,7 @@
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{Executed, Source, Value, comparison, decisions, reads, source};
+use super::overflow::AllocationCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::writer::{By, Watched, Writer};
@@ -26,6 +27,12 @@ const MOST_STEPS: usize = 20_000;
 /// Largest distance, in bytes, of a faulting address from the pointer passed to a function of a
 /// library that is taken for its cause.
 const NEAR: u64 = 4096;
+
+/// Largest number of computed values of one statement that are followed back to what they were
+/// computed from.
+const TERMS: usize = 16;
+/// Largest size of an instruction, in bytes.
+const LONGEST: u64 = 15;
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
@@ -105,6 +112,80 @@ impl Engine {
             let found = self.origin(&recorded, at, value)?;
             if found.is_some() {
                 return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds where the size came from with which the failing run has asked for a heap block: the
+    /// value from which the statement with the call computed it. `None` where that is not known.
+    /// `points` are the points (statement executions) of the failing run.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn size_origin(
+        &mut self,
+        points: &[Point],
+        asked: AllocationCall,
+    ) -> Result<Option<Origin>, EngineError> {
+        let function = |pc: u64| {
+            let found = self.info.function(pc.wrapping_sub(self.bias));
+            found.map(std::ptr::from_ref)
+        };
+        let own = function(asked.back - 1);
+        let before = points.iter().map(|point| point.pc);
+        let before = before.filter(|pc| *pc < asked.back && function(*pc) == own);
+        let (Some(_), Some(pc)) = (own, before.max()) else {
+            return Ok(None);
+        };
+        let is_it = |point: &Point| (point.pc, point.nth) == (pc, asked.nth);
+        let Some(index) = points.iter().position(is_it) else {
+            return Ok(None);
+        };
+        // Functions that the statement calls first have points of their own.
+        let is_after = |it: &Point| it.stack == points[index].stack && it.pc >= asked.back;
+        let after = points[index + 1..].iter().position(is_after);
+        let end = points.len().min(index + 2 + after.unwrap_or_default());
+        let window = &points[index.saturating_sub(FEW_POINTS)..end];
+        let recorded = self.record(Side::Failing, window, true)?;
+        let is_call = |it: &Executed| {
+            it.is_library_call && (1..=LONGEST).contains(&asked.back.saturating_sub(it.pc()))
+        };
+        let Some(at) = recorded.executed.iter().rposition(is_call) else {
+            return Ok(None);
+        };
+        for register in asked.sizes {
+            let found = self.term_origin(&recorded, at, Value::Register(*register))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds where a value came from that the statement of the recorded instruction `at` has
+    /// computed: the first one of its terms that another statement has written or computed.
+    fn term_origin(
+        &mut self,
+        recorded: &Recorded,
+        at: usize,
+        value: Value,
+    ) -> Result<Option<Origin>, EngineError> {
+        let call = recorded.executed[at].pc();
+        let mut terms = vec![(at, value)];
+        for _ in 0..TERMS {
+            let Some((at, value)) = terms.pop() else {
+                break;
+            };
+            let found = self.origin(recorded, at, value)?;
+            let is_elsewhere = |it: &Origin| self.place(it.written[0]) != self.place(call);
+            if let Some(found) = found.filter(is_elsewhere) {
+                return Ok(Some(found));
+            }
+            let statement = |at: usize| recorded.passed(at).map_or(0, |it| recorded.points[it].0);
+            if let Some(Source::Computed(by)) = source(&recorded.executed, at, value, statement) {
+                let next = recorded.executed[by].terms().into_iter().rev();
+                terms.extend(next.map(|value| (by, value)));
             }
         }
         Ok(None)

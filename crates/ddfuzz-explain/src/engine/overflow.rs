@@ -2,6 +2,8 @@
 //! has crashed is made again, with a watch on the word in which the allocator keeps the size of the
 //! next block.
 
+use std::collections::HashMap;
+
 use ddfuzz_triage::memory::{Maps, Memory};
 
 use super::heap::{Damaged, damaged, is_size};
@@ -18,6 +20,10 @@ const MOST_STOPS: usize = 60_000;
 const CALLERS: usize = 4;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
+
+/// DWARF numbers of the registers with the first two arguments of a function.
+const RDI: usize = 5;
+const RSI: usize = 4;
 
 /// A write past the end of a heap block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,18 +44,34 @@ pub struct Allocated {
     /// Addresses of the calls in the program's own code that led to the allocation, innermost
     /// first.
     pub calls: Vec<u64>,
+    /// The call of the allocating function, by which the size can be followed back.
+    pub asked: AllocationCall,
+}
+
+/// A call of a function that allocates memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocationCall {
+    /// Address to which the function returns.
+    pub back: u64,
+    /// How often the run had called an allocating function from there, this time included.
+    pub nth: u64,
+    /// DWARF numbers of the registers with the arguments that make the size.
+    pub sizes: &'static [usize],
 }
 
 /// A call of an allocating function that has not returned yet.
 struct Pending {
     stack_pointer: u64,
     size: u64,
+    asked: AllocationCall,
 }
 
 /// What a run has shown up to now of a heap block: its allocation, and the write past its end.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
+    /// Numbers of calls of allocating functions, by the address to which they return.
+    calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, Writer)>,
     value: Option<u64>,
@@ -138,16 +160,23 @@ impl Engine {
         known: &mut Followed,
     ) -> Result<(), EngineError> {
         if let Some(allocator) = allocator {
-            let size = match ALLOCATORS[allocator] {
-                "malloc" => registers.rdi,
-                "calloc" => registers.rdi.saturating_mul(registers.rsi),
-                _ => registers.rsi,
+            let (size, sizes): (_, &[usize]) = match ALLOCATORS[allocator] {
+                "malloc" => (registers.rdi, &[RDI]),
+                "calloc" => (registers.rdi.saturating_mul(registers.rsi), &[RDI, RSI]),
+                _ => (registers.rsi, &[RSI]),
             };
             if let Some(back) = run.process.word(registers.rsp) {
                 run.process.set_breakpoint(back)?;
+                let nth = known.calls.entry(back).or_default();
+                *nth += 1;
                 known.pending.push(Pending {
                     stack_pointer: registers.rsp + 8,
                     size,
+                    asked: AllocationCall {
+                        back,
+                        nth: *nth,
+                        sizes,
+                    },
                 });
             }
             return Ok(());
@@ -164,6 +193,7 @@ impl Engine {
             known.allocated = Some(Allocated {
                 size: call.size,
                 calls,
+                asked: call.asked,
             });
             known.overwritten = None;
         }
@@ -203,7 +233,8 @@ impl Engine {
         match (is_size(before), is_size(now)) {
             (true, false) => {
                 let by_kernel = matches!(stop, Stop::SystemCall);
-                let writer = self.describe(&mut run.process, Side::Failing, by_kernel)?;
+                let writer =
+                    self.describe(&mut run.process, Side::Failing, damaged.word, by_kernel)?;
                 known.overwritten = known.allocated.clone().zip(writer);
             }
             (false, true) => known.overwritten = None,

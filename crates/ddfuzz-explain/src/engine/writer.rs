@@ -11,6 +11,8 @@ use crate::dwarf::frames::Frame;
 
 /// Largest number of writes at which a run is stopped in the search for the last one.
 const MOST_WRITES: usize = 50_000;
+/// Largest size in bytes of a function's stack frame in which parameters are looked for.
+const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
 
@@ -173,7 +175,7 @@ impl Engine {
             if (has_changed || is_write)
                 && (by_kernel || self.is_of_frame(&mut run.process, watched)?)
             {
-                let writer = self.describe(&mut run.process, side, by_kernel)?;
+                let writer = self.describe(&mut run.process, side, address, by_kernel)?;
                 if has_changed {
                     last.changed.clone_from(&writer);
                 }
@@ -208,12 +210,13 @@ impl Engine {
         }))
     }
 
-    /// Describes the write that has just been made: the innermost frame in the program's own code,
-    /// and what it had called; `None` where no frame is in the program's own code.
+    /// Describes the write to `address` that has just been made: the innermost frame in the program's
+    /// own code, and what it had called; `None` where no frame is in the program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
         side: Side,
+        address: u64,
         by_kernel: bool,
     ) -> Result<Option<Writer>, EngineError> {
         let frames = self.frames(process)?;
@@ -232,8 +235,11 @@ impl Engine {
         let is_user = |index: usize, frame: &Frame| self.is_user(code(index, frame.code));
         let of_user = own.find(|(index, frame)| is_user(*index, frame));
         let (mut index, mut frame) = of_user.unwrap_or(first);
-        // A parameter is stored by the function that gets it; its value is the caller's.
-        if index == 0 && !by_kernel && self.is_prologue(code(0, frame.code)) {
+        // A parameter is stored by the function that gets it, in its own frame; its value is the
+        // caller's. A store to other memory is a statement, though it begins the function.
+        let is_own_frame = (frame.cfa.saturating_sub(LARGEST_FRAME)..frame.cfa).contains(&address);
+        let is_stored = is_own_frame && self.is_prologue(code(0, frame.code));
+        if index == 0 && !by_kernel && is_stored {
             let mut callers = frames.iter().enumerate().skip(1);
             let next = callers.clone().next().filter(|it| is_own(it.1.code));
             let of_user = callers.find(|(index, caller)| is_user(*index, caller));
