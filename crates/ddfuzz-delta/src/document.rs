@@ -83,8 +83,9 @@ pub trait Document: Send + Sync {
     /// number of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
-    /// Returns a copy of the document in which each compressed payload is compressed anew, and the
-    /// parts of a divided payload are joined; `None` if nothing is compressed or divided.
+    /// Returns a copy of the document with each compressed payload compressed anew, with padded numbers as short
+    /// as they can be, and with the parts of a divided payload joined; `None` if nothing is compressed,
+    /// padded or divided.
     fn repacked(&self) -> Option<Arc<dyn Document>>;
 
     /// Returns a copy of the document that treats compressed payloads as bytes: they are not

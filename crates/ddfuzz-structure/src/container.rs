@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-use crate::node::{Group, Label, Node, Part};
+use crate::node::{Group, Label, Node, Number, Part};
+use crate::number::Encoding;
 use crate::packed::{Codec, Packed};
 use crate::render::render;
 use crate::sharing::Regions;
@@ -281,9 +282,10 @@ impl Packed {
     }
 }
 
-/// Returns a copy of the group in which all compressed nodes are compressed anew, and neighboring
-/// groups that are pieces of the same payload (as the IDAT chunks of PNG) are joined. Sets
-/// `changed` to true if there is any compressed node or any joined or decompressed piece.
+/// Returns a copy of the group in which all compressed nodes are compressed anew, numbers lose their
+/// padding, and neighboring groups that are pieces of one payload (as the IDAT chunks of PNG) are
+/// joined. Sets `changed` to true if there is a compressed node, a padded number, or a piece that was
+/// joined or decompressed.
 fn repack(group: &Group, changed: &mut bool) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -302,6 +304,13 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
                 *changed = true;
                 let content = repack(&packed.content, changed);
                 nodes.push(Node::Packed(packed.with(content)));
+            }
+            Node::Number(number) if matches!(number.encoding, Encoding::PaddedVarint(_)) => {
+                *changed = true;
+                nodes.push(Node::Number(Number {
+                    encoding: Encoding::Varint,
+                    ..number.clone()
+                }));
             }
             other => nodes.push(other.clone()),
         }

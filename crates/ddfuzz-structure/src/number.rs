@@ -12,6 +12,9 @@ pub enum Encoding {
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
     Varint,
+    /// The same in so many bytes, the last ones of which may be zeros: compilers leave room for a
+    /// length that they do not know yet.
+    PaddedVarint(usize),
     /// A length of ASN.1 DER: a single byte if it is below 128, else a byte with the number of
     /// bytes that follow, and these.
     Der,
@@ -64,6 +67,16 @@ impl Encoding {
             Encoding::Little(width) => number.to_le_bytes()[..width.min(8)].to_vec(),
             Encoding::Big(width) => number.to_be_bytes()[8 - width.min(8)..].to_vec(),
             Encoding::Varint => varint(number),
+            Encoding::PaddedVarint(width) => {
+                let digits = (0..width).map(|digit| number.checked_shr(7 * digit as u32));
+                let digits = digits.map(|rest| rest.unwrap_or_default() as u8 | 0x80);
+                let mut written: Vec<u8> = digits.collect();
+                written
+                    .last_mut()
+                    .into_iter()
+                    .for_each(|last| *last &= 0x7f);
+                written
+            }
             Encoding::Der if number < 128 => vec![number as u8],
             Encoding::Der => {
                 let bytes = number.to_be_bytes();
@@ -105,6 +118,9 @@ impl Encoding {
                 let bits = |number: u64, byte: &u8| number << 7 | u64::from(byte & 0x7f);
                 Some((text[..size].iter().rev().fold(0, bits), size))
             }
+            Encoding::PaddedVarint(width) => Encoding::Varint
+                .read(text)
+                .filter(|(_, size)| *size == width),
             Encoding::Der => match *text.first()? {
                 short @ 0..0x80 => Some((u64::from(short), 1)),
                 long => {

@@ -122,7 +122,41 @@ pub static MIDI: &[Field] = &[
 
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
 
-/// Fields of WebAssembly modules: sections of type, length and data.
+/// Fields of WebAssembly modules: sections of type, length and data; types and code are counted.
 pub static WASM: &[Field] = &[Keep(8), Records(WASM_SECTION)];
 
-static WASM_SECTION: &[Field] = &[Keep(1), Number(Varint, Length(0), 0), Span(0, &[Body])];
+static WASM_SECTION: &[Field] = &[Kind(
+    1,
+    &[
+        (b"\0", WASM_CUSTOM),
+        (b"\x01", WASM_TYPES),
+        (b"\x0a", WASM_CODE),
+    ],
+    WASM_BODY,
+)];
+static WASM_BODY: &[Field] = &[Number(Varint, Length(0), 0), Span(0, &[Body])];
+static WASM_CUSTOM: &[Field] = &[
+    Number(Varint, Length(0), 0),
+    Span(0, &[Number(Varint, Length(1), 0), Span(1, &[Body]), Body]),
+];
+static WASM_TYPES: &[Field] = &[
+    Number(Varint, Length(0), 0),
+    Span(
+        0,
+        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_TYPE)])],
+    ),
+];
+static WASM_TYPE: &[Field] = &[
+    Expect(b"\x60"),
+    Number(Varint, Length(0), 0),
+    Span(0, &[Body]),
+    Number(Varint, Length(1), 0),
+    Span(1, &[Body]),
+];
+static WASM_CODE: &[Field] = &[
+    Number(Varint, Length(0), 0),
+    Span(
+        0,
+        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_BODY)])],
+    ),
+];

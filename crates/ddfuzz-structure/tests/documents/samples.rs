@@ -157,6 +157,39 @@ fn wasm() -> Vec<u8> {
     .concat()
 }
 
+/// A number of WebAssembly in at least `size` bytes.
+fn leb(mut number: usize, size: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f || bytes.len() + 1 < size {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// A module with two types and twelve functions, whose lengths take at least `size` bytes. The
+/// seventh function has an instruction 0xff.
+pub fn module(size: usize) -> Vec<u8> {
+    let counted = |data: &[u8]| [leb(data.len(), size), data.to_vec()].concat();
+    let section = |kind: u8, data: &[u8]| [vec![kind], counted(data)].concat();
+    let bodies = (0..12).flat_map(|number| {
+        let mut body = vec![0, 0x41, number, 0x1a, 0x41, number + 1, 0x1a];
+        body.extend([0x01].repeat(usize::from(number * 5)));
+        body.extend((number == 6).then_some(0xff));
+        body.push(0x0b);
+        counted(&body)
+    });
+    let bodies: Vec<u8> = bodies.collect();
+    [
+        b"\0asm\x01\0\0\0".to_vec(),
+        section(1, b"\x02\x60\0\0\x60\x02\x7f\x7e\x01\x7f"),
+        section(10, &[&[12], &bodies[..]].concat()),
+        section(0, &[&counted(b"name")[..], &[7; 60]].concat()),
+    ]
+    .concat()
+}
+
 pub fn zip(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut directory = Vec::new();
@@ -408,6 +441,8 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("pcap-be", pcap(true)),
         ("midi", midi()),
         ("wasm", wasm()),
+        ("wasm", module(1)),
+        ("wasm", module(5)),
         (
             "gzip",
             [gzip(b"some text some text"), gzip(b"more")].concat(),

@@ -9,7 +9,9 @@ use ddfuzz_structure::structure_of;
 use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
 use crate::objects::elf;
-use crate::samples::{self, crc32, flac, gzip, is_flac_frame, png, png_chunk, sfnt, zip, zlib};
+use crate::samples::{
+    self, crc32, flac, gzip, is_flac_frame, module, png, png_chunk, sfnt, zip, zlib,
+};
 
 /// What a search came to.
 pub struct Reduced {
@@ -483,7 +485,7 @@ fn a_picture_loses_columns_together_with_its_width() {
     let fails = |file: &[u8]| {
         rows_of(file).is_some_and(|(_, height, rows)| height >= 12 && rows.last() == Some(&last))
     };
-    let reduced = reduce(&noisy(), &fails, true);
+    let reduced = reduce(&noisy(), &fails, false);
     let (width, height, _) = rows_of(&reduced.text).unwrap();
     assert_eq!((width, height), (1, 12), "{:?}", reduced.text);
 }
@@ -500,4 +502,48 @@ fn samples_of_a_picture_that_do_not_matter_become_zeros() {
     let others = rows.iter().filter(|byte| **byte > 0).count();
     assert!(others <= 4, "{others} samples");
     assert!(reduced.text.len() < 110, "{} bytes", reduced.text.len());
+}
+
+/// Splits a number of seven bits a byte off a text.
+fn leb(text: &[u8]) -> Option<(usize, &[u8])> {
+    let size = text.iter().take(5).position(|byte| *byte < 0x80)? + 1;
+    let (number, rest) = text.split_at(size);
+    let bits = |all: usize, byte: &u8| all << 7 | usize::from(byte & 0x7f);
+    Some((number.iter().rev().fold(0, bits), rest))
+}
+
+/// The bodies of the functions of a module whose lengths and counts are right.
+fn bodies(text: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut rest = text.strip_prefix(b"\0asm\x01\0\0\0")?;
+    let mut bodies = Vec::new();
+    while let Some((kind, after)) = rest.split_first() {
+        let (length, after) = leb(after)?;
+        let (section, after) = after.split_at_checked(length)?;
+        rest = after;
+        if *kind != 10 {
+            continue;
+        }
+        let (count, mut section) = leb(section)?;
+        for _ in 0..count {
+            let (length, after) = leb(section)?;
+            let (body, after) = after.split_at_checked(length)?;
+            bodies.push(body);
+            section = after;
+        }
+        section.is_empty().then_some(())?;
+    }
+    Some(bodies)
+}
+
+#[test]
+fn a_module_is_reduced_to_one_function() {
+    let fails =
+        |text: &[u8]| bodies(text).is_some_and(|all| all.iter().any(|body| body.contains(&0xff)));
+    for size in [1, 5] {
+        let reduced = reduce(&module(size), &fails, size == 5);
+        // Head of the file and of the section, count, length, instruction.
+        assert_eq!(reduced.text.len(), 8 + 2 + 1 + 1 + 1, "{:?}", reduced.text);
+        assert!(is_1_minimal(&reduced.text, &fails));
+        assert!(reduced.tests <= 60, "{} tests", reduced.tests);
+    }
 }
