@@ -244,7 +244,7 @@ fn a_target_that_crashes_whatever_its_input_is_is_warned_of() {
     // That the empty input crashes is another thing.
     let said = desk.call("min crash -o smaller -- ./careless x").exits(0);
     assert!(!said.err.contains(warning), "{said:?}");
-    assert!(said.out.contains("crashes on the empty input"), "{said:?}");
+    assert!(said.out.contains("fails on the empty input"), "{said:?}");
     let said = desk.call("triage crash -- ./careless x").exits(1);
     assert!(!said.err.contains(warning), "{said:?}");
     desk.is_left_clean();

@@ -12,6 +12,7 @@ use crate::descendants::Untraced;
 use crate::launch::Inject;
 use crate::output_capture::Written;
 use crate::program_trust::{EndReason, ProgramTrust};
+use crate::protocol::ForkPoint;
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
 use crate::{
@@ -77,6 +78,15 @@ pub(crate) struct SnapshotExecutor {
     written: Option<[Written; 2]>,
 }
 
+/// Says to users, in brackets, by which option runs would begin after the fork point `from`; empty
+/// where there is none.
+fn hint(from: ForkPoint) -> &'static str {
+    match from.is_later_if_frozen() {
+        true => " (later with --freeze-start)",
+        false => "",
+    }
+}
+
 impl SnapshotExecutor {
     /// Makes the executor over a server that `start_server` starts: one with a runner (a process
     /// that makes many runs), unless `trust`, the record of the program, says that none is used.
@@ -88,18 +98,17 @@ impl SnapshotExecutor {
         let (server, how) = match trust.end() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
-                let how = format!("forked {}: {}", forking.fork_point(), end.text());
+                let from = forking.fork_point();
+                let how = format!("forked {from}{}: {}", hint(from), end.text());
                 (forking, how)
             }
             None => {
                 let runner = start_server(Inject::Restore)?;
                 let from = runner.fork_point();
-                let later = match from.is_later_if_frozen() {
-                    true => " (later with --freeze-start)",
-                    false => "",
-                };
-                let how =
-                    format!("with many runs in one process, each from the point {from}{later}");
+                let how = format!(
+                    "with many runs in one process, each from the point {from}{}",
+                    hint(from)
+                );
                 (runner, how)
             }
         };

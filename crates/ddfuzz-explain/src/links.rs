@@ -50,6 +50,7 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     chain.dedup_by(|(_, later), (_, link)| {
         later.variable == link.variable && later.failing == link.failing
     });
+    merge_kept(chain);
     // What was printed stands in a buffer, too.
     let printed = chain
         .iter()
@@ -68,6 +69,34 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
         };
         let is_new = chain.get(rest).is_some_and(|link| !is_said(link));
         chain.truncate(rest + usize::from(is_new));
+    }
+}
+
+/// Makes one link of two of the same variable with the same values, where the earlier one names the
+/// write that only the passing run makes, and the later one the write before it, which both runs
+/// make: what the failing run leaves out is what both tell of.
+fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
+    let mut index = 0;
+    while index < chain.len() {
+        let later = &chain[index].1;
+        let is_kept = |(_, it): &(usize, LinkRecord)| {
+            let is_same = (&it.variable, &it.failing, &it.passing)
+                == (&later.variable, &later.failing, &later.passing);
+            let kept = it.kept.clone().map(WriterRecord::Statement);
+            is_same && kept.is_some() && kept == later.writer
+        };
+        match chain[..index].iter().position(is_kept) {
+            Some(earlier) => {
+                let (_, told) = chain.remove(earlier);
+                let (_, link) = &mut chain[index - 1];
+                *link = LinkRecord {
+                    confidence: link.confidence,
+                    point: link.point.clone(),
+                    ..told
+                };
+            }
+            None => index += 1,
+        }
     }
 }
 

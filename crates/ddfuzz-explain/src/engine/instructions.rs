@@ -73,6 +73,12 @@ impl Executed {
         self.instruction.flow_control() == FlowControl::ConditionalBranch
     }
 
+    /// Returns true if the instruction takes a value from the stack: mostly a register that the
+    /// function has saved for its caller.
+    pub fn is_pop(&self) -> bool {
+        self.instruction.mnemonic() == Mnemonic::Pop
+    }
+
     /// Returns true if the instruction is a division of integers.
     pub fn is_division(&self) -> bool {
         matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)

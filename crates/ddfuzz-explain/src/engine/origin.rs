@@ -428,7 +428,9 @@ impl Engine {
         address: u64,
         size: u64,
     ) -> Result<Option<Origin>, EngineError> {
-        let written = match recorded.passed(at) {
+        // Who has saved a register has not made its value.
+        let is_restored = recorded.executed[at].is_pop();
+        let written = match recorded.passed(at).filter(|_| !is_restored) {
             Some(point) => self.calls_of_writer(recorded.points[point].1, address, size)?,
             None => Vec::new(),
         };

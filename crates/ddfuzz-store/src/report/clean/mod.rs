@@ -524,7 +524,7 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "libFuzzer (-merge=1): {} before, {} after{added}{less}",
+        "libFuzzer (-merge=1): {} by all files and the kept ones, {} by the kept ones{added}{less}",
         counted(before),
         counted(after)
     ))
