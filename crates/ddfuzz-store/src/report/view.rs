@@ -242,7 +242,7 @@ pub fn claim(minimized: &Minimized) -> String {
     let tests = size::counted(minimized.proved.of, "test");
     let claim = &minimized.claim;
     match minimized.is_proved() {
-        _ if minimized.any_input => "fails on any input".to_owned(),
+        _ if minimized.any_input => "crashes on any input".to_owned(),
         true if minimized.size_after == 0 => "fails on the empty input".to_owned(),
         true if minimized.untried > 0 => {
             let bytes = size::counted(minimized.untried, "byte");
