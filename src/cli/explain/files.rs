@@ -16,11 +16,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Returns the paths of an explanation's files in the directory `folder`. Fails if it is no
-    /// directory, or if one of the files exists in it, unless ddfuzz has written the HTML page
-    /// there or `force` is set.
+    /// Returns the paths of an explanation's files in the directory `folder`, which is created when
+    /// they are written. Fails if it is no directory and cannot become one, or if one of the files
+    /// exists in it, unless ddfuzz has written the HTML page there or `force` is set.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
-        if !folder.is_dir() {
+        let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
+        let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);
+        if !folder.is_dir() && !is_new {
             let message = format!("{} is not a directory", folder.display());
             return Err(Failure::usage(message)
                 .path(folder)
@@ -62,6 +64,10 @@ impl Files {
         let write = |file: &Path, text: &str| {
             atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
         };
+        if !self.folder.exists() {
+            let made = std::fs::create_dir(&self.folder);
+            made.map_err(|error| Failure::unwritten(&self.folder, error))?;
+        }
         write(&html, &page::html(explanation))?;
         write(&json, &text)?;
         write(&txt, &story::text(explanation))
