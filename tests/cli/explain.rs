@@ -29,6 +29,19 @@ fn recs() -> Desk {
 }
 
 #[test]
+fn a_directory_that_does_not_exist_is_created_for_the_files() {
+    let desk = recs();
+    desk.call("explain bad good -o new -- ./recs @@").exits(0);
+    assert!(desk.read("new/explanation.txt").len() > 100);
+    let said = desk
+        .call("explain bad good -o no/new -- ./recs @@")
+        .exits(2);
+    assert!(said.err.contains("is not a directory"), "{said:?}");
+    assert!(!desk.file("no").exists());
+    desk.is_left_clean();
+}
+
+#[test]
 fn an_explanation_is_printed_and_written_beside_the_input() {
     let desk = recs();
     let said = desk.call("explain bad good -- ./recs @@").exits(0);
