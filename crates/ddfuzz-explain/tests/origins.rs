@@ -34,6 +34,24 @@ fn a_null_pointer_is_followed_to_who_left_it() {
 }
 
 #[test]
+fn a_store_that_begins_a_function_of_one_line_is_that_functions() {
+    for flags in [PLAIN, &["-g", "-Og"], &["-g", "-O1"]] {
+        let program = program("setter.c", flags);
+        let it = explained(&program, b"900000000\n", Some(b"9\n"));
+        let text = story::text(&it);
+        let link = it
+            .chain
+            .iter()
+            .find(|link| link.variable.ends_with("cursor.at"));
+        let link = link.or_else(|| it.chain.iter().find(|link| link.variable.ends_with("->at")));
+        let link = link.unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(link.function.as_deref(), Some("set"), "{flags:?} {text}");
+        let written = functions(it.origin.as_ref());
+        assert!(written.is_empty() || written[0] == "set", "{written:?}");
+    }
+}
+
+#[test]
 fn a_divisor_is_followed_to_who_wrote_it() {
     for flags in [PLAIN, &["-g", "-Og"]] {
         let program = program("notes.c", flags);
