@@ -108,6 +108,40 @@ fn a_group_is_explained_beside_its_reproducer() {
     desk.call("explain out ffff").exits(2);
 }
 
+/// Crashes at one place for each of two inputs.
+const TWO: &str = "#include <stdio.h>\n\
+    static int *volatile nowhere;\n\
+    __attribute__((noinline)) static void one(void) { nowhere[1] = 1; }\n\
+    __attribute__((noinline)) static void two(void) { nowhere[2] = 2; }\n\
+    int main(void)\n\
+    {\n\
+        int c = getchar();\n\
+        if (c == 'a')\n\
+            one();\n\
+        if (c == 'b')\n\
+            two();\n\
+        return 0;\n\
+    }\n";
+
+#[test]
+fn each_of_several_groups_has_a_directory_in_a_new_one() {
+    let desk = Desk::new();
+    let source = desk.write("two.c", TWO);
+    let mut compiler = desk.command("cc");
+    compiler.args(["-g", "-O0", "-o", "two"]).arg(source);
+    assert!(compiler.status().unwrap().success());
+    (desk.write("a", "a"), desk.write("b", "b"));
+    desk.call("triage a b -o out -- ./two").exits(1);
+    desk.call("explain out -o new");
+    let entries = std::fs::read_dir(desk.file("new")).unwrap().flatten();
+    let folders: Vec<_> = entries.map(|entry| entry.path()).collect();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    for folder in folders {
+        assert!(folder.join("explanation.json").is_file(), "{folder:?}");
+    }
+    desk.is_left_clean();
+}
+
 #[test]
 fn triage_explains_and_reports_show_it() {
     let desk = recs();

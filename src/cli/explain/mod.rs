@@ -207,20 +207,22 @@ impl ExplainArgs {
     }
 
     /// Returns the directory for the files of a group's explanation: that of `--out`, else that of
-    /// the group's reproducer. If several groups (`groups` is their number) are explained and
-    /// `--out` is an existing directory, creates and returns a directory in it that is named after
-    /// the group's major key.
+    /// the group's reproducer. If several groups (`groups` is their number) are explained, creates
+    /// that of `--out` if it does not exist, and returns a directory in it, one for each group, that
+    /// is named after the group's major key.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
-        let folder = match &self.out {
+        let out = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
-            Some(out) if groups == 1 || !out.is_dir() => return Ok(out.clone()),
-            Some(out) => out.join(chosen.major()),
+            Some(out) if groups == 1 => return Ok(out.clone()),
+            Some(out) => out,
         };
-        match std::fs::create_dir(&folder) {
+        match std::fs::create_dir(out) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                Err(Failure::unwritten(&folder, error))
+                Err(Failure::unwritten(out, error))
             }
-            _ => Ok(folder),
+            // What is no directory is told of as such.
+            _ if !out.is_dir() => Ok(out.clone()),
+            _ => Ok(out.join(chosen.major())),
         }
     }
 
