@@ -585,7 +585,7 @@ impl<'a> Explaining<'a> {
             let kept = kept.or_else(|error| late(runs, error))?;
             record.kept = kept.and_then(|it| place(runs, it.pc));
         }
-        let returned = runs.returned(link, &delta, Some(&writer));
+        let returned = runs.returned(link, &delta, &writer);
         let returned = returned.or_else(|error| late(runs, error))?;
         record.returned = returned.and_then(|pc| place(runs, pc));
         if returned.is_none() {

@@ -5,13 +5,14 @@ use ddfuzz_exec::Ended;
 
 use crate::engine::origin::Origin;
 use crate::engine::overflow::{AllocationCall, Overflow};
-use crate::engine::{Criterion, Ending, Engine, EngineError, Trace};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
 use crate::places::frame_record;
 use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord};
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
-/// block it does not. Returns the call by which the first of these blocks was allocated.
+/// block it does not, each with the calls that led to it. Returns the call by which the block of an
+/// overflow was allocated.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -30,11 +31,15 @@ pub fn add_heap_facts(
         writer: frame_record(engine, it.writer.pc),
         is_averted: it.is_averted,
     });
-    if result.overflow.is_none() {
-        result.freed_early = freed_early(engine, criterion, failing)?;
+    if result.overflow.is_some() || engine.info.is_empty() {
+        return Ok(asked);
     }
-    if result.overflow.is_none() && result.freed_early.is_empty() {
-        result.moved_early = moved_early(engine, criterion, failing)?;
+    let averts = |it: &Ending| ends_well(it, criterion, failing);
+    let calls = if_supported(engine.freed_early(averts))?;
+    result.freed_early = frames(engine, &calls.unwrap_or_default());
+    if result.freed_early.is_empty() {
+        let calls = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?;
+        result.moved_early = frames(engine, &calls.unwrap_or_default());
     }
     Ok(asked)
 }
@@ -49,10 +54,7 @@ pub fn size_origin(
     trace: &Trace,
     asked: AllocationCall,
 ) -> Result<Option<OriginRecord>, EngineError> {
-    let found = match engine.size_origin(&trace.points, asked) {
-        Err(EngineError::Unsupported(_)) => None,
-        other => other?,
-    };
+    let found = if_supported(engine.size_origin(&trace.points, asked))?;
     Ok(found.map(|it| origin_record(engine, &it)))
 }
 
@@ -68,10 +70,7 @@ pub fn crash_origin(
     if failing.ending.crash.is_none() || engine.info.is_empty() {
         return Ok(None);
     }
-    let found = match engine.crash_origin(&failing.points) {
-        Err(EngineError::Unsupported(_)) => None,
-        other => other?,
-    };
+    let found = if_supported(engine.crash_origin(&failing.points))?;
     Ok(found.map(|it| origin_record(engine, &it)))
 }
 
@@ -89,46 +88,7 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
     if !matches!(criterion, Criterion::Crash(_)) {
         return Ok(None);
     }
-    match engine.overflow(|ending| criterion.fails(ending)) {
-        Err(EngineError::Unsupported(_)) => Ok(None),
-        other => other,
-    }
-}
-
-/// Finds the call of `free` without which the failing run does not fail, with the calls that led to
-/// it; empty where there is none.
-fn freed_early(
-    engine: &mut Engine,
-    criterion: &Criterion,
-    failing: &Ending,
-) -> Result<Vec<FrameRecord>, EngineError> {
-    if engine.info.is_empty() {
-        return Ok(Vec::new());
-    }
-    let averts = |it: &Ending| ends_well(it, criterion, failing);
-    let calls = match engine.freed_early(averts) {
-        Err(EngineError::Unsupported(_)) => None,
-        other => other?,
-    };
-    Ok(frames(engine, &calls.unwrap_or_default()))
-}
-
-/// Finds the call of `realloc` without whose move of a block the failing run does not fail, with the
-/// calls that led to it; empty where there is none.
-fn moved_early(
-    engine: &mut Engine,
-    criterion: &Criterion,
-    failing: &Ending,
-) -> Result<Vec<FrameRecord>, EngineError> {
-    if engine.info.is_empty() {
-        return Ok(Vec::new());
-    }
-    let averts = |it: &Ending| ends_well(it, criterion, failing);
-    let calls = match engine.moved_early(|it| criterion.fails(it), averts) {
-        Err(EngineError::Unsupported(_)) => None,
-        other => other?,
-    };
-    Ok(frames(engine, &calls.unwrap_or_default()))
+    if_supported(engine.overflow(|ending| criterion.fails(ending)))
 }
 
 /// Whether a changed run ends well, and not only in another way than the failing one.

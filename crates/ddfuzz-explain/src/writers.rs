@@ -8,7 +8,7 @@ use crate::engine::origin::{Decided, Origin as ValueOrigin};
 use crate::engine::register_writer::Held;
 use crate::engine::returned::Written;
 use crate::engine::writer::{By, Watched, Writer};
-use crate::engine::{EngineError, Point, Side, Unsupported};
+use crate::engine::{EngineError, Point, Side, Unsupported, if_supported};
 use crate::experiments::Runs;
 use crate::graph::{Origin, Place};
 
@@ -108,10 +108,7 @@ impl Runs {
             frame: self.frame_of(link.cause.point, address),
         };
         let to = self.matched[link.cause.point].in_failing;
-        let found = match (self.engine).writer(Side::Failing, None, to, watched) {
-            Err(EngineError::Unsupported(_)) => None,
-            other => other?,
-        };
+        let found = if_supported((self.engine).writer(Side::Failing, None, to, watched))?;
         Ok(found.filter(|it| it.by == By::Program))
     }
 
@@ -147,13 +144,10 @@ impl Runs {
         &mut self,
         link: &Link,
         delta: &Delta,
-        writer: Option<&Writer>,
+        writer: &Writer,
     ) -> Result<Option<u64>, EngineError> {
-        let is_own = |it: &&Writer| it.side == Side::Failing && it.by == By::Program;
-        let Some(writer) = writer.filter(is_own) else {
-            return Ok(None);
-        };
-        let index = self.executed(link, writer);
+        let is_own = writer.side == Side::Failing && writer.by == By::Program;
+        let index = self.executed(link, writer).filter(|_| is_own);
         let both = self.matched.iter().find(|it| Some(it.failing) == index);
         let passing = self.passing_bytes(link, delta);
         let (Some(both), Some(passing)) = (both, passing) else {
@@ -164,10 +158,7 @@ impl Runs {
             passing,
         };
         let points = [both.in_passing, both.in_failing];
-        match self.engine.returned(points, &written) {
-            Err(EngineError::Unsupported(_)) => Ok(None),
-            other => other,
-        }
+        if_supported(self.engine.returned(points, &written))
     }
 
     /// Finds where a value came from that the writer of a link read from another place than the same
@@ -204,10 +195,7 @@ impl Runs {
         };
         let between = [&passing[passed], &failing[failed]];
         let before = &failing[..both.failing];
-        match self.engine.selected_origin(before, between, value) {
-            Err(EngineError::Unsupported(_)) => Ok(None),
-            other => other,
-        }
+        if_supported(self.engine.selected_origin(before, between, value))
     }
 
     /// The value of a link's variable in the passing run, if it is a number or a text.
@@ -258,10 +246,7 @@ impl Runs {
         let passing = &passing[last.passing..next.map_or(passing.len(), |it| it.passing + 1)];
         let end = next.map_or(failing.len(), |it| it.failing + 1);
         let (before, failing) = failing[..end].split_at(last.failing);
-        match self.engine.condition_origin(before, [passing, failing]) {
-            Err(EngineError::Unsupported(_)) => Ok(None),
-            other => other,
-        }
+        if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
     /// Returns the address of the statement that decides how the runs go on after `last`, the last

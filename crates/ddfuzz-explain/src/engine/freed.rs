@@ -1,9 +1,8 @@
 //! Heap blocks that are freed too early: runs in which calls of `free` do nothing.
 
-use ddfuzz_triage::memory::{Maps, Memory};
-
+use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run};
-use super::{Ending, Engine, EngineError, Side, symbol_in};
+use super::{Ending, Engine, EngineError, Side};
 
 /// Largest number of calls of `free` in a run among which the early one is searched for.
 const MOST_CALLS: u64 = 20_000;
@@ -79,11 +78,7 @@ impl Engine {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        let maps = Maps::of(run.process.pid);
-        let libc = maps.iter().find(|it| it.base_name().starts_with("libc."));
-        let free = libc.and_then(|it| {
-            symbol_in(&it.file_path(), "free").map(|free| it.start - it.offset + free)
-        });
+        let free = library_symbol(&run.process, "free");
         Ok(free.map(|free| (run, free)))
     }
 
@@ -109,7 +104,7 @@ impl Engine {
                         from,
                     }));
                 }
-                Next::Breakpoint(mut registers) => {
+                Next::Breakpoint(registers) => {
                     calls += 1;
                     if !skipped.contains(&(calls - 1)) {
                         run.process.step_over(registers.rip)?;
@@ -119,10 +114,7 @@ impl Engine {
                         let frames = self.frames(&mut run.process)?;
                         from = self.own_calls(&frames);
                     }
-                    if let Some(back) = run.process.word(registers.rsp) {
-                        (registers.rip, registers.rsp) = (back, registers.rsp + 8);
-                        run.process.set_registers(registers)?;
-                    }
+                    run.process.return_at_once(registers, registers.rax)?;
                 }
                 Next::Other(_) => {}
             }

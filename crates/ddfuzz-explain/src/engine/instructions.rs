@@ -152,12 +152,11 @@ impl Executed {
     /// Returns the values from which the instruction computes the one that it writes: its operands,
     /// and of an address that it only computes (`lea`), the registers.
     pub fn terms(&self) -> Vec<Value> {
-        let mut terms = self.operands();
-        if self.instruction.mnemonic() == Mnemonic::Lea {
-            terms.truncate(0);
-            terms.extend(self.address_registers().into_iter().map(Value::Register));
+        if self.instruction.mnemonic() != Mnemonic::Lea {
+            return self.operands();
         }
-        terms
+        let registers = self.address_registers().into_iter();
+        registers.map(Value::Register).collect()
     }
 
     /// Returns the register or memory from which the instruction copies the value that it writes;
@@ -219,7 +218,7 @@ pub fn source(
             }
             Value::Memory(address, size) => {
                 let range = statement(before)..before;
-                match written_in(executed, range, address..address + size)? {
+                match written_in(executed, range, value)? {
                     Some(by) => {
                         before = by;
                         match executed[by].copied() {
@@ -280,20 +279,13 @@ pub fn reads(
 
 /// The last instruction in a range that writes some memory; `None` in place of it where a library may
 /// have written it.
-fn written_in(
-    executed: &[Executed],
-    range: Range<usize>,
-    memory: Range<u64>,
-) -> Option<Option<usize>> {
+fn written_in(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<Option<usize>> {
     for at in range.rev() {
         let it = &executed[at];
         if it.is_library_call {
             return None;
         }
-        if let Some((address, size)) = it.memory(is_write)
-            && address < memory.end
-            && memory.start < address + size
-        {
+        if it.is_write_to(memory) {
             return Some(Some(at));
         }
     }

@@ -72,6 +72,17 @@ pub enum EngineError {
     OutOfTime,
 }
 
+/// Returns what an experiment has found, and `None` where it would need what cannot be explained
+/// ([`EngineError::Unsupported`]): the experiment then shows nothing. Any other error is returned.
+pub(crate) fn if_supported<T>(
+    found: Result<Option<T>, EngineError>,
+) -> Result<Option<T>, EngineError> {
+    match found {
+        Err(EngineError::Unsupported(_)) => Ok(None),
+        other => other,
+    }
+}
+
 /// What a program does that keeps it from being explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {

@@ -1,11 +1,12 @@
 //! Heap blocks that are moved while a pointer to them is kept: runs in which some calls of `realloc`
 //! leave their block where it is.
 
-use ddfuzz_triage::memory::{Maps, Memory};
+use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
+use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run};
-use super::{Ending, Engine, EngineError, Side, symbol_in};
+use super::{Ending, Engine, EngineError, Side};
 
 /// Largest number of stops of a run.
 const MOST_STOPS: usize = 20_000;
@@ -72,17 +73,16 @@ impl Engine {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
-        let maps = Maps::of(run.process.pid);
-        let libc = maps.iter().find(|it| it.base_name().starts_with("libc."));
-        Ok(libc.and_then(|libc| {
-            let start = libc.start - libc.offset;
-            let address = |name| symbol_in(&libc.file_path(), name).map(|at| start + at);
-            Some(Allocators {
-                malloc: address("malloc")?,
-                calloc: address("calloc")?,
-                realloc: address("realloc")?,
-                free: address("free")?,
-            })
+        let address = |name| library_symbol(&run.process, name);
+        let functions = [address("malloc"), address("calloc"), address("realloc")];
+        let [Some(malloc), Some(calloc), Some(realloc)] = functions else {
+            return Ok(None);
+        };
+        Ok(address("free").map(|free| Allocators {
+            malloc,
+            calloc,
+            realloc,
+            free,
         }))
     }
 
@@ -130,7 +130,7 @@ impl Engine {
                         continue;
                     }
                 } else if registers.rsi <= usable(&mut run, registers.rdi) {
-                    give_back(&mut run, registers, registers.rdi)?;
+                    run.process.return_at_once(registers, registers.rdi)?;
                     continue;
                 }
             } else if at == malloc {
@@ -180,19 +180,6 @@ fn move_block(
     let content = run.process.bytes(block, length);
     run.process.write(new, &content)?;
     run.process.call(allocators.free, block)?;
-    give_back(run, registers, new)?;
+    run.process.return_at_once(registers, new)?;
     Ok(Some(()))
-}
-
-/// Returns a block from a call that has just begun.
-fn give_back(
-    run: &mut Run,
-    mut registers: user_regs_struct,
-    block: u64,
-) -> Result<(), EngineError> {
-    if let Some(back) = run.process.word(registers.rsp) {
-        (registers.rax, registers.rip, registers.rsp) = (block, back, registers.rsp + 8);
-        run.process.set_registers(registers)?;
-    }
-    Ok(())
 }

@@ -73,6 +73,18 @@ impl Recorded {
         let behind = self.points.partition_point(|(index, _)| *index <= at);
         behind.checked_sub(1)
     }
+
+    /// Returns the index of the first instruction of the statement that contains the instruction
+    /// `at`.
+    fn statement(&self, at: usize) -> usize {
+        self.passed(at).map_or(0, |point| self.points[point].0)
+    }
+
+    /// Finds where a value that the instruction `at` uses came from; `None` where the recorded
+    /// instructions do not say.
+    fn source(&self, at: usize, value: Value) -> Option<Source> {
+        source(&self.executed, at, value, |at| self.statement(at))
+    }
 }
 
 /// The values of which one may have made an instruction crash: divisors, the registers of an address,
@@ -177,13 +189,15 @@ impl Engine {
             let Some((at, value)) = terms.pop() else {
                 break;
             };
-            let found = self.origin(recorded, at, value)?;
+            let Some(source) = recorded.source(at, value) else {
+                continue;
+            };
+            let found = self.origin_of(recorded, source)?;
             let is_elsewhere = |it: &Origin| self.place(it.written[0]) != self.place(call);
             if let Some(found) = found.filter(is_elsewhere) {
                 return Ok(Some(found));
             }
-            let statement = |at: usize| recorded.passed(at).map_or(0, |it| recorded.points[it].0);
-            if let Some(Source::Computed(by)) = source(&recorded.executed, at, value, statement) {
+            if let Source::Computed(by) = source {
                 let next = recorded.executed[by].terms().into_iter().rev();
                 terms.extend(next.map(|value| (by, value)));
             }
@@ -286,11 +300,7 @@ impl Engine {
             return Ok(None);
         };
         let executed = &recorded.executed;
-        let statement = |at: usize| {
-            recorded
-                .passed(at)
-                .map_or(0, |point| recorded.points[point].0)
-        };
+        let statement = |at| recorded.statement(at);
         let read = reads(executed, first..executed.len(), value, statement);
         for (at, address, size) in read {
             let pc = executed[at].pc();
@@ -402,21 +412,26 @@ impl Engine {
         at: usize,
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
-        let statement = |at: usize| {
-            recorded
-                .passed(at)
-                .map_or(0, |point| recorded.points[point].0)
-        };
-        Ok(match source(&recorded.executed, at, value, statement) {
-            Some(Source::Computed(by)) => Some(Origin {
+        match recorded.source(at, value) {
+            Some(source) => self.origin_of(recorded, source),
+            None => Ok(None),
+        }
+    }
+
+    /// Finds who wrote or computed a value of the program, by the instruction where the recorded
+    /// instructions do not lead further back; `None` where that is not known.
+    fn origin_of(
+        &mut self,
+        recorded: &Recorded,
+        source: Source,
+    ) -> Result<Option<Origin>, EngineError> {
+        Ok(match source {
+            Source::Computed(by) => Some(Origin {
                 read: None,
                 written: vec![recorded.executed[by].pc()],
             })
             .filter(|it| self.is_user(it.written[0])),
-            Some(Source::Read { at, address, size }) => {
-                self.read_origin(recorded, at, address, size)?
-            }
-            None => None,
+            Source::Read { at, address, size } => self.read_origin(recorded, at, address, size)?,
         })
     }
 

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use ddfuzz_triage::memory::{Maps, Memory};
 
 use super::heap::{Damaged, damaged, is_size};
+use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
 use super::writer::Writer;
-use super::{Ending, Engine, EngineError, Side, symbol_in};
+use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 
 /// Largest number of stops of a run in which the allocations of a block and writes past its end are
@@ -93,13 +94,12 @@ impl Engine {
         let Some(damaged) = damaged(&maps, &mut run.process) else {
             return Ok(None);
         };
-        let libc = maps.iter().find(|it| it.base_name().starts_with("libc"));
-        let Some((path, start)) = libc.map(|it| (it.file_path(), it.start - it.offset)) else {
-            return Ok(None);
-        };
-        let address = |name: &&str| symbol_in(&path, name).map(|at| start + at);
+        let address = |name: &&str| library_symbol(&run.process, name);
         let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
         drop(run);
+        if allocators.is_empty() {
+            return Ok(None);
+        }
         let Some((block, writer)) = self.overwritten(damaged, &allocators)? else {
             return Ok(None);
         };

@@ -82,9 +82,10 @@ impl Engine {
 }
 
 /// Returns the address of a symbol of the C library in a process; `None` where there is none.
-fn library_symbol(process: &Process, name: &str) -> Option<u64> {
+pub(super) fn library_symbol(process: &Process, name: &str) -> Option<u64> {
     let maps = ddfuzz_triage::memory::Maps::of(process.pid);
-    let libc = maps.iter().find(|it| it.base_name().starts_with("libc."))?;
+    let is_libc = |name: &str| name.starts_with("libc.") || name.starts_with("libc-");
+    let libc = maps.iter().find(|it| is_libc(&it.base_name()))?;
     let address = symbol_in(&libc.file_path(), name)?;
     Some(libc.start - libc.offset + address)
 }

@@ -450,6 +450,23 @@ impl Process {
             .map(drop)
     }
 
+    /// Returns `result` from a function that the process has just entered, without running it;
+    /// `registers` are those at its entry. Does nothing if the return address cannot be read.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn return_at_once(&mut self, registers: user_regs_struct, result: u64) -> io::Result<()> {
+        let Some(back) = self.word(registers.rsp) else {
+            return Ok(());
+        };
+        self.set_registers(user_regs_struct {
+            rax: result,
+            rip: back,
+            rsp: registers.rsp + 8,
+            ..registers
+        })
+    }
+
     /// Calls a function of the process with one argument, and returns its result; `None` where the
     /// call does not return.
     ///

@@ -10,7 +10,9 @@ use nix::unistd::Pid;
 use super::process::{OpenFiles, Process, register_mut};
 use super::run::{Next, Pace, Run};
 use super::state::Captured;
-use super::{Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported};
+use super::{
+    Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported, if_supported,
+};
 use crate::graph::Place;
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
@@ -179,10 +181,7 @@ impl Engine {
                 stand.run.process.reap(instruction, child)?;
             }
         }
-        match done {
-            Err(EngineError::Unsupported(_)) => Ok(None),
-            other => other,
-        }
+        if_supported(done)
     }
 
     fn changed(
