@@ -79,12 +79,9 @@ static struct range {
 } time_pages[MOST_RANGES];
 static int time_page_count;
 
-/* Whether runs share the times that the program reads before the fork point. */
-static int frozen;
-
 static void protect_time(int protection)
 {
-    if (frozen)
+    if (defer_frozen)
         return;
     for (int i = 0; i < time_page_count; i++) {
         struct range *page = &time_pages[i];
@@ -260,8 +257,8 @@ static int *tid_address;
 int defer_fork(const char *inputs, int freeze, void (*serve)(int point))
 {
     serve_there = serve;
-    frozen = freeze;
-    return prctl(PR_GET_TID_ADDRESS, &tid_address) == 0 && defer_know_calls(inputs, freeze)
+    defer_frozen = freeze;
+    return prctl(PR_GET_TID_ADDRESS, &tid_address) == 0 && defer_know_calls(inputs)
            && find_time_pages() && start_watching();
 }
 

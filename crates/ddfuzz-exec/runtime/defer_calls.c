@@ -251,20 +251,18 @@ static int of_futex(const struct call *call, long *result)
     return pass_if(operation == FUTEX_WAKE, call, result);
 }
 
-/* Whether runs share the random numbers, the times and the process id that the program reads before
- * its first use of the input. */
-static int frozen;
+int defer_frozen;
 
 static int if_frozen(const struct call *call, long *result)
 {
-    return pass_if(frozen, call, result);
+    return pass_if(defer_frozen, call, result);
 }
 
 /* The random number by which malloc of the C library recognizes its own marks: no program sees it.
  * malloc and what it calls are one object file; it may ask by getrandom, which has no frame. */
 static int of_random(const struct call *call, long *result)
 {
-    if (frozen)
+    if (defer_frozen)
         return pass(call, result);
     const uintptr_t *stack = (const uintptr_t *)call->context->uc_mcontext.gregs[REG_RSP];
     uintptr_t from = defer_is_within(call->from, libc_getrandom, 64) ? *stack : call->from;
@@ -355,11 +353,10 @@ int defer_performs(const siginfo_t *info, ucontext_t *context)
     return 1;
 }
 
-int defer_know_calls(const char *inputs, int freeze)
+int defer_know_calls(const char *inputs)
 {
     libc_malloc = (uintptr_t)dlsym(RTLD_DEFAULT, "__libc_malloc");
     libc_getrandom = (uintptr_t)dlsym(RTLD_DEFAULT, "getrandom");
-    frozen = freeze;
-    return files_begin(inputs, freeze);
+    return files_begin(inputs);
 }
 #endif

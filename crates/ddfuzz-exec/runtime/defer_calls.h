@@ -21,9 +21,13 @@ extern struct kernel_action defer_before[WATCHED];
 extern stack_t defer_stack_before;
 unsigned long defer_watched_mask(void);
 
-/* Reads which files are input, and what else changes from run to run; `inputs` and `freeze` as for
- * defer_fork. Returns 0 if that cannot be found out. */
-int defer_know_calls(const char *inputs, int freeze);
+/* Whether runs share the random numbers, the times and the process id that the program reads before
+ * its first use of the input. */
+extern int defer_frozen;
+
+/* Reads which files are input, and what else changes from run to run; `inputs` as for defer_fork.
+ * Returns 0 if that cannot be found out. */
+int defer_know_calls(const char *inputs);
 
 /* Performs the call of a SIGSYS and sets its result. Returns 0, and does nothing, if the call is the
  * fork point. */

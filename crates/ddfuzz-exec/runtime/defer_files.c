@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "defer.h"
+#include "defer_calls.h"
 
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
@@ -29,9 +30,6 @@ static struct identity {
 } changing[MOST_INPUTS_NAMED + 1];
 static int changing_count;
 static dev_t changing_devices[2];
-
-/* Whether random numbers are read once for all runs. */
-static int random_is_constant;
 
 /* Files that the program has opened since `main`. */
 static struct opened {
@@ -93,7 +91,7 @@ static int is_readable_ahead(long directory, long path)
         return is_out_of_reach(refused);
     if (strcmp((const char *)path, "/proc/self/maps") == 0)
         return 1; /* a child has the same mappings */
-    if (random_is_constant && is_random(path))
+    if (defer_frozen && is_random(path))
         return 1;
     /* What a run may write, a run may have changed. */
     return is_constant(&facts)
@@ -150,10 +148,9 @@ static void add_changing(dev_t device, ino_t inode)
         changing[changing_count++] = (struct identity){device, inode};
 }
 
-int files_begin(const char *inputs, int frozen)
+int files_begin(const char *inputs)
 {
     struct stat facts;
-    random_is_constant = frozen;
     for (char *at = (char *)inputs; *at;) {
         unsigned long long device = strtoull(at, &at, 10);
         if (*at++ != ':')

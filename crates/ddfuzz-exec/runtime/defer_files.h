@@ -4,8 +4,8 @@
 #define DDFUZZ_DEFER_FILES_H
 
 /* Reads which files are input (DEVICE:INODE,... in decimal), and what else changes; returns 0 if
- * that cannot be found out. `frozen`: whether devices of random numbers count as constant. */
-int files_begin(const char *inputs, int frozen);
+ * that cannot be found out. */
+int files_begin(const char *inputs);
 
 /* Whether what a path names is the same at the start of each run; what is missing is, and what the
  * user cannot look up. */

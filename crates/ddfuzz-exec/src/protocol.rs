@@ -95,9 +95,7 @@ impl ForkPoint {
             _ => ForkPoint::Main,
         }
     }
-}
 
-impl ForkPoint {
     /// Checks whether runs that share the random numbers, the times and the process id which the
     /// program reads at its start (`--freeze-start`) would begin at a later point than this one.
     pub(crate) fn is_later_if_frozen(self) -> bool {

@@ -522,7 +522,8 @@ impl Executor for ServerExecutor {
     fn run_some(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
         self.begin_call();
         let fresh = self.observations.fresh;
-        let before = fresh.then(|| self.scratch.last_change()).flatten();
+        let are_fresh = fresh && inputs.len() > 1;
+        let before = are_fresh.then(|| self.scratch.last_change()).flatten();
         let inputs = &inputs[..inputs.len().min(self.most_at_once(before))];
         if inputs.is_empty() {
             return Ok(Vec::new());

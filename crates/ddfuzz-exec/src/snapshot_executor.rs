@@ -78,12 +78,11 @@ pub(crate) struct SnapshotExecutor {
     written: Option<[Written; 2]>,
 }
 
-/// Says to users, in brackets, by which option runs would begin after the fork point `from`; empty
-/// where there is none.
-fn hint(from: ForkPoint) -> &'static str {
+/// Says to users where runs begin, and in brackets by which option they would begin later.
+fn shown(from: ForkPoint) -> String {
     match from.is_later_if_frozen() {
-        true => " (later with --freeze-start)",
-        false => "",
+        true => format!("{from} (later with --freeze-start)"),
+        false => from.to_string(),
     }
 }
 
@@ -98,17 +97,14 @@ impl SnapshotExecutor {
         let (server, how) = match trust.end() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
-                let from = forking.fork_point();
-                let how = format!("forked {from}{}: {}", hint(from), end.text());
+                let from = shown(forking.fork_point());
+                let how = format!("forked {from}: {}", end.text());
                 (forking, how)
             }
             None => {
                 let runner = start_server(Inject::Restore)?;
-                let from = runner.fork_point();
-                let how = format!(
-                    "with many runs in one process, each from the point {from}{}",
-                    hint(from)
-                );
+                let from = shown(runner.fork_point());
+                let how = format!("with many runs in one process, each from the point {from}");
                 (runner, how)
             }
         };
