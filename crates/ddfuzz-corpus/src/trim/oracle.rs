@@ -86,6 +86,13 @@ impl TrimCondition {
         })
     }
 
+    /// Returns the outcome of a run of a candidate that had the required exit status and reported
+    /// these hit counters; `None` for any other run.
+    fn judge_run(&self, run: &Run, counters: Option<&[u8]>) -> Option<Answer> {
+        let counters = counters.filter(|_| run.ended == Ended::Exit(self.exit))?;
+        Some(self.judge(counters))
+    }
+
     /// Converts this condition for trimming a file to its record in the log, for a target with
     /// `places` instrumented places (edges) and the build id `build`.
     pub fn record(&self, places: usize, build: Option<&str>) -> CoverageRecord {
@@ -231,7 +238,10 @@ impl CoverageOracle {
         let mut all: Vec<CountedRun> = Vec::with_capacity(times);
         while all.len() < times {
             let runs = self.fresh.run_some(&vec![text; times - all.len()])?;
-            all.extend(counted(runs, self.fresh.covered()));
+            let covered = self.fresh.covered();
+            let counters = |number| counters_of(covered, number).map(<[u8]>::to_vec);
+            let runs = runs.into_iter().enumerate();
+            all.extend(runs.map(|(number, run)| (run, counters(number))));
         }
         Ok(all)
     }
@@ -373,8 +383,8 @@ impl CoverageOracle {
     /// Runs a candidate in a fresh process, and returns the outcome.
     fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
         let run = self.fresh.run(candidate)?;
-        let counters = self.fresh.coverage().map(<[u8]>::to_vec);
-        self.answer_of(&run, counters.as_deref(), candidate)
+        let judged = self.held.judge_run(&run, self.fresh.coverage());
+        self.answer_of(&run, judged, candidate)
     }
 
     /// Returns the outcome of testing `candidate`: of its `run` in a fresh process, with the run's
@@ -382,12 +392,12 @@ impl CoverageOracle {
     fn answer_of(
         &mut self,
         run: &Run,
-        counters: Option<&[u8]>,
+        judged: Option<Answer>,
         candidate: &[u8],
     ) -> Result<Answer, OracleError> {
-        let answer = match counters {
-            Some(counters) if run.ended == Ended::Exit(self.held.exit) => self.held.judge(counters),
-            _ => self.judge(run.ended, candidate)?,
+        let answer = match judged {
+            Some(answer) => answer,
+            None => self.judge(run.ended, candidate)?,
         };
         Ok(Answer {
             cpu: known(run.cpu),
@@ -409,18 +419,11 @@ impl Prefilter {
 /// A run of the target, with its coverage hit counters if it reported them.
 type CountedRun = (Run, Option<Vec<u8>>);
 
-/// Joins the runs of one call of an executor with the coverage that they reported.
-fn counted(runs: Vec<Run>, covered: &[RunCoverage]) -> Vec<CountedRun> {
-    let counters = |number| covered.iter().find(|covered| covered.run == number);
-    let numbered = runs.into_iter().enumerate();
-    numbered
-        .map(|(number, run)| {
-            (
-                run,
-                counters(number).map(|covered| covered.counters.clone()),
-            )
-        })
-        .collect()
+/// Returns the hit counters that the run with this index, of one call of an executor, reported;
+/// `None` if it reported none.
+fn counters_of(covered: &[RunCoverage], number: usize) -> Option<&[u8]> {
+    let of_run = covered.iter().find(|covered| covered.run == number);
+    of_run.map(|covered| &covered.counters[..])
 }
 
 /// Converts the CPU time of a run to `None` if it is 0: it is unknown then, as in a process that
@@ -463,9 +466,12 @@ impl Oracle for CoverageOracle {
         let texts: Vec<&[u8]> = candidates.iter().map(|(text, _)| *text).collect();
         let runs = self.fresh.run_some(&texts)?;
         let cost = begin.elapsed() / u32::try_from(runs.len()).unwrap_or(1).max(1);
-        let runs = counted(runs, self.fresh.covered());
-        let answers = runs.into_iter().zip(texts).map(|((run, counters), text)| {
-            let answer = self.answer_of(&run, counters.as_deref(), text)?;
+        let covered = self.fresh.covered();
+        let judge = |(number, run)| self.held.judge_run(run, counters_of(covered, number));
+        let judged: Vec<Option<Answer>> = runs.iter().enumerate().map(judge).collect();
+        let answers = runs.iter().zip(judged).zip(texts);
+        let answers = answers.map(|((run, judged), text)| {
+            let answer = self.answer_of(run, judged, text)?;
             Ok(Answer { cost, ..answer })
         });
         answers.collect()
