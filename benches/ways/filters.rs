@@ -213,24 +213,23 @@ fn measure(
         (RESTORED, DEFERRED),
     ];
     let times = times.map(|(of, floor)| sheet.cpu_ratio(of, floor));
-    let frozen = match has_rate(name) {
-        true => Some(frozen(plan, name, &path, args)?),
-        false => None,
-    };
+    let has_rate = RATES.iter().any(|(of, _)| *of == name);
+    let frozen = has_rate.then(|| frozen(plan, name, &path, args));
     Ok(Row {
         name,
         micros,
         times,
-        frozen,
+        frozen: frozen.transpose()?,
     })
 }
 
 /// Measures the CPU time of a run by `snapshot` whose start is frozen, in microseconds: on its own,
 /// since a program that is slow by all other ways need not be slow by this one.
 fn frozen(plan: &Plan, name: &'static str, path: &Path, args: &[&str]) -> Result<f64, String> {
-    let mut target = Target::new(Program::Path(path.to_owned()));
-    target.args = args.iter().map(Into::into).collect();
-    target.freeze_start = true;
+    let target = Target {
+        freeze_start: true,
+        ..target(path, args)
+    };
     let by_way = ByWay::new(FROZEN, &target, Way::Snapshot, Freshness::Shared);
     let by_way = by_way.map_err(|error| error.to_string())?;
     let mut sheet = Sheet::new(name);
@@ -239,9 +238,12 @@ fn frozen(plan: &Plan, name: &'static str, path: &Path, args: &[&str]) -> Result
     Ok(sheet.cpu_micros(FROZEN))
 }
 
-/// Whether there is a goal for the rate of the filter.
-fn has_rate(name: &str) -> bool {
-    RATES.iter().any(|(of, _)| *of == name)
+/// The filter at `path`, run with these arguments.
+fn target(path: &Path, args: &[&str]) -> Target {
+    Target {
+        args: args.iter().map(Into::into).collect(),
+        ..Target::new(Program::Path(path.to_owned()))
+    }
 }
 
 /// The program with this name in PATH.
@@ -260,8 +262,7 @@ fn sheet(
     args: &[&str],
     is_slow: bool,
 ) -> Result<(Sheet, bool), String> {
-    let mut target = Target::new(Program::Path(path.to_owned()));
-    target.args = args.iter().map(Into::into).collect();
+    let target = target(path, args);
     let mut sheet = Sheet::new(name);
     sheet.add_boxed(Box::new(floor::spawn_with(programs, path, args)));
     let afl = AflFuzz::plain(path, args);

@@ -71,10 +71,9 @@ impl Encoding {
                 let digits = (0..width).map(|digit| number.checked_shr(7 * digit as u32));
                 let digits = digits.map(|rest| rest.unwrap_or_default() as u8 | 0x80);
                 let mut written: Vec<u8> = digits.collect();
-                written
-                    .last_mut()
-                    .into_iter()
-                    .for_each(|last| *last &= 0x7f);
+                if let Some(last) = written.last_mut() {
+                    *last &= 0x7f;
+                }
                 written
             }
             Encoding::Der if number < 128 => vec![number as u8],

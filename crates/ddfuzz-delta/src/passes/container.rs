@@ -290,16 +290,9 @@ async fn drop_rows(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> A
 fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     let size = payloads[data].len();
     let mut counts = Vec::new();
-    for payload in payloads.iter().filter(|one| one.len() <= FEW_BYTES) {
-        for form in Form::ALL {
-            for at in (0..payload.len()).step_by(form.width) {
-                let count = form
-                    .read(payload, at)
-                    .and_then(|one| usize::try_from(one).ok());
-                let count =
-                    count.filter(|one| (2..=size).contains(one) && size.is_multiple_of(*one));
-                counts.extend(count.filter(|one| !counts.contains(one)));
-            }
+    for count in places(payloads).filter_map(|place| place.number(payloads)) {
+        if (2..=size).contains(&count) && size.is_multiple_of(count) && !counts.contains(&count) {
+            counts.push(count);
         }
     }
     counts
@@ -315,14 +308,9 @@ async fn drop_columns(
     end: usize,
 ) -> Arc<dyn Document> {
     let payloads = document.payloads();
-    for number in (0..payloads.len()).filter(|index| payloads[*index].len() <= FEW_BYTES) {
-        for form in Form::ALL {
-            for at in (0..payloads[number].len()).step_by(form.width) {
-                let place = Place { number, form, at };
-                if let Some(columns) = Columns::of(&document.payloads(), place, data, rows) {
-                    document = columns.reduce(work, document, end).await;
-                }
-            }
+    for place in places(&payloads) {
+        if let Some(columns) = Columns::of(&document.payloads(), place, data, rows) {
+            document = columns.reduce(work, document, end).await;
         }
     }
     document
@@ -332,10 +320,30 @@ async fn drop_columns(
 #[derive(Clone, Copy)]
 struct Place {
     /// Index of the payload with the number.
-    number: usize,
+    payload: usize,
     form: Form,
-    /// Offset, in bytes, of the number of rows in its payload.
+    /// Offset, in bytes, of the number in its payload.
     at: usize,
+}
+
+impl Place {
+    /// Reads the number; `None` if it is too large for a size.
+    fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
+        let number = self.form.read(&payloads[self.payload], self.at)?;
+        usize::try_from(number).ok()
+    }
+}
+
+/// Returns the places of all numbers that small payloads may contain, in each form.
+fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
+    let small = payloads.iter().enumerate();
+    let small = small.filter(|(_, payload)| payload.len() <= FEW_BYTES);
+    small.flat_map(|(payload, text)| {
+        Form::ALL.into_iter().flat_map(move |form| {
+            let offsets = (0..text.len()).step_by(form.width);
+            offsets.map(move |at| Place { payload, form, at })
+        })
+    })
 }
 
 /// A number in a payload that may be the number of columns in another payload. The rows of a picture
@@ -358,11 +366,10 @@ impl Columns {
     /// Reads the number at `place`; `None` if it cannot be that of the columns in `rows` rows of a
     /// large payload.
     fn of(payloads: &[Arc<[u8]>], place: Place, data: usize, rows: usize) -> Option<Columns> {
-        let count = place.form.read(&payloads[place.number], place.at)?;
-        let count = usize::try_from(count).ok()?;
+        let count = place.number(payloads)?;
         let whole = payloads[data].len();
         let row = whole / rows;
-        if count < FEWEST_ROWS || whole < RESISTING || row < count || place.number == data {
+        if count < FEWEST_ROWS || whole < RESISTING || row < count || place.payload == data {
             return None;
         }
         let head = row % count;
@@ -407,13 +414,13 @@ impl Columns {
         document: &dyn Document,
         columns: usize,
     ) -> Option<Arc<dyn Document>> {
-        let Place { number, form, at } = self.place;
+        let Place { payload, form, at } = self.place;
         let mut payloads = document.payloads();
         let data = payloads[self.data].clone();
         let (row, kept) = (data.len() / self.rows, self.size * columns);
-        let mut counted = payloads[number].to_vec();
+        let mut counted = payloads[payload].to_vec();
         counted[at..at + form.width].copy_from_slice(&form.write(columns as u64));
-        payloads[number] = counted.into();
+        payloads[payload] = counted.into();
         for from in [self.head, row - kept] {
             let rows = data.chunks_exact(row);
             let rows = rows.map(|row| [&row[..self.head], &row[from..from + kept]].concat());
