@@ -130,7 +130,8 @@ fn each_of_several_groups_has_a_directory_in_a_new_one() {
     let mut compiler = desk.command("cc");
     compiler.args(["-g", "-O0", "-o", "two"]).arg(source);
     assert!(compiler.status().unwrap().success());
-    (desk.write("a", "a"), desk.write("b", "b"));
+    desk.write("a", "a");
+    desk.write("b", "b");
     desk.call("triage a b -o out -- ./two").exits(1);
     desk.call("explain out -o new");
     let entries = std::fs::read_dir(desk.file("new")).unwrap().flatten();
