@@ -126,6 +126,26 @@ fn names_of_any_bytes_are_kept_where_they_shall_be() {
 }
 
 #[test]
+fn entries_that_are_no_inputs_are_counted_and_named() {
+    let desk = Desk::new();
+    corpus(&desk);
+    std::os::unix::fs::symlink("nowhere", desk.file("in/dangling")).unwrap();
+    let made = desk.command("mkfifo").arg("in/fifo").status().unwrap();
+    assert!(made.success());
+    let said = clean(&desk, "in -o out --trim off").exits(0);
+    adds_up(&said);
+    let json = said.json();
+    assert_eq!(json["before"]["files"], 6);
+    assert_eq!(json["not_inputs"], 2);
+    let examples = json["not_input_files"].as_array().unwrap();
+    assert_eq!(examples[0]["why"], "a link that leads nowhere", "{json}");
+    assert!(examples[1]["file"].as_str().unwrap().ends_with("/fifo"));
+    let table = desk.call("clean --target crtplot --jobs 2 in -o again --trim off");
+    let line = "not inputs: 2 entries of the corpus's directories, such as ";
+    assert!(table.exits(0).out.contains(line));
+}
+
+#[test]
 fn of_many_empty_files_one_is_kept() {
     let desk = Desk::new();
     std::fs::create_dir(desk.file("in")).unwrap();

@@ -197,6 +197,8 @@ impl Engine<'_> {
             groups: totals.groups,
             cover: kept.cover,
             unread: totals.unread,
+            not_inputs: totals.not_inputs,
+            not_input_files: totals.not_input_files,
             spread: Some(totals.spread),
             runs: totals.runs,
             trim_runs: kept.trim_runs,
@@ -347,6 +349,8 @@ pub(super) struct CleanTotals {
     pub flaky: Amount,
     pub groups: Vec<CleanGroup>,
     pub unread: Vec<UnreadFile>,
+    pub not_inputs: u64,
+    pub not_input_files: Vec<UnreadFile>,
     pub runs: u64,
     pub known: u64,
     pub spread: Distributions,
@@ -374,12 +378,11 @@ impl CleanTotals {
         self.unreadable = tally.unread.amount() + tally.vanished.amount();
         for aside in [&tally.oversized].into_iter().chain(unread) {
             let room = NAMED.saturating_sub(self.unread.len());
-            self.unread
-                .extend(aside.examples().take(room).map(|(path, why)| UnreadFile {
-                    file: OsText::from(path),
-                    why: why.to_owned(),
-                }));
+            self.unread.extend(examples(aside).take(room));
         }
+        let passed_over = &tally.listing.passed_over;
+        self.not_inputs = passed_over.amount().files;
+        self.not_input_files = examples(passed_over).collect();
     }
 
     /// Counts a file of the corpus as unreadable that was removed or changed during the cleanup.
@@ -472,6 +475,14 @@ impl CleanTotals {
             bytes: left.bytes.saturating_sub(step.bytes),
         })
     }
+}
+
+/// Returns the example files of `excluded`, each with the reason why it is not used.
+fn examples(excluded: &Excluded) -> impl Iterator<Item = UnreadFile> {
+    excluded.examples().map(|(path, why)| UnreadFile {
+        file: OsText::from(path),
+        why: why.to_owned(),
+    })
 }
 
 fn is_same(one: &CleanGroup, other: &CleanGroup) -> bool {

@@ -164,7 +164,8 @@ fn failures(groups: &[CleanGroup]) -> Markup {
 }
 
 fn unread(result: &CleanResult) -> Markup {
-    let lines = result.unread.iter().take(UNREAD);
+    let files = result.unread.iter().chain(&result.not_input_files);
+    let lines = files.take(UNREAD);
     let lines = lines.map(|one| {
         vec![
             Cell::text(&one.file.0.to_string_lossy()),
@@ -172,7 +173,7 @@ fn unread(result: &CleanResult) -> Markup {
         ]
     });
     html! {
-        @if !result.unread.is_empty() {
+        @if !result.unread.is_empty() || !result.not_input_files.is_empty() {
             section id="unread" { h2 { "Files that were left out" } (table("file, why", lines)) }
         }
     }

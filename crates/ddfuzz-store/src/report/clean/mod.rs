@@ -71,6 +71,13 @@ pub struct CleanResult {
     pub gained: Vec<GainedFeature>,
     /// Examples of the files that could not be read or were too long, each with the reason.
     pub unread: Vec<UnreadFile>,
+    /// Number of entries of the corpus's directories that are no inputs, such as fifos, dangling
+    /// links, and a fuzzer's own files; they are in no other count.
+    #[serde(default)]
+    pub not_inputs: u64,
+    /// Up to 16 examples of the entries that are no inputs, each with the reason.
+    #[serde(default)]
+    pub not_input_files: Vec<UnreadFile>,
     /// Distributions of the sizes and run times of all inputs that ended normally, and of the kept
     /// files; null if not recorded.
     pub spread: Option<Distributions>,
@@ -411,6 +418,7 @@ fn findings(result: &CleanResult) -> impl Iterator<Item = String> {
         libfuzzer(result),
         missing(result),
         gained(result),
+        not_inputs(result),
     ]
     .into_iter()
     .flatten()
@@ -555,6 +563,19 @@ fn gained(result: &CleanResult) -> Option<String> {
             size::counted(result.gained.len() as u64, "feature")
         )
     })
+}
+
+fn not_inputs(result: &CleanResult) -> Option<String> {
+    let example = result.not_input_files.first()?;
+    Some(format!(
+        "not inputs: {} of the corpus's directories, such as {} ({})",
+        match result.not_inputs {
+            1 => "1 entry".to_owned(),
+            count => format!("{} entries", size::grouped(count)),
+        },
+        printable(&example.file.0.to_string_lossy()),
+        example.why
+    ))
 }
 
 /// Formats the notable kept files, one line each: the three slowest, the three largest, and the
