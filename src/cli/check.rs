@@ -12,6 +12,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
+use crate::triage::{Unobservable, another_program};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
@@ -64,7 +65,12 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     // In a group of several utilities some may be gone.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
+    let doubt = match &one {
+        Some((target, _)) if args.target.is_named() => doubt(&reader, &groups, target)?,
+        _ => None,
+    };
     let recheck = Recheck {
+        doubt: doubt.as_ref(),
         reader: &reader,
         subject: &subject,
         groups: &groups,
@@ -160,6 +166,39 @@ fn one_target(
         target.limits = args.target.override_limits(target.limits);
         Some(target)
     })
+}
+
+/// Returns the reason why runs of `target` that pass show no fix: its program has another file name
+/// than the recorded ones, and none of the functions in which the groups failed. `None` if there is
+/// no such doubt, if no program is recorded, or if it comes with ddfuzz.
+fn doubt(
+    reader: &Reader,
+    groups: &[Group],
+    target: &Target,
+) -> Result<Option<Unobservable>, Failure> {
+    let file = reader.campaigns()?;
+    let records = file.all().filter_map(|campaign| campaign.target.as_ref());
+    let before: Vec<PathBuf> = records
+        .filter_map(|record| match record.target(target.limits)?.program {
+            Program::Path(path) => Some(path),
+            Program::Bundled(_) => None,
+        })
+        .collect();
+    let Program::Path(path) = &target.program else {
+        return Ok(None);
+    };
+    let is_same = |before: &PathBuf| before.file_name() == path.file_name();
+    if before.is_empty() || before.iter().any(is_same) {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    for group in groups {
+        entries.extend(Recheck::entries(reader, group)?);
+    }
+    let path = TargetFacts::of(target)?.program;
+    let crashes = entries.iter().map(|entry| &entry.crash);
+    let doubt = another_program(&path, crashes);
+    doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
 }
 
 /// Prints a warning if the recorded target got its input as a file (`@@`), and the given target

@@ -1,5 +1,6 @@
 //! The other commands on a project: what is in cargo-fuzz's folders is read, and kept.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::called::{Checkout, run};
@@ -72,6 +73,43 @@ fn a_corpus_becomes_smaller_and_the_old_one_is_kept() {
     assert_eq!(count(corpus.parent().unwrap()), 1);
     assert!(checkout.dir.join("ddfuzz-out/corpus").is_dir());
     checkout.desk.is_left_clean();
+}
+
+#[test]
+fn what_a_cleanup_has_left_out_is_not_copied_again() {
+    let Some(checkout) = Checkout::of(TWO_PANICS) else {
+        return;
+    };
+    let corpus = checkout.dir.join("fuzz/corpus/parse");
+    std::fs::create_dir_all(&corpus).unwrap();
+    for length in 0..40_u8 {
+        let text = [b"RC1\n#", &[length][..], &vec![b'c'; usize::from(length)]].concat();
+        std::fs::write(corpus.join(format!("{length}")), text).unwrap();
+    }
+    let ends = |words: &str| assert!(checkout.call(words).code.is_some_and(|code| code < 2));
+    ends("run parse --runs 300 --seed 1 --jobs 1 -o out");
+    let before = contents(&corpus);
+    checkout.call("clean parse --delete-old").exits(0);
+    let kept = contents(&corpus);
+    assert!(kept.len() < before.len());
+    ends("run parse --resume --runs 50 --jobs 1 -o out");
+    let after = contents(&corpus);
+    let left_out = |input: &&Vec<u8>| before.contains(*input) && !kept.contains(*input);
+    assert_eq!(after.iter().filter(left_out).count(), 0);
+    assert_eq!(count(&corpus), after.len() as u64);
+    // Nor is anything copied for a target whose campaign cannot be resumed.
+    std::fs::remove_dir_all(&corpus).unwrap();
+    std::fs::remove_file(checkout.dir.join("out/copied-to-project.txt")).unwrap();
+    let refused = checkout.call("run parse --resume --seed 2 -o out").exits(2);
+    assert!(refused.err.contains("cannot be resumed"), "{refused:?}");
+    assert!(!corpus.exists());
+}
+
+/// The different contents of the files in a folder.
+fn contents(folder: &Path) -> BTreeSet<Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let files = entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    files.collect()
 }
 
 fn count(folder: &Path) -> u64 {

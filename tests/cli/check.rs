@@ -55,7 +55,15 @@ fn a_fixed_group_a_remaining_one_and_one_that_fails_otherwise_are_told_apart() {
     let said = desk.call("check out -- ./other").exits(1);
     assert!(said.out.contains("1 failing differently"), "{}", said.out);
     desk.call("check out -- ./no-such-program").exits(3);
-    desk.call("check out -- true").exits(0);
+    let another = desk.call("check out --json -- true").exits(1).json();
+    assert_eq!(another["cannot_tell"], 2, "{another}");
+    desk.compile("tests/cli/programs/two_loops.c", "loops");
+    let another = desk.call("check out --json -- ./loops").exits(1).json();
+    let why = another["groups"][0]["why"].as_str().unwrap();
+    assert!(
+        why.contains("loops has none of the functions in which it failed ("),
+        "{why}"
+    );
     assert_eq!(files(&desk.file("out")), before);
     desk.is_left_clean();
 }

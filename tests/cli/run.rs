@@ -200,3 +200,15 @@ fn the_whole_time_ends_a_call_with_what_it_has_and_the_next_goes_on() {
     assert_eq!(groups(&next)[0]["claim"], "1-minimal");
     desk.is_left_clean();
 }
+
+#[test]
+fn a_directory_of_another_target_is_taken_with_a_warning() {
+    let desk = Desk::new();
+    let own = desk.call("run --target crtplot --runs 0 -o out").exits(0);
+    assert!(!own.err.contains("another target"), "{own:?}");
+    let again = desk.call("run --target crtplot --runs 0 -o out").exits(0);
+    assert!(!again.err.contains("another target"), "{again:?}");
+    let other = desk.call("run --target ul --runs 0 -o out").exits(0);
+    let warning = "results of another target, crtplot; what is found with ul is added";
+    assert!(other.err.contains(warning), "{other:?}");
+}

@@ -46,3 +46,13 @@ fn a_list_that_is_none_is_refused() {
     lab.revisit("--list missing").exits(2);
     lab.revisit("zap --shard 6/5").exits(2);
 }
+
+#[test]
+fn a_study_of_nothing_but_what_cannot_be_run_is_refused() {
+    let lab = Lab::with(&["zap"]);
+    let said = lab.revisit("nowhere reboot --runs 10").exits(3);
+    let why = "no utility can be run: nowhere (missing), reboot (denied: ";
+    assert!(said.err.contains(why), "{said:?}");
+    assert!(!lab.desk.file("ddfuzz-out").exists(), "nothing was begun");
+    lab.revisit("nowhere --dry-run").exits(0);
+}

@@ -241,6 +241,7 @@ impl BuildCheck<'_> {
             Some((target, self.minimizing.way))
         };
         let recheck = Recheck {
+            doubt: None,
             reader: &reader,
             subject: &subject,
             groups: &groups,

@@ -30,6 +30,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
+    /// Reason why no run that passes shows a fix: the program that is run seems to be another one
+    /// than that which crashed. `None` if there is no such doubt.
+    pub doubt: Option<&'a Unobservable>,
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [Group],
     /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
@@ -95,7 +98,7 @@ impl Recheck<'_> {
                 let now = examined(triager, &bytes, leaks)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
-                let (status, doubt) = status(&entry, &now, &conditions);
+                let (status, doubt) = status(&entry, &now, &conditions, self.doubt);
                 let (why, hint) = doubt.map(|doubt| (doubt.why, doubt.hint)).unzip();
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
@@ -200,6 +203,7 @@ fn status(
     entry: &Entry,
     now: &Examined,
     conditions: &Conditions,
+    doubt: Option<&Unobservable>,
 ) -> (Status, Option<Unobservable>) {
     let before = &entry.crash;
     let Some(crash) = now.crash.as_deref() else {
@@ -207,7 +211,7 @@ fn status(
         if entry.id.kind() == Kind::Flaky {
             return (Status::Flaky, None);
         }
-        return match before.unobservable(conditions) {
+        return match before.unobservable(conditions).or_else(|| doubt.cloned()) {
             None => (Status::Fixed, None),
             doubt => (Status::CannotTell, doubt),
         };

@@ -279,7 +279,7 @@ fn interpreter(file: &Elf<'_>) -> Option<String> {
 }
 
 /// Whether the bytes `text` occur in `data`.
-pub(crate) fn holds(data: &[u8], text: &[u8]) -> bool {
+pub fn holds(data: &[u8], text: &[u8]) -> bool {
     let Some((first, rest)) = text.split_first() else {
         return true;
     };

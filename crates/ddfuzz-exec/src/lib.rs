@@ -55,7 +55,9 @@ mod ways;
 pub use blocks::{CodeFunction, CoveredCode};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
-pub use elf::{facts as program_facts, is_libfuzzer, read as read_program, read_tables};
+pub use elf::{
+    facts as program_facts, holds as holds_bytes, is_libfuzzer, read as read_program, read_tables,
+};
 pub use environment::{LARGEST_ALLOCATION, Sanitizer, inherited, sanitizer_options};
 pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
 pub use hang_detector::{Signature, Stuck};

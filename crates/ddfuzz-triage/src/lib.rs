@@ -48,7 +48,7 @@ pub use crash::{
 };
 pub use keys::{Key, NotAKey, stable_key};
 pub use module::{Entry, function_start_in};
-pub use observable::{Conditions, Unobservable};
+pub use observable::{Conditions, Unobservable, another_program};
 pub use reported_object::Object;
 pub use site::{Site, short_function, short_source};
 pub use stopped::{StoppedClassifier, StoppedCrash};

@@ -2,9 +2,11 @@
 //! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
 //! tell`).
 
+use std::path::Path;
+
 use crate::Crash;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
-use ddfuzz_exec::{Limits, Sanitizer};
+use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
 
 /// The properties of a run (sanitizers, limits, crash exit status) that decide which crashes it can
 /// show.
@@ -51,6 +53,76 @@ const ABORTING: [&str; 6] = [
     "__assert_perror_fail",
     "_ZSt9terminatev",
 ];
+
+/// Returns the reason why passing runs of the program at `path` do not show that any of the crashes
+/// is fixed: it has none of the functions in which the program failed then, and so seems to be
+/// another program. `None` if it has one of them, or if their names are unknown.
+///
+/// # Errors
+/// If the program cannot be read.
+pub fn another_program<'a>(
+    path: &Path,
+    crashes: impl Iterator<Item = &'a Crash>,
+) -> std::io::Result<Option<Unobservable>> {
+    let own = crashes.flat_map(|crash| crash.frames.iter().filter(|frame| frame.own));
+    let mut names: Vec<&str> = Vec::new();
+    for name in own.filter_map(|frame| identifier(frame.name.as_deref()?)) {
+        if !ENTRIES.contains(&name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let bytes = read_program(path)?;
+    if names.is_empty()
+        || names
+            .iter()
+            .any(|name| holds_bytes(&bytes, name.as_bytes()))
+    {
+        return Ok(None);
+    }
+    Ok(Some(Unobservable::new(
+        format!(
+            "{} has none of the functions in which it failed ({}): it is another program, or has \
+             no symbols",
+            path.display(),
+            names[..names.len().min(3)].join(", ")
+        ),
+        "give a build of the program that failed, with symbols or under the same file name",
+    )))
+}
+
+/// Functions that many programs have, so that they identify none.
+const ENTRIES: [&str; 4] = [
+    "main",
+    "target_main",
+    "LLVMFuzzerTestOneInput",
+    "rust_fuzzer_test_input",
+];
+
+/// Returns the last identifier in the demangled name of a function, without its arguments: `get` of
+/// `<a::Map<K> as b::Lookup>::get::{{closure}}`, as it also stands in a mangled name. `None` if
+/// there is none of at least three characters.
+fn identifier(name: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let (mut last, mut start) = (None, None);
+    for (at, letter) in name.char_indices().chain([(name.len(), ' ')]) {
+        let is_part = depth == 0 && (letter.is_alphanumeric() || letter == '_');
+        match start {
+            None if is_part => start = Some(at),
+            Some(from) if !is_part => {
+                last = Some(&name[from..at]);
+                start = None;
+            }
+            _ => {}
+        }
+        match letter {
+            '(' if depth == 0 && last.is_some() => break,
+            '<' | '(' | '{' => depth += 1,
+            '>' | ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    last.filter(|word| word.len() >= 3)
+}
 
 impl Crash {
     /// Returns the reason why a passing run under the conditions `now` does not show that this

@@ -3,7 +3,9 @@
 //!
 //! Only this file uses the crate `sha1`: libFuzzer names inputs by their SHA-1.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -388,9 +390,15 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     }
 }
 
+/// File in the output directory with the names (SHA-1) of the inputs that were copied to the
+/// project, or were there already, one a line. What the project has lost since, for example by a
+/// cleanup, is not copied again.
+const COPIED: &str = "copied-to-project.txt";
+
 /// Copies new files from ddfuzz's output directory to the cargo-fuzz project: inputs of the corpus,
 /// and the original inputs and shorter reproducers of the representatives of each group of
-/// failures. Overwrites nothing. Prints the counts; returns the path of the first group's
+/// failures. An input is copied once, and not if the project has it under another name. Overwrites
+/// nothing. Prints the counts; returns the path of the first group's
 /// reproducer, `None` without groups.
 pub fn copy_to_project(
     out: &Path,
@@ -401,10 +409,26 @@ pub fn copy_to_project(
     let reader = Reader::open(out)?;
     let corpus = project.corpus(name);
     let mut inputs = 0;
+    let record = out.join(COPIED);
+    let mut copied = names_in(&record)?;
+    let before = copied.len();
+    let mut held = None;
     for path in reader.corpus()? {
-        if let Ok(bytes) = regular::read(&path, LONGEST) {
-            inputs += u64::from(put(&corpus, &libfuzzer_name(&bytes), &bytes)?);
+        let Ok(bytes) = regular::read(&path, LONGEST) else {
+            continue;
+        };
+        let sum = libfuzzer_name(&bytes);
+        if copied.contains(&sum) {
+            continue;
         }
+        if !held.get_or_insert_with(|| contents(&corpus)).contains(&sum) {
+            inputs += u64::from(put(&corpus, &sum, &bytes)?);
+        }
+        copied.insert(sum);
+    }
+    if copied.len() > before {
+        let lines: String = copied.iter().map(|sum| format!("{sum}\n")).collect();
+        atomic::write(&record, lines.as_bytes())?;
     }
     let shown = |folder: &Path| text::shell_word(folder);
     if inputs > 0 {
@@ -418,6 +442,22 @@ pub fn copy_to_project(
         output.say(&format!("wrote {count} to {}", shown(&artifacts)));
     }
     Ok(written.first)
+}
+
+/// Returns the lines of the file `record`; none if it does not exist.
+fn names_in(record: &Path) -> Result<BTreeSet<String>, Failure> {
+    match std::fs::read_to_string(record) {
+        Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(Failure::file(record, "reading", &error)),
+    }
+}
+
+/// Returns the names by their contents (SHA-1) of all files in the folder of a corpus.
+fn contents(corpus: &Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(corpus).into_iter().flatten().flatten();
+    let inputs = entries.filter_map(|entry| regular::read(&entry.path(), LONGEST).ok());
+    inputs.map(|bytes| libfuzzer_name(&bytes)).collect()
 }
 
 /// The result of writing failing inputs to the project's folder `artifacts/TARGET`.

@@ -78,8 +78,9 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         FuzzingEngine::Libafl => by_campaign(run, &project, &name, program, output),
         FuzzingEngine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
     };
-    // Also what was found until an error or Ctrl-C.
-    let handed = match place.is_dir() {
+    // Also what was found until an error or Ctrl-C, but nothing of a directory that was refused.
+    let refused = done.as_ref().is_err_and(|error| error.kind() == "usage");
+    let handed = match place.is_dir() && !refused {
         true => copy_to_project(&place, &project, &name, output),
         false => Ok(None),
     };

@@ -32,6 +32,7 @@ pub fn run(args: RevisitArgs, output: &Output) -> Result<Exit, Failure> {
     if args.dry_run {
         return Ok(plan::show(&planned, output));
     }
+    plan::refuse_without_utilities(&args, &planned)?;
     let held = choose_sandbox(&args, output)?;
     let known = read_known_and_against(args.known.as_deref(), None)?;
     let stop = signals::stop_flag()?;

@@ -73,6 +73,33 @@ pub(super) fn select_utilities(
     })
 }
 
+/// Fails if utilities are named and none of them can be run.
+pub(super) fn refuse_without_utilities(
+    args: &RevisitArgs,
+    planned: &StudySelection,
+) -> Result<(), Failure> {
+    let reasons: Option<Vec<String>> = (planned.utilities.iter())
+        .map(|utility| Some(format!("{} ({})", utility.name, how_skipped(utility)?)))
+        .collect();
+    match reasons {
+        Some(reasons) if !args.utilities.is_empty() && !reasons.is_empty() => {
+            let message = format!("no utility can be run: {}", reasons.join(", "));
+            Err(Failure::new(Exit::Baseline, "no-utility", message)
+                .hint("name programs that are installed; their arguments come from --list FILE"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns why a study does not run the utility; `None` if it does.
+fn how_skipped(utility: &Utility) -> Option<String> {
+    let reason = utility.skip_reason.as_ref()?;
+    Some(match reason.note() {
+        Some(note) => format!("{}: {note}", reason.label()),
+        None => reason.label().to_owned(),
+    })
+}
+
 fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     let Some(path) = &args.list else {
         return Ok(List::debian());
@@ -229,23 +256,19 @@ pub(super) fn show(planned: &StudySelection, output: &Output) -> Exit {
     let mut text = String::new();
     for utility in &planned.utilities {
         let of = [&utility.package, &utility.version].map(|it| it.clone().unwrap_or_default());
-        let how = match &utility.skip_reason {
-            Some(skip_reason) => [Some(skip_reason.label().to_owned()), skip_reason.note()]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(": "),
+        let how = match how_skipped(utility) {
+            Some(how) => how,
             None if utility.invocations.is_empty() => "in no list".to_owned(),
             None => {
                 let names = utility.invocations.iter().map(|course| course.name());
                 names.collect::<Vec<_>>().join(", ")
             }
         };
-        text.push_str(&format!(
-            "{} ({}): {how}\n",
-            utility.name,
-            of.join(" ").trim()
-        ));
+        let of = match of.join(" ").trim() {
+            "" => String::new(),
+            of => format!(" ({of})"),
+        };
+        text.push_str(&format!("{}{of}: {how}\n", utility.name));
     }
     let names: Vec<&str> = planned
         .utilities

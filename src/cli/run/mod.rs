@@ -32,6 +32,7 @@ use crate::campaign::{
 };
 use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
 use crate::minimize::usual_language;
+use crate::report::text;
 use crate::store::{Campaign, Kind, KnownGroups, Store};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
@@ -148,6 +149,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let request = StoreRequest { out, resume, seed };
     let (store, campaign) = open_store(&request, &target, way)?;
     let resumed = args.resume && store.resumed();
+    warn_of_another_target(&store, &campaign, output);
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
     let mut settings = settings(&args, target, way, generator, known);
@@ -346,6 +348,30 @@ impl RunArgs {
 pub fn workers(jobs: Option<u32>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     jobs.map_or_else(processors, |jobs| jobs as usize)
+}
+
+/// Prints a warning if the output directory has results of another target than that of `campaign`:
+/// its stored inputs become seeds, and commands that take the recorded target then need one.
+fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
+    let now = campaign.target.as_ref();
+    let is_same = |record: &TargetRecord| now.is_none_or(|now| now.same_target(record));
+    let records = store
+        .campaigns()
+        .all()
+        .filter_map(|one| one.target.as_ref());
+    let name = |record: &TargetRecord| match (&record.bundled, &record.program) {
+        (Some(name), _) => name.clone(),
+        (None, Some(program)) => text::shell_word(Path::new(&program.0)),
+        (None, None) => "one that is not recorded".to_owned(),
+    };
+    if let (Some(other), Some(now)) = (records.filter(|record| !is_same(record)).last(), now) {
+        output.say(&format!(
+            "warning: the output directory has results of another target, {}; what is found with \
+             {} is added to them (another directory: -o)",
+            name(other),
+            name(now)
+        ));
+    }
 }
 
 /// The options of a command by which the output directory of a campaign is opened.

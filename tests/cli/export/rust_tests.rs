@@ -50,7 +50,7 @@ fn program(desk: &Desk, source: &str, words: &str) {
     std::fs::create_dir_all(desk.file("tests")).unwrap();
     desk.write(
         "Cargo.toml",
-        "[package]\nname = \"tested\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n\n\
+        "[package]\nname = \"tested\"\nversion = \"0.1.0\"\nedition = \"2018\"\n\n[workspace]\n\n\
          [lib]\npath = \"lib.rs\"\n",
     );
     desk.write("lib.rs", "");

@@ -172,11 +172,11 @@ fn judge(of: &Reproducer) -> String {
     let all = all.join(" | ");
     format!(
         "    let (ended, said) = run(&mut command);\n    \
-         let status = ended.unwrap_or_else(|over| panic!(\"{{over}}:\\n{{said}}\"));\n    \
+         let status = ended.unwrap_or_else(|over| panic!(\"{{}}:\\n{{}}\", over, said));\n    \
          let reports = reports(&scratch.0);\n    \
-         assert!(reports.is_empty(), \"it ends with {{status}}:\\n{{reports}}\\n{{said}}\");\n    \
+         assert!(reports.is_empty(), \"it ends with {{}}:\\n{{}}\\n{{}}\", status, reports, said);\n    \
          let failed = status.signal().is_some() || matches!(status.code(), Some({all}));\n    \
-         assert!(!failed, \"it ends with {{status}}:\\n{{said}}\");\n}}\n"
+         assert!(!failed, \"it ends with {{}}:\\n{{}}\", status, said);\n}}\n"
     )
 }
 
@@ -281,7 +281,7 @@ const BY_CARGO_FUZZ: &str = include_str!("templates/cargo_fuzz.rs.in");
 const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
     let passes = ended.as_ref().is_ok_and(|status| status.success());
     let how = ended.map_or_else(|over| over, |status| format!("it ends with {status}"));
-    assert!(passes, "{HARNESS}: {how}:\n{said}");
+    assert!(passes, "{}: {}:\n{}", HARNESS, how, said);
 }
 "#;
 
