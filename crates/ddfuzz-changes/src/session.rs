@@ -333,7 +333,13 @@ impl<'a> Session<'a> {
     ) -> Result<Option<Outcome>, ChangesError> {
         self.counts.checks += 1;
         let line = match self.past.pop_front() {
-            Some((_, Line::Check(line))) if line.what == what => line,
+            Some((_, Line::Check(line))) if line.what == what => {
+                let is_built = self.known.contains_key(&tree.key());
+                if let Some(workers) = &mut self.workers {
+                    workers.note_logged(Duration::from_micros(line.us), is_built);
+                }
+                line
+            }
             Some((number, _)) => return Err(disagrees(number, "no check of this kind is due")),
             None => {
                 let report = self.build_and_test(tree, anew, Vec::new())?;
@@ -698,3 +704,6 @@ fn disagrees(line: u64, why: &str) -> ChangesError {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;
