@@ -315,6 +315,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
+        if self.spent {
+            return Ok(());
+        }
         let line = self.line(candidate, "predicted", None, Source::Predicted);
         self.write_unrun(line, None)
     }

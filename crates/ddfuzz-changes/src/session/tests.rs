@@ -42,6 +42,26 @@ fn session(past: Vec<(u64, Line)>) -> (tempfile::TempDir, Session<'static>) {
 }
 
 #[test]
+fn nothing_is_logged_after_the_budget_is_used_up() {
+    let (folder, mut session) = session(Vec::new());
+    session.limit(Budget {
+        tests: Some(0),
+        time: None,
+    });
+    let (old, new) = (session.old.clone(), session.new.clone());
+    let set = session.compare(&old, &new).expect("a set");
+    let candidate = Candidate {
+        on: old,
+        kept: vec![(set, Config::all(1))],
+    };
+    session.probe(&candidate, "hunk", &[]).expect("no test");
+    assert!(session.is_spent());
+    session.predict(&candidate).expect("no line");
+    let log = std::fs::read(folder.path().join("log")).expect("the log");
+    assert_eq!(String::from_utf8_lossy(&log), "");
+}
+
+#[test]
 fn limits_on_time_are_learned_from_the_checks_in_a_log() {
     let check = |seconds: u64| {
         let report = Report {
