@@ -413,37 +413,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the line of the log that proves that a candidate does not fail; `None` if the
-    /// candidate was not tested, fails, or its changes cannot be merged.
+    /// Returns what a test has proved of a candidate; `None` if the candidate was not tested or
+    /// exceeded a time limit, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
-    pub fn proof(&mut self, candidate: &Candidate) -> Result<Option<ProofRef>, ChangesError> {
+    pub fn proved(&mut self, candidate: &Candidate) -> Result<Option<Known>, ChangesError> {
         let tree = self.compose(candidate)?;
         let known = tree.and_then(|tree| self.known.get(&tree.key()));
-        Ok(known
-            .filter(|known| !known.probed.fails())
-            .map(|known| known.proof))
-    }
-
-    /// Returns the line of the log that records the outcome of a candidate, whatever it is; `None`
-    /// if the candidate was not tested, or its changes cannot be merged.
-    ///
-    /// # Errors
-    /// If contents cannot be read.
-    pub fn difference_proof(
-        &mut self,
-        candidate: &Candidate,
-    ) -> Result<Option<ProofRef>, ChangesError> {
-        let tree = self.compose(candidate)?;
-        Ok(tree
-            .and_then(|tree| self.known.get(&tree.key()))
-            .map(|known| known.proof))
-    }
-
-    /// Checks whether the log of an earlier run has lines that the search has not used yet.
-    pub fn has_past(&self) -> bool {
-        !self.past.is_empty()
+        Ok(known.filter(|known| !known.probed.cut_off).cloned())
     }
 
     fn ahead(&mut self, candidates: &[Candidate]) -> Result<Vec<Arc<Tree>>, ChangesError> {
@@ -620,6 +598,7 @@ impl<'a> Session<'a> {
             probed: Probed {
                 outcome: (!changes.unbuilt).then_some(line.outcome),
                 named: changes.named,
+                cut_off: line.cut_off == Some(CutOff::Time),
                 ..Probed::default()
             },
             at: changes
