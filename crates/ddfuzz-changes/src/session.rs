@@ -400,9 +400,10 @@ impl<'a> Session<'a> {
                     speculative: logged.tests.speculative,
                     ..end.tests
                 };
-                match logged == (EndLine { tests, ..end }) {
-                    true => Ok(logged),
-                    false => Err(disagrees(number, "the end does not follow from the log")),
+                match (logged == (EndLine { tests, ..end }), self.past.front()) {
+                    (true, None) => Ok(logged),
+                    (true, Some((number, _))) => Err(disagrees(*number, "it follows the end")),
+                    (false, _) => Err(disagrees(number, "the end does not follow from the log")),
                 }
             }
             Some((number, _)) => Err(disagrees(number, "the end is due")),
