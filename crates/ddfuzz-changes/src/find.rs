@@ -571,7 +571,8 @@ fn conclude(
         true => Claim::OneMinimal,
         false => Claim::BestSoFar,
     };
-    let end = session.end(claim, size as u64, &failing, proof)?;
+    let size = size as u64;
+    let end = session.end(claim, (size, size), &failing, proof)?;
     Ok(Found {
         kept: kept
             .into_iter()
@@ -627,7 +628,8 @@ fn conclude_difference(
         true => Claim::OneMinimalDifference,
         false => Claim::BestSoFar,
     };
-    let end = session.end(claim, part.kept.len() as u64, &failing, proof)?;
+    let size = part.kept.len() as u64;
+    let end = session.end(claim, (size, 2 * size), &failing, proof)?;
     Ok(Found {
         kept: vec![(set, part.kept)],
         old: session.tree(&session.old.clone())?,

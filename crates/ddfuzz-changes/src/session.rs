@@ -364,15 +364,15 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the last line of the log and returns it. `claim` says what is proved of the result
-    /// and `proof` has the tests that prove it; `size` is the number of found changes, and `tree`
-    /// has the files of the version with them.
+    /// and `proof` has the tests that prove it, of the `needed` ones; `size` is the number of found
+    /// changes, and `tree` has the files of the version with them.
     ///
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn end(
         &mut self,
         claim: Claim,
-        size: u64,
+        (size, needed): (u64, u64),
         tree: &Tree,
         proof: Vec<ProofRef>,
     ) -> Result<EndLine, ChangesError> {
@@ -389,7 +389,7 @@ impl<'a> Session<'a> {
             },
             proved: Proved {
                 done: proof.len() as u64,
-                of: size,
+                of: needed,
             },
             proof,
             passing: None,
