@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::repositories::{create, settings};
+use crate::repositories::{Commit, create, files, settings};
 use crate::{changes, output, places, result};
 
 /// The lines of a log without what measures time.
@@ -187,5 +187,106 @@ fn a_log_is_shown_in_changes() {
         std::fs::read_to_string(at.join("curve.svg"))
             .unwrap()
             .contains("changes")
+    );
+}
+
+/// Creates a repository of which three lines change, and a script that fails with one of them; an
+/// old version that has not that line is unresolved where there is a file `cannot`.
+fn three_lines(at: &Path) -> String {
+    let text = |lines: [&str; 3]| {
+        let lines = lines.map(|line| format!("{line}\nsame\nsame\n"));
+        files(&[("f", &lines.concat())])
+    };
+    let commits = [
+        Commit::new("one", text(["first", "second", "third"])),
+        Commit::new("two", text(["bad", "more", "other"])),
+    ];
+    create(&at.join("repository"), &commits);
+    let cannot = at.join("cannot").display().to_string();
+    format!("if grep -q bad f; then exit 1; fi; if [ -e {cannot} ]; then exit 125; fi")
+}
+
+#[test]
+fn a_difference_is_verified_with_the_version_that_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        &test,
+        "--difference",
+    ];
+    assert_eq!(
+        result(&mut changes(at, &words))["claim"],
+        "1-minimal-difference"
+    );
+    let log = "out/changes/log.jsonl";
+    let end = lines(&at.join(log)).pop().unwrap();
+    assert_eq!(end["proved"], serde_json::json!({"done": 2, "of": 2}));
+    let verified = log_command(at, &["verify", log]);
+    assert!(verified.status.success(), "{verified:?}");
+    std::fs::write(at.join("cannot"), "").unwrap();
+    let verified = log_command(at, &["verify", log]);
+    let text = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert_eq!(verified.status.code(), Some(1), "{text}");
+    assert!(text.contains("does not pass"), "{text}");
+}
+
+#[test]
+fn best_so_far_is_verified_as_no_more_than_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    let found = result(changes(at, &words).args(["--budget-tests", "1"]));
+    assert_eq!(
+        (&found["claim"], places(&found).len()),
+        (&Value::from("best-so-far"), 2)
+    );
+    let verified = log_command(at, &["verify", "out/changes/log.jsonl"]);
+    let text = String::from_utf8_lossy(&verified.stdout);
+    assert_eq!(text.trim_end(), "best-so-far is verified: the result fails");
+}
+
+#[test]
+fn a_line_after_the_end_is_not_of_the_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &test],
+    ));
+    let log = at.join("out/changes/log.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let last = text.lines().last().unwrap();
+    std::fs::write(&log, format!("{text}{last}\n")).unwrap();
+    let replayed = log_command(at, &["replay", "out/changes/log.jsonl"]);
+    assert_eq!(replayed.status.code(), Some(1), "{replayed:?}");
+}
+
+#[test]
+fn a_test_that_exceeds_its_time_limit_proves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    three_lines(at);
+    // Whether `bad` alone fails is not known in time.
+    let test = "grep -q bad f || exit 0; grep -q other f && exit 1; while :; do :; done";
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        test,
+        "--timeout",
+        "300ms",
+    ];
+    let found = result(&mut changes(at, &words));
+    assert_eq!(
+        (&found["claim"], places(&found).len()),
+        (&Value::from("best-so-far"), 2)
     );
 }

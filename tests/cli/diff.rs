@@ -35,6 +35,8 @@ fn one_byte_of_the_failing_input_makes_the_difference() {
         .exits(0);
     assert_eq!(desk.read("again"), failing);
     assert_eq!(desk.read("again.pass"), passing);
+    desk.call("log replay crash.diff.log.jsonl -o -").exits(0);
+    assert!(!desk.file("-.pass").exists());
     desk.is_left_clean();
 }
 

@@ -3,7 +3,7 @@
 
 use ddfuzz::delta::Outcome;
 use ddfuzz::minimize::log::{KeyRecord, Line, Log, LogError, StartLine};
-use ddfuzz::minimize::{Answer, Journal, Minimized, Options, replay};
+use ddfuzz::minimize::{Answer, Claim, Journal, Minimized, Options, replay, verify};
 use ddfuzz::triage::Class;
 
 use crate::crashes::key;
@@ -85,4 +85,32 @@ fn a_log_that_holds_the_minor_key_is_not_gone_on_with_without() {
         matches!(error, Some(LogError::Mismatch { what: "minor key" })),
         "{error:?}"
     );
+}
+
+#[test]
+fn a_claim_with_a_held_minor_key_is_verified_with_that_key() {
+    // An `A` in 16 bytes crashes by the minor key `a`, and in 15 by `b`.
+    let crash = |text: &[u8]| match (text.contains(&b'A'), text.len()) {
+        (true, 16..) => with_minor("a"),
+        (true, 15) => with_minor("b"),
+        _ => Answer::of(Outcome::Pass),
+    };
+    let mut oracle = answers(|text, _| Ok(crash(text)));
+    let mut options = Options::default();
+    let (result, log) = run_with(INPUT, start(true), &mut oracle, &mut options);
+    assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
+    let log = Log::parse(&log).expect("a log");
+    let verified = verify(INPUT, &log, &mut oracle, |_| ()).expect("verified");
+    assert!(verified.holds(), "{verified:?}");
+    // A program in which the result crashes by another minor key does not have the crash.
+    let mut oracle = answers(|_, _| Ok(with_minor("b")));
+    let verified = verify(INPUT, &log, &mut oracle, |_| ()).expect("verified");
+    assert_eq!(verified.result, Outcome::Unresolved);
+}
+
+fn with_minor(name: &str) -> Answer {
+    Answer {
+        minor: Some(key(name)),
+        ..Answer::of(Outcome::Fail)
+    }
 }

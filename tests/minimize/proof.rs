@@ -2,7 +2,7 @@
 
 use ddfuzz::delta::Outcome;
 use ddfuzz::minimize::log::{Line, Log, Phase, Source};
-use ddfuzz::minimize::{Answer, Claim, CutOff, OracleError, Process};
+use ddfuzz::minimize::{Answer, Claim, CutOff, Kind, Oracle, OracleError, Process};
 
 use crate::failures::{subsequence, without_times};
 use crate::scripted::{answers, resume_with, run, start};
@@ -160,4 +160,49 @@ fn a_proof_cut_off_anywhere_is_gone_on_with() {
         assert_eq!(again.expect("a result"), result);
         assert_eq!(without_times(&log), without_times(&whole));
     }
+}
+
+/// An oracle that takes any number of candidates in one request.
+struct Several<O>(O);
+
+impl<O: Oracle> Oracle for Several<O> {
+    fn ask(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.0.ask(candidate, kind)
+    }
+
+    fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
+        self.0.ask_fresh(candidate, kind)
+    }
+
+    fn takes_several(&self) -> bool {
+        true
+    }
+
+    fn ask_fresh_several(
+        &mut self,
+        candidates: &[(&[u8], Kind)],
+    ) -> Result<Vec<Answer>, OracleError> {
+        let each = candidates.iter();
+        each.map(|(candidate, kind)| self.ask_fresh(candidate, *kind))
+            .collect()
+    }
+}
+
+#[test]
+fn confirmations_in_one_request_with_the_proof_are_of_the_result() {
+    // In the shared process `a` passes, in a fresh one it fails, so that the proof finds it. Nothing
+    // is left to prove of it then, as the empty input is known to pass.
+    let answers = answers(|text, fresh| {
+        let fails = text == b"ab" || fresh && text == b"a";
+        Ok(Answer {
+            process: if fresh { Process::Own } else { Process::Shared },
+            ..Answer::of(if fails { Outcome::Fail } else { Outcome::Pass })
+        })
+    });
+    let mut oracle = Several(answers);
+    let (result, _) = run(b"ab", &mut oracle);
+    let result = result.expect("a result");
+    assert_eq!(result.text, b"a");
+    let asked = &oracle.0.asked_fresh;
+    assert_eq!(asked[asked.len() - 3..], [b"a", b"a", b"a"]);
 }

@@ -535,7 +535,8 @@ fn leave_out_needless(
 
 /// Ends the log with the found minimal set of changes `kept`, after the version with them was built
 /// anew and tested three times; returns the result. It is claimed to be 1-minimal if for each
-/// change a test shows that the set without the change does not fail, else best so far.
+/// change a test within the time limits shows that the set without the change does not fail, else
+/// best so far.
 fn conclude(
     session: &mut Session<'_>,
     kept: Vec<(usize, Config)>,
@@ -560,7 +561,9 @@ fn conclude(
                 on: session.old.clone(),
                 kept: without,
             };
-            proof.extend(session.proof(&candidate)?);
+            let known = session.proved(&candidate)?;
+            let known = known.filter(|known| !known.probed.fails());
+            proof.extend(known.map(|known| known.proof));
             size += 1;
         }
     }
@@ -568,7 +571,8 @@ fn conclude(
         true => Claim::OneMinimal,
         false => Claim::BestSoFar,
     };
-    let end = session.end(claim, size as u64, &failing, proof)?;
+    let size = size as u64;
+    let end = session.end(claim, (size, size), &failing, proof)?;
     Ok(Found {
         kept: kept
             .into_iter()
@@ -617,14 +621,15 @@ fn conclude_difference(
                 on: base.on.clone(),
                 kept: vec![(set, kept)],
             };
-            proof.extend(session.difference_proof(&candidate)?);
+            proof.extend(session.proved(&candidate)?.map(|known| known.proof));
         }
     }
     let claim = match proof.len() == 2 * part.kept.len() || part.kept.len() == 1 {
         true => Claim::OneMinimalDifference,
         false => Claim::BestSoFar,
     };
-    let end = session.end(claim, part.kept.len() as u64, &failing, proof)?;
+    let size = part.kept.len() as u64;
+    let end = session.end(claim, (size, 2 * size), &failing, proof)?;
     Ok(Found {
         kept: vec![(set, part.kept)],
         old: session.tree(&session.old.clone())?,

@@ -315,6 +315,9 @@ impl<'a> Session<'a> {
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn predict(&mut self, candidate: &Candidate) -> Result<(), ChangesError> {
+        if self.spent {
+            return Ok(());
+        }
         let line = self.line(candidate, "predicted", None, Source::Predicted);
         self.write_unrun(line, None)
     }
@@ -333,7 +336,13 @@ impl<'a> Session<'a> {
     ) -> Result<Option<Outcome>, ChangesError> {
         self.counts.checks += 1;
         let line = match self.past.pop_front() {
-            Some((_, Line::Check(line))) if line.what == what => line,
+            Some((_, Line::Check(line))) if line.what == what => {
+                let is_built = self.known.contains_key(&tree.key());
+                if let Some(workers) = &mut self.workers {
+                    workers.note_logged(Duration::from_micros(line.us), is_built);
+                }
+                line
+            }
             Some((number, _)) => return Err(disagrees(number, "no check of this kind is due")),
             None => {
                 let report = self.build_and_test(tree, anew, Vec::new())?;
@@ -355,15 +364,15 @@ impl<'a> Session<'a> {
     }
 
     /// Writes the last line of the log and returns it. `claim` says what is proved of the result
-    /// and `proof` has the tests that prove it; `size` is the number of found changes, and `tree`
-    /// has the files of the version with them.
+    /// and `proof` has the tests that prove it, of the `needed` ones; `size` is the number of found
+    /// changes, and `tree` has the files of the version with them.
     ///
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.
     pub fn end(
         &mut self,
         claim: Claim,
-        size: u64,
+        (size, needed): (u64, u64),
         tree: &Tree,
         proof: Vec<ProofRef>,
     ) -> Result<EndLine, ChangesError> {
@@ -380,7 +389,7 @@ impl<'a> Session<'a> {
             },
             proved: Proved {
                 done: proof.len() as u64,
-                of: size,
+                of: needed,
             },
             proof,
             passing: None,
@@ -391,9 +400,10 @@ impl<'a> Session<'a> {
                     speculative: logged.tests.speculative,
                     ..end.tests
                 };
-                match logged == (EndLine { tests, ..end }) {
-                    true => Ok(logged),
-                    false => Err(disagrees(number, "the end does not follow from the log")),
+                match (logged == (EndLine { tests, ..end }), self.past.front()) {
+                    (true, None) => Ok(logged),
+                    (true, Some((number, _))) => Err(disagrees(*number, "it follows the end")),
+                    (false, _) => Err(disagrees(number, "the end does not follow from the log")),
                 }
             }
             Some((number, _)) => Err(disagrees(number, "the end is due")),
@@ -404,37 +414,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the line of the log that proves that a candidate does not fail; `None` if the
-    /// candidate was not tested, fails, or its changes cannot be merged.
+    /// Returns what a test has proved of a candidate; `None` if the candidate was not tested or
+    /// exceeded a time limit, or its changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.
-    pub fn proof(&mut self, candidate: &Candidate) -> Result<Option<ProofRef>, ChangesError> {
+    pub fn proved(&mut self, candidate: &Candidate) -> Result<Option<Known>, ChangesError> {
         let tree = self.compose(candidate)?;
         let known = tree.and_then(|tree| self.known.get(&tree.key()));
-        Ok(known
-            .filter(|known| !known.probed.fails())
-            .map(|known| known.proof))
-    }
-
-    /// Returns the line of the log that records the outcome of a candidate, whatever it is; `None`
-    /// if the candidate was not tested, or its changes cannot be merged.
-    ///
-    /// # Errors
-    /// If contents cannot be read.
-    pub fn difference_proof(
-        &mut self,
-        candidate: &Candidate,
-    ) -> Result<Option<ProofRef>, ChangesError> {
-        let tree = self.compose(candidate)?;
-        Ok(tree
-            .and_then(|tree| self.known.get(&tree.key()))
-            .map(|known| known.proof))
-    }
-
-    /// Checks whether the log of an earlier run has lines that the search has not used yet.
-    pub fn has_past(&self) -> bool {
-        !self.past.is_empty()
+        Ok(known.filter(|known| !known.probed.cut_off).cloned())
     }
 
     fn ahead(&mut self, candidates: &[Candidate]) -> Result<Vec<Arc<Tree>>, ChangesError> {
@@ -611,6 +599,7 @@ impl<'a> Session<'a> {
             probed: Probed {
                 outcome: (!changes.unbuilt).then_some(line.outcome),
                 named: changes.named,
+                cut_off: line.cut_off == Some(CutOff::Time),
                 ..Probed::default()
             },
             at: changes
@@ -698,3 +687,6 @@ fn disagrees(line: u64, why: &str) -> ChangesError {
     }
     .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,8 @@ pub struct Workers {
     /// Reports of tested versions that the search has not asked for yet, by the key (hash of the
     /// files) of the version.
     ahead: HashMap<[u8; 32], Report>,
-    limits: (Duration, Duration),
+    /// Limits as (of builds, on wall time; of tests, on CPU time).
+    pub(crate) limits: (Duration, Duration),
     /// Whether the user has set the limits as (of builds, of tests); such a limit is not learned.
     keep: (bool, bool),
     /// Longest wall time so far as (of a build, of a test), among the versions that the search
@@ -129,6 +130,16 @@ impl Workers {
         if !self.keep.1 {
             self.limits.1 = (self.slowest.1 * FACTOR).max(LEAST_TEST);
         }
+    }
+
+    /// Notes for the limits that a check in the log of an earlier call took the wall time `took`:
+    /// that of a test if the version was built before (`is_built`), else mostly that of its build.
+    pub fn note_logged(&mut self, took: Duration, is_built: bool) {
+        let slowest = match is_built {
+            true => &mut self.slowest.1,
+            false => &mut self.slowest.0,
+        };
+        *slowest = took.max(*slowest);
     }
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested

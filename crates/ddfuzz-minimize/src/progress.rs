@@ -175,9 +175,7 @@ impl Progress {
             restored: None,
             empty: Rate::default(),
             minor: start.key.as_ref().map(|key| key.minor),
-            held_minor: (start.key.as_ref())
-                .filter(|_| start.hold_minor)
-                .map(|key| key.minor),
+            held_minor: start.held_minor(),
             minor_after: None,
             slips: Vec::new(),
             empty_fails: false,

@@ -287,6 +287,10 @@ impl Answerer for SingleOracle<'_> {
             answer = self.take(question);
         }
         if let Some(answer) = answer {
+            if question.manner.invalidates_prediction(answer.outcome) {
+                // Confirmations that were made ahead are of the best before.
+                self.drop_ahead();
+            }
             return Ok(Some((answer, Hints::default())));
         }
         let Some((manner, text)) = progress.due() else {

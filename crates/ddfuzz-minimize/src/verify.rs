@@ -7,10 +7,11 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::candidate_texts::remove;
 use crate::certificate::{count_runs, runs};
-use crate::log::{ContentHash, Line, Log, LogError, TestLine};
+use crate::log::{ContentHash, Line, Log, LogError, StartLine, TestLine};
 use crate::progress::Progress;
 use crate::{
-    Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved, SlipKeys,
+    Answer, Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved,
+    SlipKeys,
 };
 
 /// The state of a minimization that was computed from its log, without the target.
@@ -189,12 +190,20 @@ pub fn verify(
     if let Some(limit) = replayed.time_limit {
         oracle.limit_time(limit);
     }
-    let mut result = oracle.ask_fresh(&minimized.text, Kind::Deleting)?.outcome;
+    let held_minor = log.start.as_ref().and_then(StartLine::held_minor);
+    let mut ask = |text: &[u8]| -> Result<Answer, OracleError> {
+        let mut answer = oracle.ask_fresh(text, Kind::Deleting)?;
+        if answer.minor.is_some() && held_minor.is_some() && answer.minor != held_minor {
+            answer.outcome = Outcome::Unresolved;
+        }
+        Ok(answer)
+    };
+    let mut result = ask(&minimized.text)?.outcome;
     for _ in 1..replayed.votes {
         if result == Outcome::Fail {
             break;
         }
-        result = oracle.ask_fresh(&minimized.text, Kind::Deleting)?.outcome;
+        result = ask(&minimized.text)?.outcome;
     }
     let mut verified = Verified {
         claim: minimized.claim,
@@ -210,7 +219,7 @@ pub fn verify(
     let mut text = Vec::new();
     for at in runs(&minimized.text) {
         remove(&at).write_into(input, &minimized.text, &mut text);
-        let answer = oracle.ask_fresh(&text, Kind::Deleting)?;
+        let answer = ask(&text)?;
         if answer.outcome == Outcome::Fail {
             verified.counterexample = Some(Counterexample { at, text });
             break;

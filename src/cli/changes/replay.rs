@@ -148,8 +148,8 @@ struct Proven {
 }
 
 /// Builds and tests the version with all changes in the result of a log of `ddfuzz changes`, and
-/// the versions without each single one of them. Prints whether the log's claim (minimality) holds,
-/// and returns the exit code that says so.
+/// what its claim (minimality) rests on. Prints whether the claim holds, and returns the exit code
+/// that says so.
 pub fn verify(
     path: &Path,
     log: &Log,
@@ -166,60 +166,99 @@ pub fn verify(
     let work = replay.work.path();
     let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
     let result = workers.run(&found.failing, true, Vec::new())?.outcome;
-    let mut proved = Proved {
-        done: 0,
-        of: found.end.size,
-    };
-    let mut still = None;
-    for (at, (_, changes)) in found.kept.iter().enumerate() {
-        for unit in changes.ranges().flatten() {
-            let mut without = found.kept.clone();
-            without[at].1 = changes.minus(&config(&[unit]));
-            let tree = replay.session.compose_on(&found.passing, &without)?;
-            let fails = match tree {
-                Some(tree) => workers.run(&tree, false, Vec::new())?.outcome == Some(Outcome::Fail),
-                None => false,
-            };
-            match fails {
-                true => still = still.or(Some(unit)),
-                false => proved.done += 1,
-            }
-        }
-    }
-    let holds = result == Some(Outcome::Fail)
-        && (proved.done == proved.of || found.end.claim == Claim::BestSoFar);
     let claim = found.end.claim;
-    output.result(
-        &verdict(claim, holds, still, result, proved),
-        &Proven {
-            holds,
-            claim,
-            result,
-            proved,
-        },
-    );
+    let tested = match claim {
+        Claim::BestSoFar => Tested::default(),
+        _ => Tested::by(&mut replay.session, &mut workers, &found, record.difference)?,
+    };
+    let proved = tested.proved;
+    let holds =
+        result == Some(Outcome::Fail) && tested.refuted.is_none() && proved.done == proved.of;
+    let proven = Proven {
+        holds,
+        claim,
+        result,
+        proved,
+    };
+    output.result(&verdict(&proven, tested.refuted), &proven);
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `still`: number of a
-/// change without which the result still fails, `None` if there is none; `result`: outcome of
-/// testing the result, `None` if it does not build; `proved`: for how many of the changes the
-/// result does not fail without the change.
-fn verdict(
-    claim: Claim,
-    holds: bool,
-    still: Option<usize>,
-    result: Option<Outcome>,
+/// What the tests on which a claim rests have shown when they were run again.
+#[derive(Default)]
+struct Tested {
+    /// Number of changes that were tested within the time limits and do not refute the claim, and
+    /// number of all.
     proved: Proved,
-) -> String {
-    match (holds, still, result) {
+    /// Says what refutes the claim; `None` if nothing does.
+    refuted: Option<String>,
+}
+
+impl Tested {
+    /// Builds and tests the versions without each single one of the found changes; for a
+    /// `difference`, also the passing version, alone and with each single one of the changes.
+    fn by(
+        session: &mut Session<'_>,
+        workers: &mut Workers,
+        found: &Found,
+        difference: bool,
+    ) -> Result<Tested, Failure> {
+        let mut tested = Tested::default();
+        if difference {
+            let passing = workers.run(&found.passing, false, Vec::new())?;
+            if passing.outcome != Some(Outcome::Pass) {
+                let without = "the version without the changes does not pass";
+                tested.refuted = Some(without.to_owned());
+            }
+        }
+        let count: usize = found.kept.iter().map(|(_, changes)| changes.len()).sum();
+        for (at, (set, changes)) in found.kept.iter().enumerate() {
+            for unit in changes.ranges().flatten() {
+                let mut without = found.kept.clone();
+                without[at].1 = changes.minus(&config(&[unit]));
+                let still = format!("without change {unit} it still fails");
+                let mut versions = vec![(without, Outcome::Fail, still)];
+                if difference && count > 1 {
+                    let still = format!("with change {unit} alone it still passes");
+                    versions.push((vec![(*set, config(&[unit]))], Outcome::Pass, still));
+                }
+                let mut in_time = true;
+                for (kept, refuting, still) in versions {
+                    let Some(tree) = session.compose_on(&found.passing, &kept)? else {
+                        continue;
+                    };
+                    let report = workers.run(&tree, false, Vec::new())?;
+                    in_time &= !report.timed_out;
+                    if report.outcome == Some(refuting) {
+                        in_time = false;
+                        tested.refuted = tested.refuted.or(Some(still));
+                    }
+                }
+                tested.proved.of += 1;
+                tested.proved.done += u64::from(in_time);
+            }
+        }
+        Ok(tested)
+    }
+}
+
+/// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `refuted` says what
+/// refutes the claim, `None` if nothing does.
+fn verdict(proven: &Proven, refuted: Option<String>) -> String {
+    let Proven { claim, proved, .. } = proven;
+    match (proven.holds, refuted, proven.result) {
+        (true, ..) if *claim == Claim::BestSoFar => {
+            "best-so-far is verified: the result fails".to_owned()
+        }
         (true, ..) => format!(
             "{claim} is verified: the result fails, and without any single change it does not ({} of {} tested)",
             proved.done, proved.of
         ),
-        (false, Some(unit), _) => {
-            format!("{claim} is refuted: without change {unit} it still fails")
-        }
+        (false, Some(why), _) => format!("{claim} is refuted: {why}"),
+        (false, None, Some(Outcome::Fail)) => format!(
+            "{claim} is not verified: the result fails, but only {} of {} changes were tested in time",
+            proved.done, proved.of
+        ),
         (false, None, Some(outcome)) => format!("{claim} is refuted: the result gives {outcome}"),
         (false, None, None) => format!("{claim} is not verified: the result does not build"),
     }

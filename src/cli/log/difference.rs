@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{read_logged, write_rebuilt};
-use crate::cli::results::with_ending;
+use crate::cli::results::{is_standard, with_ending};
 use crate::cli::{Exit, Failure, Output};
 use crate::delta::Outcome;
 use crate::minimize::isolate::{Side, replay_sides, verify_sides};
@@ -89,7 +89,7 @@ pub fn is_inverted(start: &StartLine) -> bool {
 /// Rebuilds the result of `max` or `diff`, a passing and a failing input, from the log and the
 /// original inputs, without test runs (`ddfuzz log replay`). Writes to `out`: of `max` the passing
 /// input, of `diff` the failing one, with the passing one in a file next to it that ends with
-/// `.pass`.
+/// `.pass`, unless `out` is stdout.
 pub fn rebuild(
     asked: &DifferenceLog<'_>,
     out: Option<&Path>,
@@ -102,6 +102,7 @@ pub fn rebuild(
         let behind = with_ending(out, ".pass");
         let files = match asked.record.goal {
             Goal::Maximize => vec![(out, &replayed.passing)],
+            Goal::Isolate if is_standard(out) => vec![(out, &replayed.failing)],
             Goal::Isolate => vec![(out, &replayed.failing), (&*behind, &replayed.passing)],
         };
         for (file, text) in files {

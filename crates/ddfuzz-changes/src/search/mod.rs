@@ -28,6 +28,8 @@ pub struct Probed {
     pub named: Vec<String>,
     /// Changes at the places in source files that the compiler's messages name if the build failed.
     pub around: Around,
+    /// Whether the time limit ended the build or the test, which then proves nothing.
+    pub cut_off: bool,
 }
 
 impl Probed {

@@ -194,6 +194,13 @@ impl StartLine {
 pub const NO_STRUCTURE: &str = "none";
 
 impl StartLine {
+    /// Returns the minor key that the crash of each failing candidate must have; `None` if deleting
+    /// bytes may change it.
+    pub fn held_minor(&self) -> Option<Key> {
+        let key = self.key.as_ref().filter(|_| self.hold_minor);
+        key.map(|key| key.minor)
+    }
+
     /// Records the structure that the user chose instead of the one that was recognized: its name, or
     /// [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
     pub fn use_structure(&mut self, chosen: Option<&str>) {
