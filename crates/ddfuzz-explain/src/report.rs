@@ -39,7 +39,8 @@ pub struct Explanation {
     /// divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
     /// Conditions whose other decision averts the failure, those nearest to it first: the failing run
-    /// was made again with one of them decided otherwise, and has ended well.
+    /// was made again with one of them decided otherwise, and has ended well. All but the first one are
+    /// such that the failing statement was executed nonetheless.
     pub switched: Vec<SwitchedRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,

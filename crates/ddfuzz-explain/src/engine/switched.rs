@@ -12,9 +12,9 @@ use super::{Ending, Engine, EngineError, Point, Side};
 /// Largest number of conditions that are tried for each statement.
 const NEAREST: usize = 4;
 /// Largest number of runs in which a condition is decided otherwise.
-const TRIED: usize = 32;
+const TRIED: usize = 24;
 /// Largest number of conditions that are returned, one for each statement.
-const FOUND: usize = 6;
+const FOUND: usize = 3;
 /// Largest number of those runs that may not end in time.
 const HANGING: usize = 2;
 
@@ -30,7 +30,8 @@ pub struct Switched {
 impl Engine {
     /// Finds the conditions by which the failing run came to its failure, and to the statements that
     /// wrote the value by which it failed, whose other decision averts the failure: `averts` is true for
-    /// how the run then ends. `limit` is the time limit of such a run, `points` are the points
+    /// how the run then ends. All but the first one are such that the failing statement is executed
+    /// nonetheless. `limit` is the time limit of such a run, `points` are the points
     /// (statement executions) of the failing run.
     ///
     /// # Errors
@@ -48,9 +49,9 @@ impl Engine {
         };
         let mut known = HashSet::new();
         // What the failing statement itself decides says nothing.
-        if let Some((recorded, last)) = history.moments.first() {
-            known.insert(line(self, recorded.executed[*last].pc()));
-        }
+        let own = history.moments.first();
+        let mut told = vec![own.and_then(|(it, last)| line(self, it.executed[*last].pc()))];
+        let failing = points.last().map_or(0, |it| it.pc);
         let time = |(recorded, at): &(Rc<Recorded>, usize)| {
             let point = recorded.points[recorded.passed(*at)?].1;
             let is_it = |it: &Point| (it.pc, it.nth) == (point.pc, point.nth);
@@ -63,18 +64,23 @@ impl Engine {
         for (recorded, moment) in &moments {
             let near = guards(&recorded.executed, *moment, |pc| self.is_user(pc));
             let near = near.into_iter().filter(|at| {
-                known.insert(line(self, recorded.executed[*at].pc()))
+                let place = line(self, recorded.executed[*at].pc());
+                let passed = recorded.passed(*at).map(|passed| recorded.points[passed]);
+                let is_new = passed.is_some_and(|(first, it)| known.insert((it, at - first)));
+                is_new && !told.contains(&place)
             });
             for at in near.take(NEAREST).collect::<Vec<_>>() {
                 if tried >= TRIED || hanging >= HANGING || found.len() >= FOUND {
                     return Ok(found);
                 }
                 tried += 1;
-                let Some(ending) = self.with_other_decision(recorded, at, limit)? else {
+                let switched = self.with_other_decision(recorded, at, (limit, failing))?;
+                let Some((ending, is_reached)) = switched else {
                     continue;
                 };
                 hanging += usize::from(ending.ended == ddfuzz_exec::Ended::Timeout);
-                if !averts(&ending) {
+                // What only keeps the run from the failing statement is told once.
+                if !averts(&ending) || !is_reached && !found.is_empty() {
                     continue;
                 }
                 let by = match comparison(&recorded.executed, at) {
@@ -85,6 +91,7 @@ impl Engine {
                     None => None,
                 };
                 let at = recorded.executed[at].pc();
+                told.push(line(self, at));
                 found.push(Switched { at, by });
                 break;
             }
@@ -92,14 +99,15 @@ impl Engine {
         Ok(found)
     }
 
-    /// Makes the failing run with the recorded conditional jump `at` decided otherwise; `None` where the
-    /// jump is not reached again.
+    /// Makes the failing run with the recorded conditional jump `at` decided otherwise, and returns how it
+    /// ends and whether it has reached the statement `failing` after that; `None` where the jump is not
+    /// reached again.
     fn with_other_decision(
         &mut self,
         recorded: &Recorded,
         at: usize,
-        limit: Duration,
-    ) -> Result<Option<Ending>, EngineError> {
+        (limit, failing): (Duration, u64),
+    ) -> Result<Option<(Ending, bool)>, EngineError> {
         let (Some(point), Some(next)) = (recorded.passed(at), recorded.executed.get(at + 1)) else {
             return Ok(None);
         };
@@ -118,10 +126,18 @@ impl Engine {
         }
         registers.rip = jump.other_way(next.pc());
         run.process.set_registers(registers)?;
+        run.process.set_breakpoint(failing)?;
         let _limit = run.process.limit(limit);
+        let mut is_reached = false;
         loop {
-            if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
-                return Ok(Some(*ending));
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(Some((*ending, is_reached))),
+                Next::Breakpoint(_) => {
+                    is_reached = true;
+                    run.process.step_over_here()?;
+                    run.process.remove_breakpoint(failing)?;
+                }
+                Next::Other(_) => {}
             }
         }
     }
