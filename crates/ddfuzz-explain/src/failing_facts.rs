@@ -41,8 +41,7 @@ pub fn add_heap_facts(
     if let Some(freed) = if_supported(engine.freed_early(averts))? {
         result.freed_early = frames(engine, &freed.calls);
         result.used_late = frames(engine, &freed.used);
-    } else if let Some(moved) =
-        if_supported(engine.moved_early(|it| criterion.fails(it), averts))?
+    } else if let Some(moved) = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?
     {
         result.moved_early = frames(engine, &moved.calls);
         result.used_late = frames(engine, &moved.used);
@@ -83,7 +82,7 @@ pub fn add_crash_facts(
     if ending.crash.is_none() && !is_panic || engine.info.is_empty() {
         return Ok(());
     }
-    let Some(history) = if_supported(engine.crash_history(&failing.points))? else {
+    let Some(history) = if_supported(engine.crash_history(failing))? else {
         return Ok(());
     };
     let record = |it: &Origin| origin_record(engine, it);

@@ -2,7 +2,9 @@
 
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
-use crate::report::{Explanation, FrameRecord, LinkRecord, OriginRecord, SwitchedRecord, WriterRecord};
+use crate::report::{
+    Explanation, FrameRecord, LinkRecord, OriginRecord, SwitchedRecord, WriterRecord,
+};
 
 /// Largest number of lines of the text of an explanation.
 const LINES: usize = 12;
@@ -34,8 +36,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(overflow(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
-            lines.extend(value_origin(it));
-            lines.extend(switched(it));
+            lines.extend(how_it_failed(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
             lines.push(format!("What would help: {}.", refusal.hint));
         }
@@ -45,8 +46,7 @@ pub fn text(it: &Explanation) -> String {
             let mut rest: Vec<String> = overflow(it).into_iter().collect();
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
-            rest.extend(value_origin(it));
-            rest.extend(switched(it));
+            rest.extend(how_it_failed(it));
             rest.extend(certainty(it));
             rest.push(
                 "Not known: why the program should behave otherwise. The cause shown makes the \
@@ -203,14 +203,23 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
 /// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
 /// of a struct node`.
 pub fn change(link: &LinkRecord) -> String {
-    let variable = match &link.writer {
+    let variable = shown_name(link);
+    format!("{variable} = {} instead of {}", link.failing, link.passing)
+}
+
+/// Returns the name of a link's variable as the text has it: without the fields of standard containers,
+/// and of a buffer of the C library that the input is read into, only that.
+fn shown_name(link: &LinkRecord) -> String {
+    match &link.writer {
         Some(WriterRecord::Input) if is_in_buffer(link) => {
-            let index = link.variable.rfind('[').map_or("", |at| &link.variable[at..]);
+            let index = link
+                .variable
+                .rfind('[')
+                .map_or("", |at| &link.variable[at..]);
             format!("input buffer{index}")
         }
         _ => plain(&link.variable),
-    };
-    format!("{variable} = {} instead of {}", link.failing, link.passing)
+    }
 }
 
 /// Fields of containers and smart pointers of the standard libraries of Rust and C++, which the
@@ -350,6 +359,12 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
+/// Says where the value came from by which the run crashed, and which conditions avert that, in one line.
+fn how_it_failed(it: &Explanation) -> Option<String> {
+    let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
+    (!facts.is_empty()).then(|| facts.join(" "))
+}
+
 /// Says where the value came from by which the run crashed, if the chain does not name that.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
@@ -380,7 +395,9 @@ const MADE_OF: usize = 4;
 /// Names the latest statements, at most `most`, that wrote the values of which a value was made; empty
 /// where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
-    let named: Vec<String> = (origin.earlier.iter().take(most)).map(with_caller).collect();
+    let named: Vec<String> = (origin.earlier.iter().take(most))
+        .map(with_caller)
+        .collect();
     match named.is_empty() {
         true => String::new(),
         false => format!("; it is made of what was written by {}", named.join(", ")),
@@ -398,7 +415,8 @@ fn with_caller(origin: &OriginRecord) -> String {
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
         let at = shown_place(&it.condition);
-        let by = (it.by.as_ref()).map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 2)));
+        let by = (it.by.as_ref())
+            .map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 2)));
         format!("{} {at}{}", it.condition.function, by.unwrap_or_default())
     };
     let all: Vec<String> = it.switched.iter().map(condition).collect();
@@ -514,7 +532,7 @@ fn certainty(it: &Explanation) -> Vec<String> {
     vec![match sure {
         Some(link) => format!(
             "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
-            plain(&link.variable),
+            shown_name(link),
             link.failing
         ),
         None => format!("No variable alone makes the passing run fail. {spent}"),

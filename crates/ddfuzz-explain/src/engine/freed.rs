@@ -142,10 +142,14 @@ impl Engine {
                 break;
             };
             let uses = executed.uses(&memory);
-            let frames = match uses || executed.is_call() {
+            let mut frames = match uses || executed.is_call() {
                 true => self.frames(&mut run.process)?,
                 false => Vec::new(),
             };
+            // The instruction has not been executed yet.
+            if let Some(innermost) = frames.first_mut() {
+                innermost.code += 1;
+            }
             if uses {
                 return Ok(self.own_calls(&frames));
             }

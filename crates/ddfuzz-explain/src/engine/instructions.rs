@@ -229,7 +229,8 @@ impl Executed {
         // What makes zero of any value (`xor eax, eax`) reads nothing.
         let reads_none = info.used_registers().iter().all(|it| !is_read(it.access()));
         let count = self.instruction.op_count();
-        let is_zero = reads_none && (0..count).all(|it| self.instruction.op_kind(it) == OpKind::Register);
+        let is_zero =
+            reads_none && (0..count).all(|it| self.instruction.op_kind(it) == OpKind::Register);
         let read = (0..count).filter(|it| !is_zero && is_read(info.op_access(*it)));
         let mut found: Vec<Value> = Vec::new();
         for value in read.filter_map(|it| self.operand(it)) {

@@ -76,7 +76,9 @@ impl Engine {
         while failing - averted > 1 {
             let middle = averted + (failing - averted) / 2;
             match self.with_moves(allocators, middle)? {
-                Some(it) if it.ending.as_ref().is_some_and(&fails) => (failing, last) = (middle, it),
+                Some(it) if it.ending.as_ref().is_some_and(&fails) => {
+                    (failing, last) = (middle, it)
+                }
                 _ => averted = middle,
             }
         }

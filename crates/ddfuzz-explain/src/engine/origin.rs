@@ -14,7 +14,7 @@ use super::overflow::AllocationCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::writer::{By, LastWrite, Watched};
-use super::{Engine, EngineError, Point, Side};
+use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Number of points before the failure from which on a run's instructions are recorded one by one.
@@ -47,6 +47,15 @@ const BEYOND: usize = 2000;
 /// Largest size of an instruction, in bytes.
 const LONGEST: u64 = 15;
 
+/// Functions of libraries by which a program ends itself.
+const ENDING: [&str; 6] = [
+    "abort",
+    "__assert_fail",
+    "exit",
+    "_exit",
+    "raise",
+    "_ZSt9terminatev",
+];
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub(super) const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
 
@@ -162,23 +171,30 @@ pub(crate) struct History {
 
 impl Engine {
     /// Follows the value back by which the failing run has failed: that of the instruction that
-    /// crashed, or of the condition after which the program has ended itself. `points` are the points
-    /// (statement executions) of the failing run.
+    /// crashed, or of the condition after which the program has ended itself.
     ///
     /// # Errors
     /// When the runs cannot be made.
-    pub(crate) fn crash_history(&mut self, points: &[Point]) -> Result<Option<History>, EngineError> {
+    pub(crate) fn crash_history(
+        &mut self,
+        failing: &Trace,
+    ) -> Result<Option<History>, EngineError> {
+        let points = &failing.points;
         let from = &points[points.len().saturating_sub(POINTS)..];
         let recorded = self.record(Side::Failing, from, false)?;
         let Some(last) = recorded.executed.len().checked_sub(1) else {
             return Ok(None);
         };
         let recorded = Rc::new(recorded);
-        let mut values = suspects(&recorded.executed[last], recorded.fault);
+        let crashed = &recorded.executed[last];
+        let mut values = suspects(crashed, recorded.fault);
         let mut at = last;
-        if recorded.fault.is_none() && !recorded.executed[last].is_division() {
+        let is_fault = recorded.fault.is_some() || crashed.is_division();
+        if !is_fault && (!crashed.is_library_call || self.ends_itself(&failing.ending)) {
             let guards = guards(&recorded.executed, last, |pc| self.is_user(pc));
-            let compared = guards.first().and_then(|at| comparison(&recorded.executed, *at));
+            let compared = guards
+                .first()
+                .and_then(|at| comparison(&recorded.executed, *at));
             if let Some(compared) = compared {
                 (at, values) = (compared, recorded.executed[compared].operands());
             }
@@ -186,6 +202,16 @@ impl Engine {
         let mut found = self.history(points, &recorded, at, values)?;
         found.moments.insert(0, (recorded, last));
         Ok(Some(found))
+    }
+
+    /// Returns true if the program has called a function that ends it, and not one that has failed.
+    fn ends_itself(&self, ending: &Ending) -> bool {
+        let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
+        let called = own.and_then(|own| own.checked_sub(1));
+        called.is_some_and(|called| {
+            let name = self.library_function(ending.stack[called]);
+            ENDING.contains(&&*name) || name.contains("throw")
+        })
     }
 
     /// Finds where the size came from with which the failing run has asked for a heap block: the
@@ -247,7 +273,9 @@ impl Engine {
         let mut told = vec![place(self, recorded.executed[at].pc())];
         let mut moments = Vec::new();
         let mut found: Vec<Origin> = Vec::new();
-        let used = values.into_iter().map(|value| (recorded.clone(), at, value));
+        let used = values
+            .into_iter()
+            .map(|value| (recorded.clone(), at, value));
         let mut rest: VecDeque<Used> = used.collect();
         for _ in 0..TERMS {
             let Some((recorded, at, value)) = rest.pop_front() else {
@@ -566,11 +594,7 @@ impl Engine {
 
     /// Returns the values of which the value was made that a write has left in memory; none where that
     /// is not known.
-    fn made_of(
-        &mut self,
-        points: &[Point],
-        write: &MemoryWrite,
-    ) -> Result<Back, EngineError> {
+    fn made_of(&mut self, points: &[Point], write: &MemoryWrite) -> Result<Back, EngineError> {
         let (address, size) = (write.address, write.size);
         let written = Value::Memory(address, size);
         let watched = Watched {
@@ -585,7 +609,10 @@ impl Engine {
         let Some(by) = self.statement_of(watched, &write.last)? else {
             return Ok(Back::default());
         };
-        let Some((from, to)) = index(by).zip(index(write.to)).filter(|(from, to)| from < to) else {
+        let Some((from, to)) = index(by)
+            .zip(index(write.to))
+            .filter(|(from, to)| from < to)
+        else {
             return Ok(Back::default());
         };
         let start = from.saturating_sub(SHORT);
@@ -640,7 +667,11 @@ fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
     let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|number| call.registers[number]);
     let is_like = |names: &[&str]| names.iter().any(|it| name.contains(it));
     match written {
-        Value::Memory(address, size) if is_like(&["memcpy", "memmove", "mempcpy", "strcpy", "strncpy", "stpcpy"]) => {
+        Value::Memory(address, size)
+            if is_like(&[
+                "memcpy", "memmove", "mempcpy", "strcpy", "strncpy", "stpcpy",
+            ]) =>
+        {
             let offset = address.checked_sub(to)?;
             Some(Value::Memory(from.wrapping_add(offset), size))
         }
@@ -651,7 +682,11 @@ fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
 
 /// Returns the conditional jumps on which it depends that the instruction `last` was executed, the latest
 /// ones first: those of its function and of those that have called it, in the program's own code.
-pub(super) fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool) -> Vec<usize> {
+pub(super) fn guards(
+    executed: &[Executed],
+    last: usize,
+    is_user: impl Fn(u64) -> bool,
+) -> Vec<usize> {
     let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
     let (mut level, mut highest) = (stack(last), stack(last));
     let mut found = Vec::new();

@@ -72,7 +72,9 @@ impl Engine {
         let ranges = function.ranges.clone();
         let entry = ranges[0].start.wrapping_add(self.bias);
         // A function whose first instruction begins its first statement has only got its parameters.
-        if to.pc == entry && let (Held::Variable(_), [_, caller, ..]) = (held, &frames[..]) {
+        if to.pc == entry
+            && let (Held::Variable(_), [_, caller, ..]) = (held, &frames[..])
+        {
             let pc = caller.code;
             return Ok((self.is_user(pc)).then(|| Writer {
                 pc,

@@ -338,7 +338,7 @@ impl Engine {
     }
 
     /// Returns the name of the library function at an address; empty where it is unknown.
-    fn library_function(&self, address: u64) -> String {
+    pub(super) fn library_function(&self, address: u64) -> String {
         let Some(path) = self.modules.path(address) else {
             return String::new();
         };
