@@ -13,7 +13,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_heap_facts, crash_origin, origin_record, size_origin};
+use crate::failing_facts::{add_crash_facts, add_heap_facts, origin_record, size_origin};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{frame_record, out_of_time, point_record, refusal_of};
@@ -146,7 +146,9 @@ impl<'a> Explaining<'a> {
                 overflow: None,
                 freed_early: Vec::new(),
                 moved_early: Vec::new(),
+                used_late: Vec::new(),
                 origin: None,
+                switched: Vec::new(),
                 points: PointsRecord::default(),
                 examined: Vec::new(),
                 tests: 0,
@@ -207,7 +209,7 @@ impl<'a> Explaining<'a> {
         if let (Some(asked), Some(block)) = (asked, &mut self.result.overflow) {
             block.size = size_origin(&mut engine, &trace, asked)?;
         }
-        self.result.origin = crash_origin(&mut engine, &trace)?;
+        add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
         self.input(&input);
@@ -462,7 +464,8 @@ impl<'a> Explaining<'a> {
             self.result.chain.push(record);
             points.push(link.cause.point);
         }
-        if let Some(look) = look_first(&self.result.chain) {
+        let look = look_first(&self.result.chain);
+        if let Some(look) = look.or(points.len().checked_sub(1)) {
             self.result.drawing = runs.drawing(points[look]);
         }
         Ok(())

@@ -1,13 +1,16 @@
 //! What the failing run alone shows, for the result: its heap, and where the value came from by which
 //! it crashed.
 
-use ddfuzz_exec::Ended;
+use std::time::Duration;
+
+use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::origin::Origin;
 use crate::engine::overflow::{AllocationCall, Overflow};
+use crate::engine::switched::Switched;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
 use crate::places::frame_record;
-use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord};
+use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord, SwitchedRecord};
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
@@ -35,11 +38,13 @@ pub fn add_heap_facts(
         return Ok(asked);
     }
     let averts = |it: &Ending| ends_well(it, criterion, failing);
-    let calls = if_supported(engine.freed_early(averts))?;
-    result.freed_early = frames(engine, &calls.unwrap_or_default());
-    if result.freed_early.is_empty() {
-        let calls = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?;
-        result.moved_early = frames(engine, &calls.unwrap_or_default());
+    if let Some(freed) = if_supported(engine.freed_early(averts))? {
+        result.freed_early = frames(engine, &freed.calls);
+        result.used_late = frames(engine, &freed.used);
+    } else if let Some(moved) = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?
+    {
+        result.moved_early = frames(engine, &moved.calls);
+        result.used_late = frames(engine, &moved.used);
     }
     Ok(asked)
 }
@@ -58,20 +63,43 @@ pub fn size_origin(
     Ok(found.map(|it| origin_record(engine, &it)))
 }
 
-/// Finds where the value came from by which the failing run has crashed (a bad pointer or a
-/// divisor); `None` where the run has not crashed, or where that is not known.
+/// Adds to a result where the value came from by which the failing run has crashed (a bad pointer, a
+/// divisor, or what was compared before the program ended itself), and the conditions whose other
+/// decision averts the failure, each tested in a run that may take `limit`. Nothing is added where the
+/// run has not crashed, or where that is not known.
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn crash_origin(
+pub fn add_crash_facts(
+    result: &mut Explanation,
     engine: &mut Engine,
+    criterion: &Criterion,
     failing: &Trace,
-) -> Result<Option<OriginRecord>, EngineError> {
-    if failing.ending.crash.is_none() || engine.info.is_empty() {
-        return Ok(None);
+    limit: Duration,
+) -> Result<(), EngineError> {
+    let ending = &failing.ending;
+    let is_panic = engine.ends_at_panics && ending.ended == Ended::Exit(RUST_PANIC);
+    if ending.crash.is_none() && !is_panic || engine.info.is_empty() {
+        return Ok(());
     }
-    let found = if_supported(engine.crash_origin(&failing.points))?;
-    Ok(found.map(|it| origin_record(engine, &it)))
+    let Some(history) = if_supported(engine.crash_history(failing))? else {
+        return Ok(());
+    };
+    let record = |it: &Origin| origin_record(engine, it);
+    result.origin = history.origin.as_ref().map(record);
+    // The heap is damaged long before it is looked at.
+    if result.overflow.is_some() {
+        return Ok(());
+    }
+    let averts = |it: &Ending| ends_well(it, criterion, ending);
+    let found = engine.switched(&failing.points, &history, limit, averts);
+    let found = if_supported(found.map(Some))?.unwrap_or_default();
+    let record = |it: &Switched| SwitchedRecord {
+        condition: frame_record(engine, it.at),
+        by: it.by.as_ref().map(|by| origin_record(engine, by)),
+    };
+    result.switched = found.iter().map(record).collect();
+    Ok(())
 }
 
 /// Returns the record of where a value came from: function, file and line of the addresses in
@@ -80,6 +108,9 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     OriginRecord {
         written: frames(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
+        earlier: (origin.earlier.iter())
+            .map(|it| origin_record(engine, it))
+            .collect(),
     }
 }
 

@@ -32,9 +32,16 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
+    /// The first use of the block after the call in `freed_early` or `moved_early`, where it was before, and
+    /// up to three of the calls that led to it, innermost first; empty where none is seen.
+    pub used_late: Vec<FrameRecord>,
     /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
     /// divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
+    /// Conditions whose other decision averts the failure, those nearest to it first: the failing run
+    /// was made again with one of them decided otherwise, and has ended well. All but the first one are
+    /// such that the failing statement was executed nonetheless.
+    pub switched: Vec<SwitchedRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
     /// The points at which states were compared, in the order of time.
@@ -237,6 +244,18 @@ pub struct OriginRecord {
     pub written: Vec<FrameRecord>,
     /// The statement that read the value from memory; null where it was computed where it was used.
     pub read: Option<FrameRecord>,
+    /// Where the values came from of which this one was made, and those of which they were made, the
+    /// latest ones first; at most five.
+    pub earlier: Vec<OriginRecord>,
+}
+
+/// A condition of the failing run whose other decision averts the failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SwitchedRecord {
+    /// The statement that decides.
+    pub condition: FrameRecord,
+    /// Where the value came from by which it decides; null where that is not known.
+    pub by: Option<OriginRecord>,
 }
 
 /// A point in time at which a run is stopped: a statement, and how often it has been reached.

@@ -2,7 +2,9 @@
 
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
-use crate::report::{Explanation, FrameRecord, LinkRecord, OriginRecord, WriterRecord};
+use crate::report::{
+    Explanation, FrameRecord, LinkRecord, OriginRecord, SwitchedRecord, WriterRecord,
+};
 
 /// Largest number of lines of the text of an explanation.
 const LINES: usize = 12;
@@ -34,7 +36,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(overflow(it));
             lines.extend(freed_early(it));
             lines.extend(moved_early(it));
-            lines.extend(value_origin(it));
+            lines.extend(how_it_failed(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
             lines.push(format!("What would help: {}.", refusal.hint));
         }
@@ -44,7 +46,7 @@ pub fn text(it: &Explanation) -> String {
             let mut rest: Vec<String> = overflow(it).into_iter().collect();
             rest.extend(freed_early(it));
             rest.extend(moved_early(it));
-            rest.extend(value_origin(it));
+            rest.extend(how_it_failed(it));
             rest.extend(certainty(it));
             rest.push(
                 "Not known: why the program should behave otherwise. The cause shown makes the \
@@ -178,9 +180,9 @@ pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Returns the index of the link of a chain at which to look first: the last one whose value a
-/// statement of the program wrote, except for what is printed. What a variable becomes later
-/// follows from what it was.
+/// Returns the index of the link of a chain at which to look first: the last confirmed one whose value
+/// a statement of the program wrote, except for what is printed; `None` where no such link is
+/// confirmed. What a variable becomes later follows from what it was.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -195,20 +197,29 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
         );
         is_own && !is_later && !is_in_buffer(link)
     };
-    let own: Vec<usize> = (0..chain.len()).filter(is_own).collect();
-    let sure = own.iter().rfind(|index| is_sure(&chain[**index]));
-    sure.or(own.last()).copied()
+    (0..chain.len()).rfind(|index| is_own(index) && is_sure(&chain[*index]))
 }
 
 /// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
 /// of a struct node`.
 pub fn change(link: &LinkRecord) -> String {
-    format!(
-        "{} = {} instead of {}",
-        plain(&link.variable),
-        link.failing,
-        link.passing
-    )
+    let variable = shown_name(link);
+    format!("{variable} = {} instead of {}", link.failing, link.passing)
+}
+
+/// Returns the name of a link's variable as the text has it: without the fields of standard containers,
+/// and of a buffer of the C library that the input is read into, only that.
+fn shown_name(link: &LinkRecord) -> String {
+    match &link.writer {
+        Some(WriterRecord::Input) if is_in_buffer(link) => {
+            let index = link
+                .variable
+                .rfind('[')
+                .map_or("", |at| &link.variable[at..]);
+            format!("input buffer{index}")
+        }
+        _ => plain(&link.variable),
+    }
 }
 
 /// Fields of containers and smart pointers of the standard libraries of Rust and C++, which the
@@ -259,7 +270,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
         if look == Some(index) {
             note += "   <- look here first";
         }
-        rows.push((index + 1, [function, place, change(link), note]));
+        rows.push((rows.len() + 1, [function, place, change(link), note]));
     }
     let crash = &it.crash;
     let (function, at) = place(&crash.function, &crash.file, crash.line);
@@ -267,7 +278,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
     let is_crash = crash.class.is_some();
     let end = if is_crash { "crash" } else { "failure" };
     let end = format!("{end}{}", parting(&it.parted, &it.decided, crash.line));
-    rows.push((it.chain.len() + 1, [function, at, what, end]));
+    rows.push((rows.len() + 1, [function, at, what, end]));
     aligned(&rows)
 }
 
@@ -294,8 +305,7 @@ fn parting(
     decided: &Option<OriginRecord>,
     line: Option<u64>,
 ) -> String {
-    let by = (decided.as_ref().and_then(|it| it.written.first()))
-        .map(|it| format!(" by a value of {} {}", it.function, shown_place(it)));
+    let by = (decided.as_ref()).map(|it| format!(" by a value of {}", with_caller(it)));
     match parted {
         Some(place) if place.line != line || by.is_some() => {
             let by = by.unwrap_or_default();
@@ -322,7 +332,10 @@ fn overflow(it: &Explanation) -> Option<String> {
         false => "",
     };
     let size = match &found.size {
-        Some(size) => format!(" Its size comes from {}.", calls(&size.written)),
+        Some(size) => {
+            let written = calls(&size.written);
+            format!(" Its size comes from {written}{}.", made_of(size, MADE_OF))
+        }
         None => String::new(),
     };
     Some(format!(
@@ -339,10 +352,17 @@ fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
             "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \
-             is used later.",
-            calls(&it.moved_early)
+             is used {}.",
+            calls(&it.moved_early),
+            later(&it.used_late)
         )
     })
+}
+
+/// Says where the value came from by which the run crashed, and which conditions avert that, in one line.
+fn how_it_failed(it: &Explanation) -> Option<String> {
+    let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
+    (!facts.is_empty()).then(|| facts.join(" "))
 }
 
 /// Says where the value came from by which the run crashed, if the chain does not name that.
@@ -352,8 +372,10 @@ fn value_origin(it: &Explanation) -> Option<String> {
         let mut links = it.chain.iter();
         links.any(|link| (&link.file, link.line) == (&place.file, place.line))
     };
+    let earlier = (found.earlier.iter()).flat_map(|it| it.written.iter().take(2));
+    let mut told = found.written.iter().take(2).chain(earlier);
     let first = found.written.first()?;
-    if found.written.iter().take(2).all(is_told) {
+    if told.all(is_told) {
         return None;
     }
     let read = match &found.read {
@@ -361,9 +383,47 @@ fn value_origin(it: &Explanation) -> Option<String> {
         _ => String::new(),
     };
     let written = calls(&found.written);
+    let of = made_of(found, MADE_OF);
     Some(format!(
-        "The value by which it crashes is written by {written}{read}."
+        "The value by which it crashes is written by {written}{read}{of}."
     ))
+}
+
+/// Largest number of statements that the text names of which a value was made.
+const MADE_OF: usize = 4;
+
+/// Names the latest statements, at most `most`, that wrote the values of which a value was made; empty
+/// where none are known.
+fn made_of(origin: &OriginRecord, most: usize) -> String {
+    let named: Vec<String> = (origin.earlier.iter().take(most))
+        .map(with_caller)
+        .collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; it is made of what was written by {}", named.join(", ")),
+    }
+}
+
+/// Names the statement that wrote a value, and the one that called its function.
+fn with_caller(origin: &OriginRecord) -> String {
+    let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
+    let count = if is_called(&origin.written) { 2 } else { 1 };
+    calls(&origin.written[..count.min(origin.written.len())])
+}
+
+/// Says which conditions were decided otherwise in runs that did not fail.
+fn switched(it: &Explanation) -> Option<String> {
+    let condition = |it: &SwitchedRecord| {
+        let at = shown_place(&it.condition);
+        let by = (it.by.as_ref())
+            .map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 2)));
+        format!("{} {at}{}", it.condition.function, by.unwrap_or_default())
+    };
+    let all: Vec<String> = it.switched.iter().map(condition).collect();
+    (!all.is_empty()).then(|| {
+        let or = all.join(", or of ");
+        format!("With the other decision of {or}, the run does not fail (tested).")
+    })
 }
 
 /// Writes a sentence about the call of `free` without which the run does not fail; `None` where
@@ -372,10 +432,22 @@ fn freed_early(it: &Explanation) -> Option<String> {
     (!it.freed_early.is_empty()).then(|| {
         format!(
             "Without the free by {}, the run does not fail: what it frees is used later, or its memory is \
-             used again before it is set.",
-            calls(&it.freed_early)
+             used again before it is set.{}",
+            calls(&it.freed_early),
+            match it.used_late.is_empty() {
+                true => String::new(),
+                false => format!(" It is used {}.", later(&it.used_late)),
+            }
         )
     })
+}
+
+/// Says where memory is used that is no longer the program's.
+fn later(used: &[FrameRecord]) -> String {
+    match used.is_empty() {
+        true => "later".to_owned(),
+        false => format!("after that by {}", calls(used)),
+    }
 }
 
 /// Writes the functions and places of nested calls in one line, innermost first.
@@ -460,7 +532,7 @@ fn certainty(it: &Explanation) -> Vec<String> {
     vec![match sure {
         Some(link) => format!(
             "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
-            plain(&link.variable),
+            shown_name(link),
             link.failing
         ),
         None => format!("No variable alone makes the passing run fail. {spent}"),

@@ -6,7 +6,7 @@ mod explained;
 #[path = "../../../tests/needs/mod.rs"]
 mod needs;
 
-use ddfuzz_explain::report::OriginRecord;
+use ddfuzz_explain::report::{FrameRecord, OriginRecord};
 use ddfuzz_explain::{Pattern, explain, story};
 use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
 
@@ -131,4 +131,74 @@ fn a_program_that_catches_panics_is_explained_to_the_last_one() {
     let it = explained(&program, b"1\n7\n2\n", Some(b"1\n7\n3\n"));
     let text = story::text(&it);
     assert_eq!(confirmed(&it).last(), Some(&("sum", "main")), "{text}");
+}
+
+#[test]
+fn the_call_that_passes_a_value_is_named() {
+    let program = program("grid.c", &["-g", "-Og", "-fno-inline"]);
+    let it = explained(&program, b"s 5 2\n", Some(b"s 2 2\n"));
+    let text = story::text(&it);
+    let places: Vec<_> = it
+        .chain
+        .iter()
+        .map(|link| (link.line, link.confidence))
+        .collect();
+    let decided = functions(it.decided.as_ref());
+    assert!(
+        decided.starts_with(&["set_part", "main"]),
+        "{places:?} {text}"
+    );
+}
+
+#[test]
+fn a_condition_that_averts_the_failure_is_followed_to_who_wrote_its_value() {
+    let program = program("grid.c", PLAIN);
+    let it = explained(&program, b"n 900000000\n", Some(b"n 2\n"));
+    let text = story::text(&it);
+    let first = it.switched.first().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(first.condition.function, "worth", "{text}");
+    // The value is copied twice.
+    let by = first.by.as_ref().unwrap_or_else(|| panic!("{text}"));
+    let earlier = by.earlier.iter().flat_map(|it| &it.written);
+    let mut written = by.written.iter().chain(earlier);
+    let is_kind = |it: &FrameRecord| (&*it.function, it.line) == ("parsed", Some(47));
+    assert!(written.any(is_kind), "{by:?}");
+    assert!(text.contains("With the other decision of worth at grid.c:"));
+}
+
+#[test]
+fn a_failed_assertion_is_followed_to_all_statements_that_made_its_value() {
+    for flags in [PLAIN, &["-g", "-Og", "-fno-inline"]] {
+        let program = program("grid.c", flags);
+        let it = explained(&program, b"a 40\na 70\n", Some(b"a 40\na 20\n"));
+        let text = story::text(&it);
+        let origin = it.origin.as_ref().unwrap_or_else(|| panic!("{text}"));
+        let line = |it: &OriginRecord| it.written[0].line;
+        let lines: Vec<_> = std::iter::once(origin)
+            .chain(&origin.earlier)
+            .map(line)
+            .collect();
+        assert_eq!(origin.written[0].function, "add", "{flags:?} {text}");
+        assert!(
+            lines.contains(&Some(62)) && lines.contains(&Some(63)),
+            "{flags:?} {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn the_use_of_a_pointer_to_where_a_block_was_is_named() {
+    for flags in [PLAIN, &["-g", "-Og", "-fno-inline"]] {
+        let program = program("grown.c", flags);
+        let it = explained(&program, b"abcde\n", Some(b"abc\n"));
+        let text = story::text(&it);
+        let moved = it.moved_early.first().map(|it| &*it.function);
+        assert_eq!(moved, Some("fresh"), "{flags:?} {text}");
+        let used = it.used_late.first().map(|it| (&*it.function, it.line));
+        assert_eq!(used, Some(("follow", Some(28))), "{flags:?} {text}");
+        assert!(
+            text.contains("is used after that by follow at grown.c:28"),
+            "{text}"
+        );
+    }
 }

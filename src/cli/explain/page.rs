@@ -165,6 +165,15 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found.extend(decided.map(|place| (place, format!("{end}: decides that"))));
     let origin = it.origin.iter().flat_map(|it| it.written.iter().take(2));
     found.extend(origin.map(|place| (place, "the value by which it crashes".to_owned())));
+    let earlier = it.origin.iter().flat_map(|it| &it.earlier);
+    let earlier = earlier.filter_map(|it| it.written.first());
+    found.extend(earlier.map(|place| (place, "of what that value was made".to_owned())));
+    for switched in &it.switched {
+        let otherwise = "decided otherwise, the run does not fail";
+        found.push((&switched.condition, otherwise.to_owned()));
+        let by = switched.by.iter().filter_map(|it| it.written.first());
+        found.extend(by.map(|place| (place, "by this value that is decided".to_owned())));
+    }
     if let Some(block) = &it.overflow {
         let allocated = block.allocated.first().into_iter();
         found.extend(allocated.map(|place| (place, "a heap block is allocated".to_owned())));
@@ -177,6 +186,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found.extend(moved.map(|place| (place, without.to_owned())));
     let freed = it.freed_early.first().into_iter();
     found.extend(freed.map(|place| (place, "without this free, the run does not fail".to_owned())));
+    let used = it.used_late.first().into_iter();
+    found.extend(used.map(|place| (place, "the block is used after that".to_owned())));
     found
 }
 

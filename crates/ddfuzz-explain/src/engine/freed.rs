@@ -1,8 +1,14 @@
 //! Heap blocks that are freed too early: runs in which calls of `free` do nothing.
 
+use ddfuzz_triage::memory::Memory;
+
+use super::instructions::Executed;
+use super::origin::{ARGUMENTS, Recorded};
 use super::prepared::library_symbol;
+use super::process::by_number;
 use super::run::{Next, Pace, Run};
 use super::{Ending, Engine, EngineError, Side};
+use crate::dwarf::frames::REGISTERS;
 
 /// Largest number of calls of `free` in a run among which the early one is searched for.
 const MOST_CALLS: u64 = 20_000;
@@ -10,6 +16,19 @@ const MOST_CALLS: u64 = 20_000;
 const TOGETHER: u64 = 4;
 /// The x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
+
+/// A call by which a heap block ends to be the program's, at least at its address, too early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Addresses of the calls in the program's own code that led to it, innermost first.
+    pub calls: Vec<u64>,
+    /// Addresses, in the program's own code, of the first use of the block after that and of the calls
+    /// that led to it, innermost first; empty where none is seen.
+    pub used: Vec<u64>,
+}
+
+/// Largest number of instructions after the call among which a use of the block is searched for.
+const MOST_STEPS: usize = 20_000;
 
 /// The result of a run in which some calls of `free` did nothing.
 struct Skipped {
@@ -23,16 +42,15 @@ struct Skipped {
 
 impl Engine {
     /// Finds the call of `free`, or the few successive ones, without which the failure does not
-    /// happen: `averts` is true for how the failing run then ends. Returns the calls in the
-    /// program's own code that led to the last of them, innermost first; `None` where there are
-    /// none.
+    /// happen: `averts` is true for how the failing run then ends. `None` where there are none. Of
+    /// several the last one is returned.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub fn freed_early(
         &mut self,
         averts: impl Fn(&Ending) -> bool,
-    ) -> Result<Option<Vec<u64>>, EngineError> {
+    ) -> Result<Option<Lost>, EngineError> {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(None);
         };
@@ -66,10 +84,89 @@ impl Engine {
         for count in (1..=TOGETHER).filter(|count| *count <= averted) {
             let few = self.without_frees(averted - count..averted)?;
             if let Some(few) = few.filter(|it| averts(&it.ending)) {
-                return Ok(Some(few.from).filter(|calls| !calls.is_empty()));
+                let used = self.used_after_free(averted)?;
+                let calls = few.from;
+                return Ok((!calls.is_empty()).then_some(Lost { calls, used }));
             }
         }
         Ok(None)
+    }
+
+    /// Returns the first use of the block that the failing run frees by its call of `free` with the
+    /// number `nth`, from 1: addresses of code in the program, innermost first; empty where none is
+    /// seen.
+    fn used_after_free(&mut self, nth: u64) -> Result<Vec<u64>, EngineError> {
+        let Some((mut run, free)) = self.before_free()? else {
+            return Ok(Vec::new());
+        };
+        run.process.set_breakpoint(free)?;
+        let mut calls = 0;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => return Ok(Vec::new()),
+                Next::Other(_) => continue,
+                Next::Breakpoint(registers) => {
+                    calls += 1;
+                    if calls < nth {
+                        run.process.step_over(registers.rip)?;
+                        continue;
+                    }
+                    let block = registers.rdi;
+                    let size = run.process.word(block.wrapping_sub(8)).unwrap_or(0) & !7;
+                    let Some(back) = run.process.word(registers.rsp) else {
+                        return Ok(Vec::new());
+                    };
+                    run.process.remove_breakpoints()?;
+                    run.process.set_breakpoint(back)?;
+                    while let Next::Other(_) = self.resume(&mut run.process, Pace::Free)? {}
+                    run.process.remove_breakpoints()?;
+                    return self.first_use(&mut run, block..block + size.saturating_sub(16));
+                }
+            }
+        }
+    }
+
+    /// Executes a run one instruction at a time up to the first one of the program that uses some memory,
+    /// or passes its address to a function of a library; returns its address and those of the calls that
+    /// led to it, innermost first. Empty where none is seen.
+    pub(super) fn first_use(
+        &mut self,
+        run: &mut Run,
+        memory: std::ops::Range<u64>,
+    ) -> Result<Vec<u64>, EngineError> {
+        for _ in 0..MOST_STEPS {
+            self.check_time()?;
+            let registers = by_number(&run.process.registers()?);
+            let code = run.process.bytes(registers[REGISTERS - 1], 15);
+            let Some(executed) = Executed::new(&code, registers) else {
+                break;
+            };
+            let uses = executed.uses(&memory);
+            let mut frames = match uses || executed.is_call() {
+                true => self.frames(&mut run.process)?,
+                false => Vec::new(),
+            };
+            // The instruction has not been executed yet.
+            if let Some(innermost) = frames.first_mut() {
+                innermost.code += 1;
+            }
+            if uses {
+                return Ok(self.own_calls(&frames));
+            }
+            let mut recorded = Recorded {
+                executed: vec![executed],
+                ..Recorded::default()
+            };
+            let is_over = self.step_once(run, &mut recorded)?;
+            let passes = |number: &usize| memory.contains(&registers[*number]);
+            if recorded.executed[0].is_library_call && ARGUMENTS.iter().any(passes) {
+                return Ok(self.own_calls(&frames));
+            }
+            if is_over {
+                break;
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Starts the failing run and stops it at the program's first instruction; returns it with the

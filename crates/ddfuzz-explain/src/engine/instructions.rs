@@ -30,6 +30,15 @@ pub enum Value {
     Register(usize),
     /// The memory at this address, with the number of bytes.
     Memory(u64, u64),
+    /// Some bytes of a register.
+    Part {
+        /// DWARF number of the register: of a general one, or a vector register (that of `xmm0` is 17).
+        register: usize,
+        /// Offset of the first of the bytes in the register.
+        offset: u64,
+        /// Number of the bytes.
+        size: u64,
+    },
 }
 
 /// Where a value came from, in a list of executed instructions.
@@ -73,6 +82,21 @@ impl Executed {
         self.instruction.flow_control() == FlowControl::ConditionalBranch
     }
 
+    /// Returns true if the instruction calls a function.
+    pub fn is_call(&self) -> bool {
+        let flow = self.instruction.flow_control();
+        matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+    }
+
+    /// Returns the address at which a conditional jump that went to `next` would have gone on, had it
+    /// been decided otherwise.
+    pub fn other_way(&self, next: u64) -> u64 {
+        match self.instruction.next_ip() {
+            after if after == next => self.instruction.near_branch_target(),
+            after => after,
+        }
+    }
+
     /// Returns true if the instruction takes a value from the stack: mostly a register that the
     /// function has saved for its caller.
     pub fn is_pop(&self) -> bool {
@@ -100,6 +124,27 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
+    /// Returns true if a function of a library that the instruction calls may write some memory: any but
+    /// that of the frames which have led here, unless an argument points there or close before.
+    fn may_write(&self, memory: Value) -> bool {
+        let Value::Memory(address, size) = memory else {
+            return true;
+        };
+        let stack = self.registers[usize::from(STACK_POINTER)];
+        // rdi, rsi, rdx, rcx, r8, r9.
+        let arguments = [5, 4, 1, 2, 8, 9].map(|number: usize| self.registers[number]);
+        let near = address.saturating_sub(NEAR)..address + size;
+        !(stack..stack + NEAR).contains(&address) || arguments.iter().any(|it| near.contains(it))
+    }
+
+    /// Returns true if the instruction accesses some of this memory.
+    pub fn uses(&self, memory: &Range<u64>) -> bool {
+        let is_inside = |it: Option<(u64, u64)>| {
+            it.is_some_and(|(at, length)| at < memory.end && memory.start < at + length)
+        };
+        is_inside(self.memory(is_read)) || is_inside(self.memory(is_write))
+    }
+
     fn writes(&self, register: usize) -> bool {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
@@ -120,6 +165,30 @@ impl Executed {
                 let written = self.memory(is_write);
                 written.is_some_and(|(at, length)| at < address + size && address < at + length)
             }
+            Value::Part { register, .. } if register < REGISTERS => self.writes(register),
+            Value::Part { register, .. } => {
+                let mut factory = InstructionInfoFactory::new();
+                let info = factory.info(&self.instruction);
+                let mut used = info.used_registers().iter();
+                used.any(|it| is_write(it.access()) && vector(it.register()) == Some(register))
+            }
+        }
+    }
+
+    /// The value that an operand of the instruction has: a register or the memory that is read.
+    fn operand(&self, number_of: u32) -> Option<Value> {
+        let it = &self.instruction;
+        match it.op_kind(number_of) {
+            OpKind::Register => value_of(it.op_register(number_of)),
+            OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64 => None,
+            _ => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
         }
     }
 
@@ -129,11 +198,7 @@ impl Executed {
         let count = if self.is_division() { 1 } else { 2 };
         let mut found: Vec<Value> = Vec::new();
         for operand in 0..it.op_count().min(count) {
-            let value = match it.op_kind(operand) {
-                OpKind::Register => number(it.op_register(operand)).map(Value::Register),
-                OpKind::Memory => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
-                _ => None,
-            };
+            let value = self.operand(operand);
             found.extend(value.filter(|value| !found.contains(value)));
         }
         found
@@ -149,45 +214,107 @@ impl Executed {
         registers.into_iter().filter_map(number).collect()
     }
 
-    /// Returns the values from which the instruction computes the one that it writes: its operands,
-    /// and of an address that it only computes (`lea`), the registers.
+    /// Returns the values from which the instruction computes the one that it writes: the operands
+    /// that it reads, and of an address that it only computes (`lea`), the registers.
     pub fn terms(&self) -> Vec<Value> {
-        if self.instruction.mnemonic() != Mnemonic::Lea {
+        if self.instruction.mnemonic() == Mnemonic::Lea {
+            let registers = self.address_registers().into_iter();
+            return registers.map(Value::Register).collect();
+        }
+        if self.is_division() {
             return self.operands();
         }
-        let registers = self.address_registers().into_iter();
-        registers.map(Value::Register).collect()
+        let mut factory = InstructionInfoFactory::new();
+        let info = factory.info(&self.instruction);
+        // What makes zero of any value (`xor eax, eax`) reads nothing.
+        let reads_none = info.used_registers().iter().all(|it| !is_read(it.access()));
+        let count = self.instruction.op_count();
+        let is_zero =
+            reads_none && (0..count).all(|it| self.instruction.op_kind(it) == OpKind::Register);
+        let read = (0..count).filter(|it| !is_zero && is_read(info.op_access(*it)));
+        let mut found: Vec<Value> = Vec::new();
+        for value in read.filter_map(|it| self.operand(it)) {
+            if !found.contains(&value) {
+                found.push(value);
+            }
+        }
+        found
     }
 
-    /// Returns the register or memory from which the instruction copies the value that it writes;
-    /// `None` if it does more than copy, or add a constant.
-    fn copied(&self) -> Option<Value> {
+    /// Returns the value that the instruction copies to `written`, which it writes; `None` if it does
+    /// more than copy, or add a constant, or sets that part of its destination to zero.
+    fn copied(&self, written: Value) -> Option<Value> {
         let it = &self.instruction;
-        let operand = match it.mnemonic() {
-            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => 1,
-            Mnemonic::Push => 0,
+        let whole = match it.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => {
+                self.operand(1)?
+            }
+            Mnemonic::Push => self.operand(0)?,
             // The same number, in a wider register.
-            Mnemonic::Cdqe | Mnemonic::Cwde => return Some(Value::Register(RESULT)),
-            Mnemonic::Pop => return self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
+            Mnemonic::Cdqe | Mnemonic::Cwde => Value::Register(RESULT),
+            Mnemonic::Pop => self.memory(is_read).map(|it| Value::Memory(it.0, it.1))?,
             // A part of what a pointer leads to.
             Mnemonic::Lea if it.memory_index() == Register::None => {
-                return number(it.memory_base()).map(Value::Register);
+                number(it.memory_base()).map(Value::Register)?
             }
-            Mnemonic::Add | Mnemonic::Sub if it.op_kind(1) != OpKind::Register => {
-                let own = number(it.op_register(0)).filter(|_| it.op_kind(0) == OpKind::Register);
-                return own
-                    .filter(|_| it.op_kind(1) != OpKind::Memory)
-                    .map(Value::Register);
+            Mnemonic::Add | Mnemonic::Sub
+                if self.operand(1).is_none() && it.op_kind(0) == OpKind::Register =>
+            {
+                self.operand(0)?
             }
+            mnemonic if MOVES.contains(&mnemonic) => self.operand(1)?,
             _ => return None,
         };
-        match it.op_kind(operand) {
-            OpKind::Register => number(it.op_register(operand)).map(Value::Register),
-            OpKind::Memory => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
-            _ => None,
+        // The part of the destination that is asked for.
+        let (offset, size) = match written {
+            Value::Memory(address, size) => {
+                let (start, length) = self.memory(is_write)?;
+                let offset = address.saturating_sub(start);
+                (offset, size.min(length.saturating_sub(offset)))
+            }
+            Value::Part { offset, size, .. } => (offset, size),
+            Value::Register(_) => (0, 8),
+        };
+        match whole {
+            Value::Memory(address, length) => (offset < length)
+                .then(|| Value::Memory(address + offset, size.min(length - offset))),
+            Value::Register(_) if (offset, size) == (0, 8) => Some(whole),
+            Value::Register(register) | Value::Part { register, .. } => Some(Value::Part {
+                register,
+                offset,
+                size,
+            }),
         }
     }
 }
+
+/// Instructions that copy several bytes from one place to another: vectors, and strings.
+const MOVES: [Mnemonic; 24] = [
+    Mnemonic::Movsb,
+    Mnemonic::Movsw,
+    Mnemonic::Movsd,
+    Mnemonic::Movsq,
+    Mnemonic::Movss,
+    Mnemonic::Movd,
+    Mnemonic::Movq,
+    Mnemonic::Movups,
+    Mnemonic::Movaps,
+    Mnemonic::Movupd,
+    Mnemonic::Movapd,
+    Mnemonic::Movdqu,
+    Mnemonic::Movdqa,
+    Mnemonic::Vmovss,
+    Mnemonic::Vmovsd,
+    Mnemonic::Vmovd,
+    Mnemonic::Vmovq,
+    Mnemonic::Vmovups,
+    Mnemonic::Vmovaps,
+    Mnemonic::Vmovupd,
+    Mnemonic::Vmovapd,
+    Mnemonic::Vmovdqu,
+    Mnemonic::Vmovdqa,
+    Mnemonic::Movntdq,
+];
 
 /// Finds where a value that the instruction `at` uses came from, by the executed instructions
 /// before it; `None` where these do not say. Values in memory are followed back to the start of the
@@ -200,41 +327,33 @@ pub fn source(
 ) -> Option<Source> {
     let (mut value, mut before) = (value, at);
     loop {
-        match value {
-            Value::Register(register) => {
-                let by = (0..before).rev().find(|at| {
-                    let it = &executed[*at];
-                    it.writes(register) || it.is_library_call && is_clobbered(register)
-                })?;
-                before = by;
-                let it = &executed[by];
-                if it.is_library_call {
-                    return (register == RESULT).then_some(Source::Computed(by));
-                }
-                match it.copied() {
-                    Some(next) => value = next,
-                    None => return Some(Source::Computed(by)),
-                }
-            }
+        let by = match value {
             Value::Memory(address, size) => {
                 let range = statement(before)..before;
-                match written_in(executed, range, value)? {
-                    Some(by) => {
-                        before = by;
-                        match executed[by].copied() {
-                            Some(next) => value = next,
-                            None => return Some(Source::Computed(by)),
-                        }
-                    }
-                    None => {
-                        return Some(Source::Read {
-                            at: before,
-                            address,
-                            size,
-                        });
-                    }
-                }
+                let Some(by) = written_in(executed, range, value)? else {
+                    return Some(Source::Read {
+                        at: before,
+                        address,
+                        size,
+                    });
+                };
+                by
             }
+            Value::Register(register) | Value::Part { register, .. } => {
+                let by = (0..before).rev().find(|at| {
+                    let it = &executed[*at];
+                    it.is_write_to(value) || it.is_library_call && is_clobbered(register)
+                })?;
+                if executed[by].is_library_call {
+                    return (register == RESULT).then_some(Source::Computed(by));
+                }
+                by
+            }
+        };
+        before = by;
+        match executed[by].copied(value) {
+            Some(next) => value = next,
+            None => return Some(Source::Computed(by)),
         }
     }
 }
@@ -252,12 +371,9 @@ pub fn reads(
     let Some(by) = range.rev().find(|at| executed[*at].is_write_to(value)) else {
         return found;
     };
-    let inputs = |at: usize| match executed[at].copied() {
-        Some(copied) => vec![copied],
-        None => executed[at].operands(),
-    };
-    let mut rest: Vec<(usize, Value, usize)> =
-        inputs(by).into_iter().map(|value| (by, value, 0)).collect();
+    let mut rest: Vec<(usize, Value, usize)> = (inputs(&executed[by], value).into_iter())
+        .map(|value| (by, value, 0))
+        .collect();
     while let Some((at, value, depth)) = rest.pop() {
         let source = match value {
             Value::Memory(address, size) if executed[at].read() == Some((address, size)) => {
@@ -268,7 +384,7 @@ pub fn reads(
         match source {
             Some(Source::Read { at, address, size }) => found.push((at, address, size)),
             Some(Source::Computed(by)) if depth < COMPUTED && !executed[by].is_library_call => {
-                let next = executed[by].operands().into_iter();
+                let next = executed[by].terms().into_iter();
                 rest.extend(next.map(|value| (by, value, depth + 1)));
             }
             _ => {}
@@ -277,12 +393,27 @@ pub fn reads(
     found
 }
 
+/// The values from which an instruction makes the one that it writes to `written`: the value that it
+/// copies, else those that it computes with.
+pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
+    match it.copied(written) {
+        Some(copied) => vec![copied],
+        None => it.terms(),
+    }
+}
+
+/// Returns the index of the last instruction in a range that writes some memory itself, not by a call of
+/// a library; `None` where there is none.
+pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<usize> {
+    range.rev().find(|at| executed[*at].is_write_to(memory))
+}
+
 /// The last instruction in a range that writes some memory; `None` in place of it where a library may
 /// have written it.
 fn written_in(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<Option<usize>> {
     for at in range.rev() {
         let it = &executed[at];
-        if it.is_library_call {
+        if it.is_library_call && it.may_write(memory) {
             return None;
         }
         if it.is_write_to(memory) {
@@ -334,6 +465,9 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
+/// Largest size in bytes of what an argument points to, and of the frames on the stack that are told from
+/// other memory.
+const NEAR: u64 = 4096;
 /// Number of computations through which reads are followed.
 const COMPUTED: usize = 2;
 /// DWARF number of the register in which functions return their result.
@@ -341,8 +475,8 @@ const RESULT: usize = 0;
 
 /// Returns true if a called function may change the register with this DWARF number.
 fn is_clobbered(register: usize) -> bool {
-    // rax, rdx, rcx, rsi, rdi, r8 to r11.
-    [0, 1, 2, 4, 5, 8, 9, 10, 11].contains(&register)
+    // rax, rdx, rcx, rsi, rdi, r8 to r11, vectors.
+    [0, 1, 2, 4, 5, 8, 9, 10, 11].contains(&register) || register >= REGISTERS
 }
 
 fn is_write(access: OpAccess) -> bool {
@@ -356,7 +490,25 @@ fn is_read(access: OpAccess) -> bool {
 }
 
 fn size(size: MemorySize) -> u64 {
-    (size.size() as u64).clamp(1, 8)
+    (size.size() as u64).clamp(1, 64)
+}
+
+/// The value that is all of a register: a general one, or the first eight bytes of a vector; `None`
+/// for other registers.
+fn value_of(register: Register) -> Option<Value> {
+    let whole = |register| Value::Part {
+        register,
+        offset: 0,
+        size: 8,
+    };
+    number(register)
+        .map(Value::Register)
+        .or_else(|| vector(register).map(whole))
+}
+
+/// Returns the DWARF number of a vector register, also for a part of one; `None` for other registers.
+fn vector(register: Register) -> Option<usize> {
+    (register.is_vector_register()).then(|| REGISTERS + register.number())
 }
 
 /// Returns the DWARF number of a general register, also for a part of one; `None` for other

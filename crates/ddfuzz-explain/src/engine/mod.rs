@@ -17,6 +17,7 @@ pub mod returned;
 pub mod run;
 pub mod slices;
 pub mod state;
+pub mod switched;
 pub mod tests_at_point;
 pub mod watchdog;
 pub mod writer;
@@ -198,6 +199,9 @@ pub struct Engine {
     /// Address, in the file, of the function through which each Rust panic passes; `None` where
     /// there is none.
     panic: Option<u64>,
+    /// Where values of the failing run came from that were read from memory, as far as they were
+    /// followed back.
+    followed: HashMap<origin::Reading, origin::Back>,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,
 }
@@ -260,6 +264,7 @@ impl Engine {
             entry,
             calls_getrandom,
             panic: prepared::panic_function(&image),
+            followed: HashMap::new(),
             ends_at_panics: false,
             getrandom: None,
         })

@@ -1,9 +1,12 @@
 //! Heap blocks that are moved while a pointer to them is kept: runs in which some calls of `realloc`
 //! leave their block where it is.
 
+use std::ops::Range;
+
 use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
+use super::freed::Lost;
 use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run};
 use super::{Ending, Engine, EngineError, Side};
@@ -20,22 +23,27 @@ struct Allocators {
     calloc: u64,
     realloc: u64,
     free: u64,
+    /// Whether a block that has moved is freed where it was.
+    frees: bool,
 }
 
-/// How a run has ended in which some calls of `realloc` moved their blocks and others did not.
+/// What has become of a run in which some calls of `realloc` moved their blocks and others did not.
 struct Moved {
-    ending: Ending,
+    /// How the run has ended; `None` where it has not.
+    ending: Option<Ending>,
     /// Number of calls that could move a block.
     calls: u64,
     /// Calls in the program's own code that led to the last one that moved its block, innermost first.
     from: Vec<u64>,
+    /// Where the last block was that was moved; `None` if none was.
+    block: Option<Range<u64>>,
 }
 
 impl Engine {
     /// Finds the call of `realloc` without whose move of a block the failing run ends as `averts` says,
-    /// and with which it fails as `fails` says: the calls in the program's own code that led to it,
-    /// innermost first. `None` where there is none. All blocks are longer than asked for, so that they
-    /// have room to grow.
+    /// and with which it fails as `fails` says; `None` where there is none. All blocks are longer than
+    /// asked for, so that they have room to grow. Blocks that have moved are freed, or where the run
+    /// does not fail so then, left as they are.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -43,29 +51,43 @@ impl Engine {
         &mut self,
         fails: impl Fn(&Ending) -> bool,
         averts: impl Fn(&Ending) -> bool,
-    ) -> Result<Option<Vec<u64>>, EngineError> {
-        let Some(allocators) = self.allocators()? else {
+    ) -> Result<Option<Lost>, EngineError> {
+        let Some(mut allocators) = self.allocators()? else {
             return Ok(None);
         };
-        let Some(all) = self.with_moves(allocators, u64::MAX)? else {
+        let Some(mut all) = self.with_moves(allocators, u64::MAX)? else {
             return Ok(None);
         };
-        if all.calls == 0 || !fails(&all.ending) {
+        if all.calls > 0 && !all.ending.as_ref().is_some_and(&fails) {
+            allocators.frees = false;
+            match self.with_moves(allocators, u64::MAX)? {
+                Some(it) => all = it,
+                None => return Ok(None),
+            }
+        }
+        if all.calls == 0 || !all.ending.as_ref().is_some_and(&fails) {
             return Ok(None);
         }
         let none = self.with_moves(allocators, 0)?;
-        if !none.is_some_and(|it| averts(&it.ending)) {
+        if !none.is_some_and(|it| it.ending.as_ref().is_some_and(&averts)) {
             return Ok(None);
         }
-        let (mut averted, mut failing, mut from) = (0, all.calls, all.from);
+        let (mut averted, mut failing, mut last) = (0, all.calls, all);
         while failing - averted > 1 {
             let middle = averted + (failing - averted) / 2;
             match self.with_moves(allocators, middle)? {
-                Some(it) if fails(&it.ending) => (failing, from) = (middle, it.from),
+                Some(it) if it.ending.as_ref().is_some_and(&fails) => {
+                    (failing, last) = (middle, it)
+                }
                 _ => averted = middle,
             }
         }
-        Ok(Some(from).filter(|calls| !calls.is_empty()))
+        if last.from.is_empty() {
+            return Ok(None);
+        }
+        let used = self.used_after_move(allocators, failing)?;
+        let calls = last.from;
+        Ok(Some(Lost { calls, used }))
     }
 
     /// Finds the functions of the C library; `None` where the program does not use them.
@@ -83,6 +105,7 @@ impl Engine {
             calloc,
             realloc,
             free,
+            frees: true,
         }))
     }
 
@@ -96,6 +119,36 @@ impl Engine {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
+        self.moving(&mut run, allocators, moving, u64::MAX)
+    }
+
+    /// Returns the first use of the block that the call of `realloc` with this number moves, where it was
+    /// before: addresses of code in the program, innermost first; empty where none is seen.
+    fn used_after_move(
+        &mut self,
+        allocators: Allocators,
+        nth: u64,
+    ) -> Result<Vec<u64>, EngineError> {
+        let Some(mut run) = self.at_entry(Side::Failing)? else {
+            return Ok(Vec::new());
+        };
+        let moved = self.moving(&mut run, allocators, nth, nth)?;
+        let Some(block) = moved.and_then(|it| it.block) else {
+            return Ok(Vec::new());
+        };
+        run.process.remove_breakpoints()?;
+        self.first_use(&mut run, block)
+    }
+
+    /// Continues a run in which the first calls of `realloc`, this many, move their blocks, up to its end
+    /// or the return from the call with the number `last`; `None` where there are too many calls.
+    fn moving(
+        &mut self,
+        run: &mut Run,
+        allocators: Allocators,
+        moving: u64,
+        last: u64,
+    ) -> Result<Option<Moved>, EngineError> {
         let Allocators {
             malloc,
             calloc,
@@ -105,16 +158,17 @@ impl Engine {
         for function in [malloc, calloc, realloc] {
             run.process.set_breakpoint(function)?;
         }
-        let (mut calls, mut from) = (0, Vec::new());
+        let (mut calls, mut from, mut block) = (0, Vec::new(), None);
         for _ in 0..MOST_STOPS {
             self.check_time()?;
             let mut registers = match self.resume(&mut run.process, Pace::Free)? {
                 Next::Ended(ending) => {
                     let ending = *ending;
                     return Ok(Some(Moved {
-                        ending,
+                        ending: Some(ending),
                         calls,
                         from,
+                        block,
                     }));
                 }
                 Next::Breakpoint(registers) => registers,
@@ -126,10 +180,20 @@ impl Engine {
                 if calls <= moving {
                     let frames = self.frames(&mut run.process)?;
                     from = self.own_calls(&frames);
-                    if move_block(&mut run, registers, allocators)?.is_some() {
+                    let moved = registers.rdi..registers.rdi + usable(run, registers.rdi);
+                    if move_block(run, registers, allocators)?.is_some() {
+                        block = Some(moved);
+                        if calls == last {
+                            return Ok(Some(Moved {
+                                ending: None,
+                                calls,
+                                from,
+                                block,
+                            }));
+                        }
                         continue;
                     }
-                } else if registers.rsi <= usable(&mut run, registers.rdi) {
+                } else if registers.rsi <= usable(run, registers.rdi) {
                     run.process.return_at_once(registers, registers.rdi)?;
                     continue;
                 }
@@ -179,7 +243,9 @@ fn move_block(
     let length = usable(run, block).min(size) as usize;
     let content = run.process.bytes(block, length);
     run.process.write(new, &content)?;
-    run.process.call(allocators.free, block)?;
+    if allocators.frees {
+        run.process.call(allocators.free, block)?;
+    }
     run.process.return_at_once(registers, new)?;
     Ok(Some(()))
 }

@@ -2,21 +2,29 @@
 //! the condition after which the runs went different ways. The last statements are executed one
 //! instruction at a time; memory that they read is watched in another run.
 
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use ddfuzz_triage::memory::Memory;
 
-use super::instructions::{Executed, Source, Value, comparison, decisions, reads, source};
+use super::instructions::{
+    Executed, Source, Value, comparison, decisions, inputs, last_write, reads, source,
+};
 use super::overflow::AllocationCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
-use super::writer::{By, Watched, Writer};
-use super::{Engine, EngineError, Point, Side};
-use crate::dwarf::frames::REGISTERS;
+use super::writer::{By, LastWrite, Watched};
+use super::{Ending, Engine, EngineError, Point, Side, Trace};
+use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Number of points before the failure from which on a run's instructions are recorded one by one.
 const POINTS: usize = 100;
 /// Number of points before a condition, or before a statement that writes, from which on a run's
 /// instructions are recorded one by one.
 const FEW_POINTS: usize = 30;
+/// Number of points before and after a write from which on, and up to which, a run's instructions are
+/// recorded.
+const SHORT: usize = 12;
 /// Largest number of points of each run among which the condition is searched for by which the runs
 /// went different ways.
 const BETWEEN: usize = 60;
@@ -28,14 +36,28 @@ const MOST_STEPS: usize = 20_000;
 /// library that is taken for its cause.
 const NEAR: u64 = 4096;
 
-/// Largest number of computed values of one statement that are followed back to what they were
-/// computed from.
-const TERMS: usize = 16;
+/// Largest number of statements to which one value is followed back.
+const STEPS: usize = 9;
+/// Largest number of values that are followed back for that: those that a statement computes its own
+/// from are followed one by one.
+const TERMS: usize = 40;
+/// Largest number of instructions outside of the program's own code that are recorded after the last
+/// point of a run.
+const BEYOND: usize = 2000;
 /// Largest size of an instruction, in bytes.
 const LONGEST: u64 = 15;
 
+/// Functions of libraries by which a program ends itself.
+const ENDING: [&str; 6] = [
+    "abort",
+    "__assert_fail",
+    "exit",
+    "_exit",
+    "raise",
+    "_ZSt9terminatev",
+];
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
-const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
+pub(super) const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
 
 /// Where a value came from: the code that wrote or computed it, and the code that read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +68,35 @@ pub struct Origin {
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
     /// of the calls that led there, innermost first.
     pub written: Vec<u64>,
+    /// Where the values came from of which this one was made, and those of which they were made, the
+    /// latest ones first.
+    pub earlier: Vec<Origin>,
+}
+
+/// A value of the failing run: what an instruction that was recorded uses.
+type Used = (Rc<Recorded>, usize, Value);
+
+/// What is read by an instruction: its address, the point before it, and the memory.
+pub(super) type Reading = (u64, Option<Point>, u64, u64);
+
+/// One step back from a value: where it came from.
+#[derive(Clone, Default)]
+pub(super) struct Back {
+    /// The statement that made the value; `None` where that is not known, or not the program's own.
+    origin: Option<Origin>,
+    /// The recorded instruction that made the value; `None` where none was recorded.
+    moment: Option<(Rc<Recorded>, usize)>,
+    /// The values of which it was made.
+    made_of: Vec<Used>,
+}
+
+/// The write to some memory that a recorded instruction reads.
+struct MemoryWrite {
+    last: LastWrite,
+    address: u64,
+    size: u64,
+    /// The point up to which the last write is meant.
+    to: Point,
 }
 
 /// A condition that was decided differently in both runs.
@@ -58,18 +109,20 @@ pub struct Decided {
 }
 
 /// The instructions that a run has executed one by one from a point on.
-struct Recorded {
-    executed: Vec<Executed>,
+#[derive(Default)]
+pub(crate) struct Recorded {
+    /// The instructions, in the order of time.
+    pub executed: Vec<Executed>,
     /// The points that the run has passed, each with the index in `executed` of the first
     /// instruction after it.
-    points: Vec<(usize, Point)>,
+    pub points: Vec<(usize, Point)>,
     /// The address that could not be accessed, where the run has crashed by a memory access.
-    fault: Option<u64>,
+    pub fault: Option<u64>,
 }
 
 impl Recorded {
     /// The last point that was passed when an instruction was executed.
-    fn passed(&self, at: usize) -> Option<usize> {
+    pub fn passed(&self, at: usize) -> Option<usize> {
         let behind = self.points.partition_point(|(index, _)| *index <= at);
         behind.checked_sub(1)
     }
@@ -107,26 +160,58 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
+/// A value that is followed back in the failing run.
+pub(crate) struct History {
+    /// Where the value came from; `None` where that is not known.
+    pub origin: Option<Origin>,
+    /// The recorded instructions that have used or written the value, and those of which it was made,
+    /// the latest ones first.
+    pub(super) moments: Vec<(Rc<Recorded>, usize)>,
+}
+
 impl Engine {
-    /// Finds where the value came from by which the failing run has crashed; `None` where that is
-    /// not known. `points` are the points (statement executions) of the failing run.
+    /// Follows the value back by which the failing run has failed: that of the instruction that
+    /// crashed, or of the condition after which the program has ended itself.
     ///
     /// # Errors
     /// When the runs cannot be made.
-    pub fn crash_origin(&mut self, points: &[Point]) -> Result<Option<Origin>, EngineError> {
+    pub(crate) fn crash_history(
+        &mut self,
+        failing: &Trace,
+    ) -> Result<Option<History>, EngineError> {
+        let points = &failing.points;
         let from = &points[points.len().saturating_sub(POINTS)..];
         let recorded = self.record(Side::Failing, from, false)?;
-        let Some(at) = recorded.executed.len().checked_sub(1) else {
+        let Some(last) = recorded.executed.len().checked_sub(1) else {
             return Ok(None);
         };
-        let last = &recorded.executed[at];
-        for value in suspects(last, recorded.fault) {
-            let found = self.origin(&recorded, at, value)?;
-            if found.is_some() {
-                return Ok(found);
+        let recorded = Rc::new(recorded);
+        let crashed = &recorded.executed[last];
+        let mut values = suspects(crashed, recorded.fault);
+        let mut at = last;
+        let is_fault = recorded.fault.is_some() || crashed.is_division();
+        if !is_fault && (!crashed.is_library_call || self.ends_itself(&failing.ending)) {
+            let guards = guards(&recorded.executed, last, |pc| self.is_user(pc));
+            let compared = guards
+                .first()
+                .and_then(|at| comparison(&recorded.executed, *at));
+            if let Some(compared) = compared {
+                (at, values) = (compared, recorded.executed[compared].operands());
             }
         }
-        Ok(None)
+        let mut found = self.history(points, &recorded, at, values)?;
+        found.moments.insert(0, (recorded, last));
+        Ok(Some(found))
+    }
+
+    /// Returns true if the program has called a function that ends it, and not one that has failed.
+    fn ends_itself(&self, ending: &Ending) -> bool {
+        let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
+        let called = own.and_then(|own| own.checked_sub(1));
+        called.is_some_and(|called| {
+            let name = self.library_function(ending.stack[called]);
+            ENDING.contains(&&*name) || name.contains("throw")
+        })
     }
 
     /// Finds where the size came from with which the failing run has asked for a heap block: the
@@ -166,43 +251,107 @@ impl Engine {
         let Some(at) = recorded.executed.iter().rposition(is_call) else {
             return Ok(None);
         };
-        for register in asked.sizes {
-            let found = self.term_origin(&recorded, at, Value::Register(*register))?;
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
+        let sizes = asked.sizes.iter().map(|it| Value::Register(*it)).collect();
+        let found = self.history(points, &Rc::new(recorded), at, sizes)?;
+        Ok(found.origin)
     }
 
-    /// Finds where a value came from that the statement of the recorded instruction `at` has
-    /// computed: the first one of its terms that another statement has written or computed.
-    fn term_origin(
+    /// Follows values back that the recorded instruction `at` uses: to the statements that have written
+    /// them, and to those that have written what these made them of. Statements on the line of the
+    /// instruction are passed over. `points` are the points of the failing run.
+    pub(super) fn history(
         &mut self,
-        recorded: &Recorded,
+        points: &[Point],
+        recorded: &Rc<Recorded>,
         at: usize,
-        value: Value,
-    ) -> Result<Option<Origin>, EngineError> {
-        let call = recorded.executed[at].pc();
-        let mut terms = vec![(at, value)];
+        values: Vec<Value>,
+    ) -> Result<History, EngineError> {
+        let place = |engine: &Engine, pc: u64| {
+            let place = engine.place(pc);
+            place.map(|(file, line)| (file.to_owned(), line))
+        };
+        let mut told = vec![place(self, recorded.executed[at].pc())];
+        let mut moments = Vec::new();
+        let mut found: Vec<Origin> = Vec::new();
+        let used = values
+            .into_iter()
+            .map(|value| (recorded.clone(), at, value));
+        let mut rest: VecDeque<Used> = used.collect();
         for _ in 0..TERMS {
-            let Some((at, value)) = terms.pop() else {
+            let Some((recorded, at, value)) = rest.pop_front() else {
                 break;
             };
             let Some(source) = recorded.source(at, value) else {
                 continue;
             };
-            let found = self.origin_of(recorded, source)?;
-            let is_elsewhere = |it: &Origin| self.place(it.written[0]) != self.place(call);
-            if let Some(found) = found.filter(is_elsewhere) {
-                return Ok(Some(found));
+            let back = self.step_back(points, &recorded, source)?;
+            moments.extend(back.moment);
+            rest.extend(back.made_of);
+            if let Some(origin) = back.origin {
+                let place = place(self, origin.written[0]);
+                if !told.contains(&place) {
+                    told.push(place);
+                    found.push(origin);
+                }
             }
-            if let Source::Computed(by) = source {
-                let next = recorded.executed[by].terms().into_iter().rev();
-                terms.extend(next.map(|value| (by, value)));
+            if found.len() >= STEPS {
+                break;
             }
         }
-        Ok(None)
+        let mut found = found.into_iter();
+        let origin = found.next().map(|it| Origin {
+            earlier: found.collect(),
+            ..it
+        });
+        Ok(History { origin, moments })
+    }
+
+    /// Goes back to where a value came from.
+    fn step_back(
+        &mut self,
+        points: &[Point],
+        recorded: &Rc<Recorded>,
+        source: Source,
+    ) -> Result<Back, EngineError> {
+        match source {
+            Source::Computed(by) => {
+                let executed = &recorded.executed;
+                let mut made_of: Vec<Used> = Vec::new();
+                if !executed[by].is_library_call {
+                    let terms = executed[by].terms().into_iter();
+                    made_of.extend(terms.map(|value| (recorded.clone(), by, value)));
+                    // What is computed by flags (`setl`, `cmovl`) depends on what was compared.
+                    if let Some(at) = comparison(executed, by) {
+                        let compared = executed[at].operands().into_iter();
+                        made_of.extend(compared.map(|value| (recorded.clone(), at, value)));
+                    }
+                }
+                let origin = Origin {
+                    read: None,
+                    written: vec![executed[by].pc()],
+                    earlier: Vec::new(),
+                };
+                Ok(Back {
+                    origin: Some(origin).filter(|it| self.is_user(it.written[0])),
+                    moment: Some((recorded.clone(), by)),
+                    made_of,
+                })
+            }
+            Source::Read { at, address, size } => {
+                let point = recorded.passed(at).map(|point| recorded.points[point].1);
+                let key = (recorded.executed[at].pc(), point, address, size);
+                if let Some(known) = self.followed.get(&key) {
+                    return Ok(known.clone());
+                }
+                let mut back = Back::default();
+                if let Some(write) = self.last_write_before(recorded, at, address, size)? {
+                    back = self.made_of(points, &write)?;
+                    back.origin = Some(write.origin(key.0));
+                }
+                self.followed.insert(key, back.clone());
+                Ok(back)
+            }
+        }
     }
 
     /// Finds the condition after which the runs differ most between two points that they share, and
@@ -221,7 +370,8 @@ impl Engine {
         let start = before.len().saturating_sub(FEW_POINTS);
         let points = [&before[start..], &failing[..failing.len().min(BETWEEN)]].concat();
         let known = points.len() - failing.len().min(BETWEEN);
-        let failing = self.record(Side::Failing, &points, true)?;
+        let points_of_run = &[before, failing].concat();
+        let failing = Rc::new(self.record(Side::Failing, &points, true)?);
         let passing = &passing[..passing.len().min(BETWEEN)];
         let passing = self.record(Side::Passing, passing, true)?;
         let Some((start, _)) = failing.points.get(known) else {
@@ -232,11 +382,10 @@ impl Engine {
         let is_user = |at: usize| self.is_user(failing.executed[at].pc());
         let pairs: Vec<_> = pairs.filter(|(at, _)| is_user(*at)).take(TRIED).collect();
         for (at, other) in pairs {
-            let found = self.decision(&failing, at, &passing.executed, other)?;
-            let pc = failing.executed[at].pc();
-            let is_elsewhere = |it: &Origin| self.place(it.written[0]) != self.place(pc);
-            if let Some(by) = found.filter(is_elsewhere) {
-                return Ok(Some(Decided { at: pc, by }));
+            let found = self.decision(points_of_run, &failing, at, (&passing.executed, other))?;
+            if let Some(by) = found {
+                let at = failing.executed[at].pc();
+                return Ok(Some(Decided { at, by }));
             }
         }
         Ok(None)
@@ -247,10 +396,10 @@ impl Engine {
     /// `None` where that is not known.
     fn decision(
         &mut self,
-        failing: &Recorded,
+        points: &[Point],
+        failing: &Rc<Recorded>,
         at: usize,
-        passing: &[Executed],
-        other: usize,
+        (passing, other): (&[Executed], usize),
     ) -> Result<Option<Origin>, EngineError> {
         let one = &failing.executed[at];
         let (at, other, values) = if one.is_condition() {
@@ -267,12 +416,12 @@ impl Engine {
             Value::Register(number) => {
                 failing.executed[at].registers[*number] == passing[other].registers[*number]
             }
-            Value::Memory(..) => false,
+            Value::Memory(..) | Value::Part { .. } => false,
         };
         for value in values.into_iter().filter(|value| !is_equal(value)) {
-            let found = self.origin(failing, at, value)?;
-            if found.is_some() {
-                return Ok(found);
+            let found = self.history(points, failing, at, vec![value])?;
+            if found.origin.is_some() {
+                return Ok(found.origin);
             }
         }
         Ok(None)
@@ -309,9 +458,9 @@ impl Engine {
             if is_elsewhere.is_none_or(|it| it == (address, size)) {
                 continue;
             }
-            let found = self.read_origin(&recorded, at, address, size)?;
-            if found.is_some() {
-                return Ok(found);
+            let found = self.last_write_before(&recorded, at, address, size)?;
+            if let Some(write) = found {
+                return Ok(Some(write.origin(pc)));
             }
         }
         Ok(None)
@@ -319,24 +468,21 @@ impl Engine {
 
     /// Runs to the first of some points, and executes the instructions up to the crash, or with
     /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
-    /// whole.
-    fn record(
+    /// whole. A run that leaves the program's own code after the last point is recorded up to there.
+    pub(super) fn record(
         &mut self,
         side: Side,
         points: &[Point],
         is_bounded: bool,
     ) -> Result<Recorded, EngineError> {
-        let mut recorded = Recorded {
-            executed: Vec::new(),
-            points: Vec::new(),
-            fault: None,
-        };
+        let mut recorded = Recorded::default();
         let Some(first) = points.first() else {
             return Ok(recorded);
         };
         let mut run = self.start(side)?;
         self.run_to(&mut run, *first)?;
         let mut rest = points.iter().peekable();
+        let mut own = 0;
         while recorded.executed.len() < MOST_STEPS {
             self.check_time()?;
             let registers = by_number(&run.process.registers()?);
@@ -346,6 +492,12 @@ impl Engine {
                 if is_bounded && rest.peek().is_none() {
                     return Ok(recorded);
                 }
+            }
+            if self.is_user(pc) {
+                own = recorded.executed.len() + 1;
+            } else if rest.peek().is_none() && recorded.executed.len() - own > BEYOND {
+                recorded.executed.truncate(own);
+                return Ok(recorded);
             }
             let code = run.process.bytes(pc, 15);
             let Some(executed) = Executed::new(&code, registers) else {
@@ -364,7 +516,11 @@ impl Engine {
 
     /// Executes one instruction, or one call of a library as a whole; returns true if the run has
     /// crashed by it.
-    fn step_once(&mut self, run: &mut Run, recorded: &mut Recorded) -> Result<bool, EngineError> {
+    pub(super) fn step_once(
+        &mut self,
+        run: &mut Run,
+        recorded: &mut Recorded,
+    ) -> Result<bool, EngineError> {
         match run.process.step()? {
             Stop::Trap => {}
             Stop::Signal(_) => {
@@ -404,70 +560,146 @@ impl Engine {
         self.info.function(pc.wrapping_sub(self.bias)).is_some()
     }
 
-    /// Finds where the value came from that the recorded instruction with the index `at` uses;
-    /// `None` where that is not known.
-    fn origin(
-        &mut self,
-        recorded: &Recorded,
-        at: usize,
-        value: Value,
-    ) -> Result<Option<Origin>, EngineError> {
-        match recorded.source(at, value) {
-            Some(source) => self.origin_of(recorded, source),
-            None => Ok(None),
-        }
-    }
-
-    /// Finds who wrote or computed a value of the program, by the instruction where the recorded
-    /// instructions do not lead further back; `None` where that is not known.
-    fn origin_of(
-        &mut self,
-        recorded: &Recorded,
-        source: Source,
-    ) -> Result<Option<Origin>, EngineError> {
-        Ok(match source {
-            Source::Computed(by) => Some(Origin {
-                read: None,
-                written: vec![recorded.executed[by].pc()],
-            })
-            .filter(|it| self.is_user(it.written[0])),
-            Source::Read { at, address, size } => self.read_origin(recorded, at, address, size)?,
-        })
-    }
-
-    /// Finds who wrote the memory that a recorded instruction reads.
-    fn read_origin(
+    /// Finds who wrote the memory that a recorded instruction reads; `None` where that is not known.
+    fn last_write_before(
         &mut self,
         recorded: &Recorded,
         at: usize,
         address: u64,
         size: u64,
-    ) -> Result<Option<Origin>, EngineError> {
+    ) -> Result<Option<MemoryWrite>, EngineError> {
         // Who has saved a register has not made its value.
         let is_restored = recorded.executed[at].is_pop();
-        let written = match recorded.passed(at).filter(|_| !is_restored) {
-            Some(point) => self.calls_of_writer(recorded.points[point].1, address, size)?,
-            None => Vec::new(),
+        let Some(point) = recorded.passed(at).filter(|_| !is_restored) else {
+            return Ok(None);
         };
-        let read = Some(recorded.executed[at].pc());
-        Ok((!written.is_empty()).then_some(Origin { read, written }))
-    }
-
-    /// The last statement of the failing run that has written some memory before a point, and the
-    /// calls that led there, innermost first.
-    fn calls_of_writer(
-        &mut self,
-        to: Point,
-        address: u64,
-        size: u64,
-    ) -> Result<Vec<u64>, EngineError> {
+        let to = recorded.points[point].1;
         let watched = Watched {
             address,
             size,
             frame: None,
         };
         let found = self.last_writes(Side::Failing, None, to, watched)?.any;
-        let is_own = |it: &Writer| !it.is_input() && it.by != By::Kernel;
-        Ok(found.filter(is_own).map_or_else(Vec::new, |it| it.calls))
+        let is_own = |it: &LastWrite| {
+            let writer = &it.writer;
+            !writer.is_input() && writer.by != By::Kernel && !writer.calls.is_empty()
+        };
+        Ok(found.filter(is_own).map(|last| MemoryWrite {
+            last,
+            address,
+            size,
+            to,
+        }))
     }
+
+    /// Returns the values of which the value was made that a write has left in memory; none where that
+    /// is not known.
+    fn made_of(&mut self, points: &[Point], write: &MemoryWrite) -> Result<Back, EngineError> {
+        let (address, size) = (write.address, write.size);
+        let written = Value::Memory(address, size);
+        let watched = Watched {
+            address,
+            size,
+            frame: None,
+        };
+        let index = |point: Point| {
+            let is_it = |it: &Point| (it.pc, it.nth) == (point.pc, point.nth);
+            points.iter().position(is_it)
+        };
+        let Some(by) = self.statement_of(watched, &write.last)? else {
+            return Ok(Back::default());
+        };
+        let Some((from, to)) = index(by)
+            .zip(index(write.to))
+            .filter(|(from, to)| from < to)
+        else {
+            return Ok(Back::default());
+        };
+        let start = from.saturating_sub(SHORT);
+        let end = to.min(from + SHORT);
+        let recorded = Rc::new(self.record(Side::Failing, &points[start..=end], true)?);
+        let Some((first, _)) = recorded.points.get(from - start).copied() else {
+            return Ok(Back::default());
+        };
+        let executed = &recorded.executed;
+        let after = first..executed.len();
+        if let By::Library(name) = &write.last.writer.by {
+            let pc = write.last.writer.pc;
+            let is_call = |at: &usize| {
+                let it = &executed[*at];
+                it.is_library_call && (it.pc()..it.pc() + LONGEST).contains(&pc)
+            };
+            let call = after.rev().find(is_call);
+            let made_of = call.and_then(|at| Some((at, copied_by(name, &executed[at], written)?)));
+            let used = made_of.map(|(at, value)| (recorded.clone(), at, value));
+            return Ok(Back {
+                origin: None,
+                moment: call.map(|at| (recorded.clone(), at)),
+                made_of: used.into_iter().collect(),
+            });
+        }
+        let Some(at) = last_write(executed, after, written) else {
+            return Ok(Back::default());
+        };
+        let values = inputs(&executed[at], written).into_iter();
+        Ok(Back {
+            origin: None,
+            moment: Some((recorded.clone(), at)),
+            made_of: values.map(|value| (recorded.clone(), at, value)).collect(),
+        })
+    }
+}
+
+impl MemoryWrite {
+    /// Returns where the value came from that an instruction has read: from this write.
+    fn origin(&self, read: u64) -> Origin {
+        Origin {
+            read: Some(read),
+            written: self.last.writer.calls.clone(),
+            earlier: Vec::new(),
+        }
+    }
+}
+
+/// The value that a function of the C library, of this name, copies to the memory `written` when it is
+/// called; `None` for other functions.
+fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
+    let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|number| call.registers[number]);
+    let is_like = |names: &[&str]| names.iter().any(|it| name.contains(it));
+    match written {
+        Value::Memory(address, size)
+            if is_like(&[
+                "memcpy", "memmove", "mempcpy", "strcpy", "strncpy", "stpcpy",
+            ]) =>
+        {
+            let offset = address.checked_sub(to)?;
+            Some(Value::Memory(from.wrapping_add(offset), size))
+        }
+        Value::Memory(..) if name.contains("memset") => Some(Value::Register(ARGUMENTS[1])),
+        _ => None,
+    }
+}
+
+/// Returns the conditional jumps on which it depends that the instruction `last` was executed, the latest
+/// ones first: those of its function and of those that have called it, in the program's own code.
+pub(super) fn guards(
+    executed: &[Executed],
+    last: usize,
+    is_user: impl Fn(u64) -> bool,
+) -> Vec<usize> {
+    let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
+    let (mut level, mut highest) = (stack(last), stack(last));
+    let mut found = Vec::new();
+    for at in (0..last).rev() {
+        let it = &executed[at];
+        // The call that has led here: what was called before has ended.
+        if stack(at) > highest && it.is_call() {
+            level = stack(at);
+        }
+        highest = highest.max(stack(at));
+        if stack(at) >= level && it.is_condition() && is_user(it.pc()) {
+            found.push(at);
+        }
+    }
+    found
 }

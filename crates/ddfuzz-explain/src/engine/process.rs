@@ -266,6 +266,17 @@ impl Process {
         })
     }
 
+    /// Executes the instruction under a breakpoint, and returns true if it has written to watched
+    /// memory.
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub fn step_over_writes(&mut self, address: u64) -> io::Result<bool> {
+        self.step_over(address)?;
+        // The lower bits of the status register: which watchpoints were hit.
+        Ok(!self.ended && self.debug_register(6)? & 0xf != 0)
+    }
+
     /// Executes the instruction at the program counter if a breakpoint is there. What happened then
     /// is not reported.
     ///
@@ -537,13 +548,14 @@ impl Process {
         };
         set(slot as u64, address)?;
         // Enabled, on writes, of this length: for all slots up to this one.
-        let mut control = self.debug_control()?;
+        let mut control = self.debug_register(7)?;
         control |= 1 << (2 * slot) | (0b01 | length << 2) << (16 + 4 * slot);
         set(7, control)
     }
 
-    fn debug_control(&self) -> io::Result<u64> {
-        let at = std::mem::offset_of!(libc::user, u_debugreg) + 8 * 7;
+    /// Reads a debug register of the processor, by its number.
+    fn debug_register(&self, number: usize) -> io::Result<u64> {
+        let at = std::mem::offset_of!(libc::user, u_debugreg) + 8 * number;
         let word = ptrace::read_user(self.pid, at as ptrace::AddressType);
         word.map(|word| word as u64).map_err(error)
     }

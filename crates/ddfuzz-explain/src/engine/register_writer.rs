@@ -71,6 +71,18 @@ impl Engine {
         };
         let ranges = function.ranges.clone();
         let entry = ranges[0].start.wrapping_add(self.bias);
+        // A function whose first instruction begins its first statement has only got its parameters.
+        if to.pc == entry
+            && let (Held::Variable(_), [_, caller, ..]) = (held, &frames[..])
+        {
+            let pc = caller.code;
+            return Ok((self.is_user(pc)).then(|| Writer {
+                pc,
+                by: By::Program,
+                side: Side::Failing,
+                calls: Vec::new(),
+            }));
+        }
         let is_inside =
             |pc: &u64| (ranges.iter()).any(|range| range.contains(&pc.wrapping_sub(self.bias)));
         let mut stops: Vec<u64> = self.statements.iter().copied().filter(is_inside).collect();

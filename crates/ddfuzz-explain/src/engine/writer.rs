@@ -51,7 +51,15 @@ pub(super) struct LastWrites {
     /// The last write that changed the value of the watched memory.
     changed: Option<Writer>,
     /// The last write, whether or not it changed the value.
-    pub any: Option<Writer>,
+    pub any: Option<LastWrite>,
+}
+
+/// A write to the watched memory.
+pub(super) struct LastWrite {
+    /// What made the write.
+    pub writer: Writer,
+    /// Number of writes of the run to the memory that the processor has seen, this one included.
+    nth: u64,
 }
 
 /// What made a write to a variable: the program, a library function or the kernel.
@@ -125,7 +133,7 @@ impl Engine {
         watched: Watched,
     ) -> Result<Option<Writer>, EngineError> {
         let last = self.last_writes(side, from, to, watched)?;
-        Ok(last.changed.or(last.any))
+        Ok(last.changed.or(last.any.map(|it| it.writer)))
     }
 
     /// Finds the last writes to the memory `watched`, as [`writer`](Engine::writer) does: the last
@@ -145,17 +153,17 @@ impl Engine {
             left = to.nth.saturating_sub(reached).max(1);
         }
         let length = watched.size.clamp(1, WATCHED);
-        for (slot, (start, size)) in pieces(address, length).into_iter().take(4).enumerate() {
-            run.process.watch(slot, start, size)?;
-        }
+        watch(&run.process, watched)?;
         let mut value = run.process.bytes(address, length as usize);
         run.process.set_breakpoint(to.pc)?;
         run.process.step_over_here()?;
         let mut last = LastWrites::default();
+        let mut nth = 0;
         for _ in 0..MOST_WRITES {
             self.check_time()?;
             let next = self.resume(&mut run.process, Pace::SystemCalls)?;
             let by_kernel = matches!(next, Next::Other(Stop::SystemCall));
+            let mut is_write = matches!(next, Next::Other(Stop::Trap));
             let mut is_over = false;
             match &next {
                 Next::Ended(_) => break,
@@ -163,15 +171,15 @@ impl Engine {
                     left -= 1;
                     is_over = left == 0;
                     if !is_over {
-                        run.process.step_over(registers.rip)?;
+                        is_write = run.process.step_over_writes(registers.rip)?;
                     }
                 }
                 Next::Other(_) => {}
             }
+            nth += u64::from(is_write);
             let now = run.process.bytes(address, length as usize);
             // What has just been mapped was written by nobody.
             let has_changed = now != value && now.len() == value.len();
-            let is_write = matches!(next, Next::Other(Stop::Trap));
             if (has_changed || is_write)
                 && (by_kernel || self.is_of_frame(&mut run.process, watched)?)
             {
@@ -179,7 +187,7 @@ impl Engine {
                 if has_changed {
                     last.changed.clone_from(&writer);
                 }
-                last.any = writer;
+                last.any = writer.map(|writer| LastWrite { writer, nth });
             }
             value = now;
             if is_over {
@@ -189,6 +197,39 @@ impl Engine {
             }
         }
         Ok(last)
+    }
+
+    /// Returns the point (statement execution) of the failing run in which a write to the memory
+    /// `watched` was made; `None` where it is not seen again.
+    pub(super) fn statement_of(
+        &mut self,
+        watched: Watched,
+        write: &LastWrite,
+    ) -> Result<Option<Point>, EngineError> {
+        let Some(pc) = self.statement_at(write.writer.pc) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        watch(&run.process, watched)?;
+        run.process.set_breakpoint(pc)?;
+        let (mut nth, mut writes, mut stack) = (0, 0, 0);
+        for _ in 0..MOST_WRITES {
+            self.check_time()?;
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(_) => break,
+                Next::Breakpoint(registers) => {
+                    nth += 1;
+                    stack = self.arrived(&mut run, &registers).stack;
+                    let has_written = run.process.step_over_writes(registers.rip)?;
+                    writes += u64::from(has_written);
+                }
+                Next::Other(stop) => writes += u64::from(stop == Stop::Trap),
+            }
+            if writes == write.nth && nth > 0 {
+                return Ok(Some(Point { pc, nth, stack }));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns true if the watched memory belongs to its variable's own frame now. Called functions
@@ -297,7 +338,7 @@ impl Engine {
     }
 
     /// Returns the name of the library function at an address; empty where it is unknown.
-    fn library_function(&self, address: u64) -> String {
+    pub(super) fn library_function(&self, address: u64) -> String {
         let Some(path) = self.modules.path(address) else {
             return String::new();
         };
@@ -322,6 +363,16 @@ impl Engine {
             .min_by_key(|name| (name.starts_with('_'), name.len(), name.clone()))
             .unwrap_or_default()
     }
+}
+
+/// Sets the processor's watchpoints to some memory.
+fn watch(process: &super::process::Process, watched: Watched) -> Result<(), EngineError> {
+    let length = watched.size.clamp(1, WATCHED);
+    let all = pieces(watched.address, length).into_iter();
+    for (slot, (start, size)) in all.take(4).enumerate() {
+        process.watch(slot, start, size)?;
+    }
+    Ok(())
 }
 
 /// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.

@@ -1,0 +1,144 @@
+//! Conditions that are decided otherwise in a run that fails: does it end well then?
+
+use std::collections::HashSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::instructions::comparison;
+use super::origin::{History, Origin, Recorded, guards};
+use super::run::{Next, Pace};
+use super::{Ending, Engine, EngineError, Point, Side};
+
+/// Largest number of conditions that are tried for each statement.
+const NEAREST: usize = 4;
+/// Largest number of runs in which a condition is decided otherwise.
+const TRIED: usize = 24;
+/// Largest number of conditions that are returned, one for each statement.
+const FOUND: usize = 3;
+/// Largest number of those runs that may not end in time.
+const HANGING: usize = 2;
+
+/// A condition of the failing run: had it been decided otherwise, the run would have ended well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// Address of the jump that depends on the condition.
+    pub at: u64,
+    /// Where the value came from that was compared; `None` where that is not known.
+    pub by: Option<Origin>,
+}
+
+impl Engine {
+    /// Finds the conditions by which the failing run came to its failure, and to the statements that
+    /// wrote the value by which it failed, whose other decision averts the failure: `averts` is true for
+    /// how the run then ends. All but the first one are such that the failing statement is executed
+    /// nonetheless. `limit` is the time limit of such a run, `points` are the points
+    /// (statement executions) of the failing run.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn switched(
+        &mut self,
+        points: &[Point],
+        history: &History,
+        limit: Duration,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Vec<Switched>, EngineError> {
+        let line = |engine: &Engine, pc: u64| {
+            let place = engine.place(pc);
+            place.map(|(file, line)| (file.to_owned(), line))
+        };
+        let mut known = HashSet::new();
+        // What the failing statement itself decides says nothing.
+        let own = history.moments.first();
+        let mut told = vec![own.and_then(|(it, last)| line(self, it.executed[*last].pc()))];
+        let failing = points.last().map_or(0, |it| it.pc);
+        let time = |(recorded, at): &(Rc<Recorded>, usize)| {
+            let point = recorded.points[recorded.passed(*at)?].1;
+            let is_it = |it: &Point| (it.pc, it.nth) == (point.pc, point.nth);
+            points.iter().position(is_it)
+        };
+        // Those nearest to the failure first.
+        let mut moments = history.moments.clone();
+        moments.sort_by_key(|it| std::cmp::Reverse(time(it)));
+        let (mut found, mut tried, mut hanging) = (Vec::new(), 0, 0);
+        for (recorded, moment) in &moments {
+            let near = guards(&recorded.executed, *moment, |pc| self.is_user(pc));
+            let near = near.into_iter().filter(|at| {
+                let place = line(self, recorded.executed[*at].pc());
+                let passed = recorded.passed(*at).map(|passed| recorded.points[passed]);
+                let is_new = passed.is_some_and(|(first, it)| known.insert((it, at - first)));
+                is_new && !told.contains(&place)
+            });
+            for at in near.take(NEAREST).collect::<Vec<_>>() {
+                if tried >= TRIED || hanging >= HANGING || found.len() >= FOUND {
+                    return Ok(found);
+                }
+                tried += 1;
+                let switched = self.with_other_decision(recorded, at, (limit, failing))?;
+                let Some((ending, is_reached)) = switched else {
+                    continue;
+                };
+                hanging += usize::from(ending.ended == ddfuzz_exec::Ended::Timeout);
+                // What only keeps the run from the failing statement is told once.
+                if !averts(&ending) || !is_reached && !found.is_empty() {
+                    continue;
+                }
+                let by = match comparison(&recorded.executed, at) {
+                    Some(compared) => {
+                        let values = recorded.executed[compared].operands();
+                        self.history(points, recorded, compared, values)?.origin
+                    }
+                    None => None,
+                };
+                let at = recorded.executed[at].pc();
+                told.push(line(self, at));
+                found.push(Switched { at, by });
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes the failing run with the recorded conditional jump `at` decided otherwise, and returns how it
+    /// ends and whether it has reached the statement `failing` after that; `None` where the jump is not
+    /// reached again.
+    fn with_other_decision(
+        &mut self,
+        recorded: &Recorded,
+        at: usize,
+        (limit, failing): (Duration, u64),
+    ) -> Result<Option<(Ending, bool)>, EngineError> {
+        let (Some(point), Some(next)) = (recorded.passed(at), recorded.executed.get(at + 1)) else {
+            return Ok(None);
+        };
+        let (first, point) = recorded.points[point];
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, point)?;
+        for _ in first..at {
+            if self.step_once(&mut run, &mut Recorded::default())? {
+                return Ok(None);
+            }
+        }
+        let mut registers = run.process.registers()?;
+        let jump = &recorded.executed[at];
+        if registers.rip != jump.pc() {
+            return Ok(None);
+        }
+        registers.rip = jump.other_way(next.pc());
+        run.process.set_registers(registers)?;
+        run.process.set_breakpoint(failing)?;
+        let _limit = run.process.limit(limit);
+        let mut is_reached = false;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => return Ok(Some((*ending, is_reached))),
+                Next::Breakpoint(_) => {
+                    is_reached = true;
+                    run.process.step_over_here()?;
+                    run.process.remove_breakpoint(failing)?;
+                }
+                Next::Other(_) => {}
+            }
+        }
+    }
+}
