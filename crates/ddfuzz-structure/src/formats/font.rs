@@ -1,6 +1,7 @@
 //! Reader for TrueType and OpenType fonts: tables after a directory of their offsets, lengths and
 //! checksums.
 
+use super::cff::cff;
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
@@ -97,7 +98,12 @@ fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(No
     let (whole, label) = table.labels?;
     let end = table.at + table.size;
     let filled = text.len().min(end.next_multiple_of(4));
-    let bytes = reader.payload(&text[table.at..end]);
+    let bytes = &text[table.at..end];
+    let bytes = match table.entry.starts_with(b"CFF ") {
+        true => reader.deeper(|reader| cff(reader, bytes)),
+        false => None,
+    }
+    .unwrap_or_else(|| reader.payload(bytes));
     let mut nodes = vec![Group::new(label, bytes).into()];
     let padding = &text[end..filled];
     let is_whole = table.size.next_multiple_of(4) - table.size == padding.len();

@@ -1,6 +1,7 @@
 //! The list of known file formats, and the choice of the one that a text has.
 
 mod archive;
+mod cff;
 mod elf;
 mod font;
 mod image;
@@ -128,6 +129,11 @@ static KNOWN: &[Known] = &[
         name: "sfnt-mac",
         magic: &[(0, b"true")],
         read: How::Function(font::sfnt),
+    },
+    Known {
+        name: "cff",
+        magic: &[(0, b"\x01\0")],
+        read: How::Function(cff::cff),
     },
     Known {
         name: "tiff",
