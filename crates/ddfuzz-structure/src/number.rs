@@ -29,6 +29,8 @@ pub enum Encoding {
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
     Colors(u8),
+    /// Half of the number, in two bytes, big-endian; numbers are even (short offsets of glyphs).
+    Half,
     /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
     /// fewer than this number if it is 3 or 5.
     Dict(usize),
@@ -126,6 +128,7 @@ impl Encoding {
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
             Encoding::Dict(least) => dict(least, number),
+            Encoding::Half => Encoding::Big(2).write(number / 2),
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -189,6 +192,10 @@ impl Encoding {
                     0
                 };
                 Some((size, 1))
+            }
+            Encoding::Half => {
+                let (half, size) = Encoding::Big(2).read(text)?;
+                Some((2 * half, size))
             }
             Encoding::Dict(_) => match *text.first()? {
                 byte @ 139..=246 => Some((u64::from(byte - 139), 1)),

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::glyphs::Glyphs;
 use super::with_gaps;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
@@ -57,6 +58,8 @@ struct Cff<'a> {
     root: Label,
     /// Labels of the strings in the file.
     strings: Vec<Label>,
+    /// The glyphs of the font around the table; `None` if there is none.
+    glyphs: Option<&'a Glyphs>,
     /// Offset after the last index that follows the header.
     front: usize,
     regions: BTreeMap<usize, Region>,
@@ -69,9 +72,15 @@ struct Entry {
     operands: Vec<Range<usize>>,
 }
 
-/// Reads the CFF table of a font, or a bare CFF font, into the nodes of its tree; `None` if one of
-/// the four indexes after its header cannot be read, or there is no font.
-pub fn cff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+/// Reads a bare CFF font into the nodes of its tree, as [`cff`] does.
+pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    cff(reader, text, None)
+}
+
+/// Reads the CFF table of a font into the nodes of its tree; its glyphs get the labels that `glyphs`
+/// has, if there are as many. `None` if one of the four indexes after its header cannot be read, or
+/// there is no font.
+pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let header = usize::from(*text.get(2)?);
     let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];
     let mut at = header;
@@ -90,6 +99,7 @@ pub fn cff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         text,
         root: reader.label(),
         strings: indexes[2].items.iter().map(|_| reader.label()).collect(),
+        glyphs,
         front: at,
         regions: BTreeMap::new(),
     };
@@ -213,7 +223,10 @@ impl Cff<'_> {
                 return None;
             }
         }
-        let of = reader.label();
+        let of = match self.glyphs {
+            Some(glyphs) if labels == Some(&glyphs.labels[..]) => glyphs.list,
+            _ => reader.label(),
+        };
         let head = Node::Directory {
             of,
             width: index.least_width(),
@@ -299,10 +312,11 @@ impl Cff<'_> {
             }
             (SUBROUTINES, [Some(at)], Some((from, start))) => {
                 let start = start.saturating_add(*at);
-                (self.index_region(reader, start, false), from)
+                (self.index_region(reader, start, operator), from)
             }
-            (GLYPHS, [Some(at)], None) => (self.index_region(reader, *at, false), root),
-            (DICTIONARIES, [Some(at)], None) => (self.index_region(reader, *at, true), root),
+            (GLYPHS | DICTIONARIES, [Some(at)], None) => {
+                (self.index_region(reader, *at, operator), root)
+            }
             (operator, [Some(at)], None) if UNSIZED.contains(&operator) => {
                 (self.region(reader, *at, None), root)
             }
@@ -331,16 +345,16 @@ impl Cff<'_> {
         Some(label)
     }
 
-    /// Makes a region of the INDEX at offset `at`, as [`Cff::private`] does for a dictionary.
-    fn index_region(
-        &mut self,
-        reader: &mut Reader,
-        at: usize,
-        dictionaries: bool,
-    ) -> Option<Label> {
+    /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, as
+    /// [`Cff::private`] does for a dictionary.
+    fn index_region(&mut self, reader: &mut Reader, at: usize, operator: u16) -> Option<Label> {
         let index = index(self.text, at)?;
         let label = self.region(reader, at, Some(index.end))?;
-        match self.index_group(reader, &index, None, dictionaries) {
+        let glyphs = self
+            .glyphs
+            .filter(|glyphs| operator == GLYPHS && glyphs.labels.len() == index.items.len());
+        let labels = glyphs.map(|glyphs| &glyphs.labels[..]);
+        match self.index_group(reader, &index, labels, operator == DICTIONARIES) {
             Some(group) => self.regions.get_mut(&at)?.group.nodes = vec![group.into()],
             None => {
                 self.regions.remove(&at);

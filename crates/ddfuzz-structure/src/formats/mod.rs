@@ -4,6 +4,8 @@ mod archive;
 mod cff;
 mod elf;
 mod font;
+mod font_tables;
+mod glyphs;
 mod image;
 mod item;
 mod table;
@@ -133,7 +135,7 @@ static KNOWN: &[Known] = &[
     Known {
         name: "cff",
         magic: &[(0, b"\x01\0")],
-        read: How::Function(cff::cff),
+        read: How::Function(cff::bare),
     },
     Known {
         name: "tiff",

@@ -464,6 +464,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("elf", elf(false)),
         ("sfnt", sfnt()),
         ("sfnt-cff", opentype(b"OTTO")),
+        ("sfnt", crate::fonts::truetype()),
         ("cff", crate::fonts::cff()),
         (
             "sfnt-cff",
