@@ -8,6 +8,9 @@ mod font_tables;
 mod glyphs;
 mod image;
 mod item;
+mod macho;
+mod object;
+mod pe;
 mod table;
 mod tiff;
 
@@ -116,6 +119,16 @@ static KNOWN: &[Known] = &[
         name: "elf",
         magic: &[(0, b"\x7fELF")],
         read: How::Function(elf::elf),
+    },
+    Known {
+        name: "macho",
+        magic: &[(1, b"\xfa\xed\xfe")],
+        read: How::Function(macho::macho),
+    },
+    Known {
+        name: "pe",
+        magic: &[(0, b"MZ")],
+        read: How::Function(pe::pe),
     },
     Known {
         name: "sfnt",

@@ -462,6 +462,8 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("ogg", ogg()),
         ("elf", elf(true)),
         ("elf", elf(false)),
+        ("macho", crate::programs::macho()),
+        ("pe", crate::programs::pe()),
         ("sfnt", sfnt()),
         ("sfnt-cff", opentype(b"OTTO")),
         ("sfnt", crate::fonts::truetype()),
