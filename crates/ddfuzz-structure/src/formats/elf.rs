@@ -45,6 +45,9 @@ struct Layout {
     symbol: usize,
     /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
+    /// Size of a relocation without an addend, and the offset (big-endian) and the width of the index
+    /// of its symbol, in bytes; little-endian, the index is at the end.
+    relocation: (usize, usize, usize),
 }
 
 const NARROW: Layout = Layout {
@@ -60,6 +63,7 @@ const NARROW: Layout = Layout {
     segment_place: [(4, 4), (16, 4)],
     symbol: 16,
     symbol_section: 14,
+    relocation: (8, 4, 3),
 };
 
 const WIDE: Layout = Layout {
@@ -75,6 +79,7 @@ const WIDE: Layout = Layout {
     segment_place: [(8, 8), (32, 8)],
     symbol: 24,
     symbol_section: 6,
+    relocation: (16, 8, 4),
 };
 
 /// A section of an ELF file, as its entry in the section table describes it.
@@ -91,6 +96,10 @@ struct Section {
     /// Label of the group that the section's bytes become; `None` if the section has no bytes in
     /// the file, or shares them with another section.
     bytes: Option<Label>,
+    /// Labels of the symbols, if the section is a table of symbols.
+    symbols: Vec<Label>,
+    /// Label of an empty group before the first global symbol.
+    first_global: Option<Label>,
 }
 
 struct Elf<'a> {
@@ -158,6 +167,9 @@ impl Elf<'_> {
         for index in 0..self.sections.len() {
             self.fill_symbols(reader, index);
         }
+        for index in 0..self.sections.len() {
+            self.fill_relocations(reader, index);
+        }
         let nodes = (0..self.sections.len()).map(|index| {
             let section = &self.sections[index];
             let stated = self.section_numbers(section, names);
@@ -204,12 +216,14 @@ impl Elf<'_> {
             },
             part,
             bytes: None,
+            symbols: Vec::new(),
+            first_global: None,
         })
     }
 
     /// Makes a part (a group that can be deleted) of the bytes of the section with the index
-    /// `index`, unless they overlap another region. Each string of a string table and each
-    /// relocation becomes a part inside of it.
+    /// `index`, unless they overlap another region. Each string of a string table becomes a part
+    /// inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
@@ -217,24 +231,10 @@ impl Elf<'_> {
             return;
         }
         let bytes = &self.object.text[place.clone()];
-        let entries = match section.kind {
-            kind if RELOCATIONS.contains(&kind) => section.entry,
-            _ => 0,
+        let nodes = match section.kind {
+            STRINGS => self.object.strings(reader, place.clone()),
+            _ => vec![Node::payload(bytes)],
         };
-        let mut nodes = Vec::new();
-        if section.kind == STRINGS {
-            nodes = self.object.strings(reader, place.clone());
-        } else if entries > 0
-            && bytes.len().is_multiple_of(entries)
-            && bytes.len() / entries < MOST_ENTRIES
-        {
-            let parts = bytes
-                .chunks(entries)
-                .map(|entry| Group::part(reader.label(), vec![Node::fixed(entry)]).into());
-            nodes.extend(parts);
-        } else {
-            nodes.push(Node::payload(bytes));
-        }
         let label = reader.label();
         self.object.add(place, Group::part(label, nodes));
         self.sections[index].bytes = Some(label);
@@ -250,19 +250,61 @@ impl Elf<'_> {
         if !is_table || !place.len().is_multiple_of(size) || place.len() / size >= MOST_ENTRIES {
             return;
         }
-        let symbols = place.clone().step_by(size).map(|at| {
-            let mut stated: Vec<Stated> = self.name(at, section.link).into_iter().collect();
+        let (mut nodes, mut symbols) = (Vec::new(), Vec::new());
+        let marker = reader.label();
+        for (symbol, at) in place.clone().step_by(size).enumerate() {
+            // The marker has no bytes: its index is the number of symbols before it.
+            if symbol == self.sections[index].info {
+                nodes.push(Group::new(marker, Vec::new()).into());
+            }
+            let link = self.sections[index].link;
+            let mut stated: Vec<Stated> = self.name(at, link).into_iter().collect();
             let home = self.object.size(at + self.layout.symbol_section, 2);
             if let Some(meaning) = home.and_then(|home| self.index_of(home)) {
                 let at = (self.layout.symbol_section, 2);
                 stated.push(Stated::new(at, meaning));
             }
+            let label = reader.label();
+            symbols.push(label);
+            let entry = self.object.entry(reader, at..at + size, stated);
+            nodes.push(Group::part(label, entry).into());
+        }
+        self.sections[index].first_global = Some(marker);
+        self.sections[index].symbols = symbols;
+        if let Some(region) = self.object.regions.get_mut(&place.start) {
+            region.group.nodes = nodes;
+        }
+    }
+
+    /// If the section with the index `index` has relocations, divides it into one part for each, which
+    /// refers to its symbol.
+    fn fill_relocations(&mut self, reader: &mut Reader, index: usize) {
+        let section = &self.sections[index];
+        let (size, place) = (section.entry, section.place.clone());
+        let is_table = RELOCATIONS.contains(&section.kind) && section.bytes.is_some();
+        let fits = size >= self.layout.relocation.0 && place.len().is_multiple_of(size.max(1));
+        if !is_table || !fits || place.len() / size >= MOST_ENTRIES {
+            return;
+        }
+        let symbols = self.sections.get(section.link);
+        let symbols = symbols.map_or(&[][..], |symbols| &symbols.symbols[..]);
+        let (least, at, width) = self.layout.relocation;
+        // The index of the symbol is in the high bits of a number.
+        let in_entry = match self.object.big {
+            true => at,
+            false => least - width,
+        };
+        let entries = place.clone().step_by(size).map(|at| {
+            let symbol = self.object.size(at + in_entry, width);
+            let symbol = symbol.and_then(|symbol| symbols.get(symbol));
+            let stated = symbol.map(|of| Stated::new((in_entry, width), Meaning::Index(*of)));
+            let stated = stated.into_iter().collect();
             let nodes = self.object.entry(reader, at..at + size, stated);
             Group::part(reader.label(), nodes).into()
         });
-        let symbols: Vec<Node> = symbols.collect();
+        let entries: Vec<Node> = entries.collect();
         if let Some(region) = self.object.regions.get_mut(&place.start) {
-            region.group.nodes = symbols;
+            region.group.nodes = entries;
         }
     }
 
@@ -307,6 +349,7 @@ impl Elf<'_> {
         if RELOCATIONS.contains(&section.kind) {
             state(info, self.index_of(section.info));
         }
+        state(info, section.first_global.map(Meaning::Index));
         stated
     }
 
