@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ddfuzz_delta::Document;
 
 use crate::node::{Group, Label, Node, Number, Part};
-use crate::number::Encoding;
 use crate::packed::{Codec, Packed};
 use crate::render::render;
 use crate::sharing::Regions;
@@ -305,12 +304,16 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
                 let content = repack(&packed.content, changed);
                 nodes.push(Node::Packed(packed.with(content)));
             }
-            Node::Number(number) if matches!(number.encoding, Encoding::PaddedVarint(_)) => {
+            Node::Number(number) if number.encoding.shortest() != number.encoding => {
                 *changed = true;
                 nodes.push(Node::Number(Number {
-                    encoding: Encoding::Varint,
+                    encoding: number.encoding.shortest(),
                     ..number.clone()
                 }));
+            }
+            Node::Directory { of, width: 2.. } => {
+                *changed = true;
+                nodes.push(Node::Directory { of: *of, width: 1 });
             }
             other => nodes.push(other.clone()),
         }

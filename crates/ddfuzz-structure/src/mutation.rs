@@ -367,6 +367,7 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
             Node::Group(inner) if inner.part == Part::No => list_shape(inner, shape),
             Node::Flags { .. } => shape.push(6),
             Node::Pad { .. } => shape.push(7),
+            Node::Directory { .. } => shape.push(8),
             _ => {}
         }
     }
@@ -536,6 +537,10 @@ impl Relabeled {
             Node::Pad { of, align } => Node::Pad {
                 of: self.label(*of).unwrap_or(*of),
                 align: *align,
+            },
+            Node::Directory { of, width } => Node::Directory {
+                of: self.label(*of).unwrap_or(*of),
+                width: *width,
             },
             Node::Flags { rest, bits } => Node::Flags {
                 rest: *rest,

@@ -40,6 +40,15 @@ pub enum Node {
         /// The size of the preceding group is filled up to a multiple of this number of bytes.
         align: usize,
     },
+    /// The head of an INDEX of CFF: how many groups are in the following group with the label `of`,
+    /// the width of an offset in bytes, and the offsets of all these groups and of the end of the
+    /// last one, from 1. Only the count is written if there is no group.
+    Directory {
+        /// Label of the group whose groups are the items of the index.
+        of: Label,
+        /// Least width of an offset, in bytes; it is wider if the items are larger.
+        width: usize,
+    },
     /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
     /// A node whose bytes are compressed in the file, with the tree of its content.
@@ -87,7 +96,7 @@ pub struct Number {
 }
 
 /// What a number in a file states, and about which group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
     /// The size of the group in bytes; if the group is the content of a compressed node, its size
     /// when decompressed.

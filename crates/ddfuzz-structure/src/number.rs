@@ -3,7 +3,7 @@
 use ddfuzz_delta::Checksum;
 
 /// How a number (length, offset, checksum or other) is encoded in the bytes of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// The number is little-endian and has this many bytes.
     Little(usize),
@@ -29,10 +29,15 @@ pub enum Encoding {
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
     Colors(u8),
+    /// Half of the number, in two bytes, big-endian; numbers are even (short offsets of glyphs).
+    Half,
+    /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
+    /// fewer than this number if it is 3 or 5.
+    Dict(usize),
 }
 
 /// Kinds of MessagePack items whose header states a length or a count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessagePackKind {
     /// A string; its header states the length in bytes.
     Text,
@@ -52,6 +57,37 @@ impl Encoding {
             true => Encoding::Big(width),
             false => Encoding::Little(width),
         }
+    }
+
+    /// Returns the encoding of the same numbers in as few bytes as each needs: another one only for
+    /// numbers that may be padded.
+    pub fn shortest(self) -> Encoding {
+        match self {
+            Encoding::PaddedVarint(_) => Encoding::Varint,
+            Encoding::Dict(3..) => Encoding::Dict(1),
+            other => other,
+        }
+    }
+
+    /// Returns the encoding of the same numbers in `size` bytes, if the encoding allows a number to
+    /// be longer than it must be; else the encoding itself.
+    pub fn padded(self, size: usize) -> Encoding {
+        match self {
+            Encoding::Varint => Encoding::PaddedVarint(size),
+            Encoding::Dict(_) => Encoding::Dict(size),
+            other => other,
+        }
+    }
+
+    /// Returns the number of bytes that `number` needs, at least 1.
+    pub fn width_of(number: u64) -> usize {
+        (8 - number.leading_zeros() as usize / 8).max(1)
+    }
+
+    /// Checks whether the size of a number in bytes depends on its value even if it states an offset:
+    /// then it moves what stands after it.
+    pub fn is_elastic(self) -> bool {
+        matches!(self, Encoding::Dict(_))
     }
 
     /// Reads the number at the offset `at` of `text`; `None` if there is none, as for
@@ -91,6 +127,8 @@ impl Encoding {
                 let size = size.unwrap_or(7).min(7);
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
+            Encoding::Dict(least) => dict(least, number),
+            Encoding::Half => Encoding::Big(2).write(number / 2),
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -155,6 +193,24 @@ impl Encoding {
                 };
                 Some((size, 1))
             }
+            Encoding::Half => {
+                let (half, size) = Encoding::Big(2).read(text)?;
+                Some((2 * half, size))
+            }
+            Encoding::Dict(_) => match *text.first()? {
+                byte @ 139..=246 => Some((u64::from(byte - 139), 1)),
+                byte @ 247..=250 => {
+                    let low = u64::from(*text.get(1)?);
+                    Some(((u64::from(byte - 247) << 8) + low + 108, 2))
+                }
+                // Negative integers state nothing.
+                byte @ 28..=29 => {
+                    let bytes = text.get(1..if byte == 28 { 3 } else { 5 })?;
+                    let is_positive = bytes[0] & 0x80 == 0;
+                    is_positive.then(|| (bytes.iter().fold(0, fold), 1 + bytes.len()))
+                }
+                _ => None,
+            },
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
@@ -190,6 +246,18 @@ fn varint(mut number: u64) -> Vec<u8> {
     written
 }
 
+fn dict(least: usize, number: u64) -> Vec<u8> {
+    match number {
+        0..108 if least < 3 => vec![number as u8 + 139],
+        108..1132 if least < 3 => {
+            let [high, low] = (number as u16 - 108).to_be_bytes();
+            vec![high + 247, low]
+        }
+        0..0x8000 if least < 5 => [&[28], &(number as u16).to_be_bytes()[..]].concat(),
+        _ => [&[29], &(number as u32).to_be_bytes()[..]].concat(),
+    }
+}
+
 fn cbor(major: u8, number: u64) -> Vec<u8> {
     let head = major << 5;
     let width = match number {
@@ -218,7 +286,7 @@ fn message_pack(kind: MessagePackKind, number: u64) -> Vec<u8> {
 }
 
 /// An algorithm for the checksums of a file format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sum {
     /// A checksum that the searches of `ddfuzz-delta` also repair in files of unknown formats.
     Known(Checksum),

@@ -143,10 +143,9 @@ impl Reader {
 
     /// Makes the node of a number that states `meaning` plus `bias` about a group and is encoded as
     /// `raw` in the file; a node of fixed bytes if ddfuzz would encode this number in another way. A
-    /// number of seven bits a byte may be longer than it must be, and keeps its size.
+    /// number of a variable size may be longer than it must be, and keeps its size.
     pub fn number(&self, encoding: Encoding, meaning: Meaning, bias: i64, raw: &[u8]) -> Node {
-        let padded = (encoding == Encoding::Varint).then_some(Encoding::PaddedVarint(raw.len()));
-        let mut encodings = [Some(encoding), padded].into_iter().flatten();
+        let mut encodings = [encoding, encoding.padded(raw.len())].into_iter();
         let writes = |encoding: &Encoding| {
             let number = encoding.read(raw).map(|(number, _)| number);
             number.is_some_and(|number| encoding.write(number) == raw)

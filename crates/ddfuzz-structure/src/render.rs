@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
+use crate::number::Encoding;
 
 /// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
 /// offsets, checksums and others) in these bytes.
@@ -47,15 +48,30 @@ struct Renderer<'a> {
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
     /// the text.
     numbers: Vec<(&'a Number, Range<usize>)>,
+    /// Sizes in bytes of those numbers whose size depends on their value, as found so far; by how
+    /// they are encoded and what they state.
+    widths: HashMap<(Encoding, Meaning, i64), usize>,
 }
+
+/// Maximum number of times that a text is put together, until each number has the size that its
+/// value needs: a shorter number moves what stands after it, so that others get smaller, too.
+const MOST_ROUNDS: usize = 8;
 
 /// Puts the bytes of `group` together, with all lengths, counts, offsets and checksums computed
 /// anew.
 pub fn render(group: &Group) -> Rendered {
     let mut renderer = Renderer::default();
-    renderer.measure(group);
-    renderer.write(group);
-    renderer.settle_numbers();
+    for _ in 0..MOST_ROUNDS {
+        renderer = Renderer {
+            widths: renderer.widths,
+            ..Renderer::default()
+        };
+        renderer.measure(group);
+        renderer.write(group);
+        if renderer.settle_numbers() {
+            break;
+        }
+    }
     let places = renderer.numbers.into_iter().map(|(_, place)| place);
     Rendered {
         numbers: places.collect(),
@@ -86,7 +102,7 @@ impl<'a> Renderer<'a> {
                     self.sizes.insert(packed.content.label, packed.bytes.len());
                 }
                 Node::Flags { .. } => size += 1,
-                Node::Number(_) | Node::Copy(_) | Node::Pad { .. } => {}
+                Node::Number(_) | Node::Copy(_) | Node::Pad { .. } | Node::Directory { .. } => {}
             }
         }
         self.counts.insert(group.label, count);
@@ -95,6 +111,7 @@ impl<'a> Renderer<'a> {
                 Node::Number(number) => self.number(number).len(),
                 Node::Copy(of) => self.size(*of),
                 Node::Pad { of, align } => padding(self.size(*of), *align),
+                Node::Directory { of, width } => self.directory(group, *of, *width).len(),
                 _ => 0,
             };
         }
@@ -110,6 +127,13 @@ impl<'a> Renderer<'a> {
     /// measured so far with their values, of others as in the original file. Only their size must
     /// be right.
     fn number(&self, number: &Number) -> Vec<u8> {
+        if number.encoding.is_elastic() {
+            let key = (number.encoding, number.meaning, number.bias);
+            return match self.widths.get(&key) {
+                Some(width) => vec![0; *width],
+                None => number.raw.to_vec(),
+            };
+        }
         let stated = match number.meaning {
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
             Meaning::Count(of) => self.counts.get(&of).copied(),
@@ -121,6 +145,34 @@ impl<'a> Renderer<'a> {
                 .write(stated.wrapping_add_signed(number.bias)),
             None => number.raw.to_vec(),
         }
+    }
+
+    /// Returns the head of an INDEX of CFF: the number of groups in the group with the label `of`
+    /// inside of `around`, and where they end; offsets have at least `width` bytes.
+    fn directory(&self, around: &Group, of: Label, width: usize) -> Vec<u8> {
+        let mut ends = vec![1];
+        for node in &around.nodes {
+            if let Node::Group(items) = node
+                && items.label == of
+            {
+                let sizes = items.nodes.iter().filter_map(|node| match node {
+                    Node::Group(item) => Some(self.size(item.label)),
+                    _ => None,
+                });
+                let mut end = 1;
+                ends.extend(sizes.map(|size| {
+                    end += size as u64;
+                    end
+                }));
+            }
+        }
+        let mut written = Encoding::Big(2).write(ends.len() as u64 - 1);
+        if ends.len() > 1 {
+            let width = width.max(Encoding::width_of(ends[ends.len() - 1]));
+            written.push(width as u8);
+            written.extend(ends.iter().flat_map(|end| Encoding::Big(width).write(*end)));
+        }
+        written
     }
 
     fn write(&mut self, group: &'a Group) {
@@ -150,6 +202,10 @@ impl<'a> Renderer<'a> {
                         self.text.extend_from_within(place.clone());
                     }
                 }
+                Node::Directory { of, width } => {
+                    let head = self.directory(group, *of, *width);
+                    self.text.extend(head);
+                }
                 Node::Pad { of, align } => {
                     let size = padding(self.size(*of), *align);
                     self.text.resize(self.text.len() + size, 0);
@@ -162,9 +218,11 @@ impl<'a> Renderer<'a> {
 
     /// Writes those numbers into the text that depend on groups measured or placed after them
     /// (lengths of groups around them, indices and offsets), and then the checksums, those of the
-    /// smallest groups first.
-    fn settle_numbers(&mut self) {
+    /// smallest groups first. Returns false if a number needs another size than it has been given;
+    /// its size is then among `widths`.
+    fn settle_numbers(&mut self) -> bool {
         let mut checks = Vec::new();
+        let mut fits = true;
         for (number, place) in std::mem::take(&mut self.numbers) {
             let stated = match number.meaning {
                 Meaning::Offset(of, from) => match (self.spans.get(&of), self.spans.get(&from)) {
@@ -188,6 +246,10 @@ impl<'a> Renderer<'a> {
                 // A number around itself has a fixed width.
                 if bytes.len() == place.len() {
                     self.text[place.clone()].copy_from_slice(&bytes);
+                } else if number.encoding.is_elastic() {
+                    let key = (number.encoding, number.meaning, number.bias);
+                    self.widths.insert(key, bytes.len());
+                    fits = false;
                 }
             }
             self.numbers.push((number, place));
@@ -200,6 +262,7 @@ impl<'a> Renderer<'a> {
         for (number, place) in checks {
             self.check(number, place);
         }
+        fits
     }
 
     fn check(&mut self, number: &Number, place: Range<usize>) {

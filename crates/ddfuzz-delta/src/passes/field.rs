@@ -79,7 +79,7 @@ impl Field {
 }
 
 /// The algorithm of a checksum in a binary format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checksum {
     /// The checksum is the sum of all bytes.
     Sum,

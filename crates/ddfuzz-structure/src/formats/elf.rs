@@ -1,12 +1,10 @@
 //! Reader for ELF files: sections and segments at offsets, listed in tables; other numbers state
 //! indices into these tables.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::with_gaps;
+use super::object::{MOST_ENTRIES, Object, Stated};
 use crate::node::{Group, Label, Meaning, Node, Part};
-use crate::number::Encoding;
 use crate::reader::Reader;
 
 /// Section types (`sh_type`) of symbol tables: `SHT_SYMTAB` and `SHT_DYNSYM`.
@@ -17,10 +15,6 @@ const STRINGS: u64 = 3;
 const RELOCATIONS: [u64; 2] = [4, 9];
 /// Section type (`SHT_NOBITS`) of sections without bytes in the file, such as `.bss`.
 const NO_BYTES: u64 = 8;
-/// Maximum number of entries of a table that become parts (deletable groups). A section with this
-/// many strings, relocations or symbols is not divided.
-const MOST_ENTRIES: usize = 1 << 12;
-
 /// Positions of the fields of an ELF file, which differ between its classes (32 or 64 bits). A pair
 /// is the offset and the width of a field in bytes; a single number is a size or an offset in
 /// bytes.
@@ -51,6 +45,9 @@ struct Layout {
     symbol: usize,
     /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
+    /// Size of a relocation without an addend, and the offset (big-endian) and the width of the index
+    /// of its symbol, in bytes; little-endian, the index is at the end.
+    relocation: (usize, usize, usize),
 }
 
 const NARROW: Layout = Layout {
@@ -66,6 +63,7 @@ const NARROW: Layout = Layout {
     segment_place: [(4, 4), (16, 4)],
     symbol: 16,
     symbol_section: 14,
+    relocation: (8, 4, 3),
 };
 
 const WIDE: Layout = Layout {
@@ -81,6 +79,7 @@ const WIDE: Layout = Layout {
     segment_place: [(8, 8), (32, 8)],
     symbol: 24,
     symbol_section: 6,
+    relocation: (16, 8, 4),
 };
 
 /// A section of an ELF file, as its entry in the section table describes it.
@@ -97,46 +96,16 @@ struct Section {
     /// Label of the group that the section's bytes become; `None` if the section has no bytes in
     /// the file, or shares them with another section.
     bytes: Option<Label>,
-}
-
-/// A range of bytes of an ELF file that belongs to a table or a section: its end offset, and the
-/// group that it becomes. The start offset is the key in the map of regions.
-struct Region {
-    end: usize,
-    group: Group,
+    /// Labels of the symbols, if the section is a table of symbols.
+    symbols: Vec<Label>,
+    /// Label of an empty group before the first global symbol.
+    first_global: Option<Label>,
 }
 
 struct Elf<'a> {
-    text: &'a [u8],
+    object: Object<'a>,
     layout: &'static Layout,
-    big: bool,
-    root: Label,
     sections: Vec<Section>,
-    /// Label of the group of each string of the string tables, by the string's offset in the file.
-    strings: BTreeMap<usize, Label>,
-    regions: BTreeMap<usize, Region>,
-}
-
-/// A number in an entry of a table of an ELF file: its offset in the entry and its width in bytes,
-/// what it states about a group, and what is added to that (`bias`).
-struct Stated {
-    at: usize,
-    width: usize,
-    meaning: Meaning,
-    bias: i64,
-}
-
-impl Stated {
-    /// Describes a number of `width` bytes at offset `at` of an entry of a table, which states
-    /// `meaning` without anything added (bias 0).
-    fn new((at, width): (usize, usize), meaning: Meaning) -> Stated {
-        Stated {
-            at,
-            width,
-            meaning,
-            bias: 0,
-        }
-    }
 }
 
 /// Reads an ELF file of 32 or 64 bits and either byte order into the nodes of its tree; `None` if
@@ -149,68 +118,20 @@ pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     };
     text.get(..layout.head)?;
     let mut elf = Elf {
-        text,
+        object: Object::new(reader, text, text[5] == 2, layout.head),
         layout,
-        big: text[5] == 2,
-        root: reader.label(),
         sections: Vec::new(),
-        strings: BTreeMap::new(),
-        regions: BTreeMap::new(),
     };
     let mut stated = elf.sections(reader);
     stated.extend(elf.segments(reader));
-    if elf.regions.is_empty() {
+    if elf.object.regions.is_empty() {
         return None;
     }
-    let mut nodes = elf.entry(reader, 0..layout.head, stated);
-    let regions = elf.regions.into_iter();
-    let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));
-    nodes.extend(with_gaps(text, layout.head, regions)?);
-    Some(vec![Group::new(elf.root, nodes).into()])
+    let nodes = elf.object.entry(reader, 0..layout.head, stated);
+    elf.object.nodes(nodes)
 }
 
 impl Elf<'_> {
-    fn encoding(&self, width: usize) -> Encoding {
-        Encoding::fixed(self.big, width)
-    }
-
-    fn number(&self, at: usize, width: usize) -> Option<u64> {
-        self.encoding(width).read_at(self.text, at)
-    }
-
-    fn size(&self, at: usize, width: usize) -> Option<usize> {
-        usize::try_from(self.number(at, width)?).ok()
-    }
-
-    /// Checks whether the range `place` can become a region: it is not empty, lies in the file
-    /// after the file header, and overlaps no region made so far.
-    fn is_free(&self, place: &Range<usize>) -> bool {
-        let before = self.regions.range(..place.end).next_back();
-        place.start >= self.layout.head
-            && !place.is_empty()
-            && place.end <= self.text.len()
-            && before.is_none_or(|(_, region)| region.end <= place.start)
-    }
-
-    /// Makes the nodes of the entry of a table in the range `place`: a number for each of `stated`,
-    /// and fixed bytes between them.
-    fn entry(&self, reader: &Reader, place: Range<usize>, mut stated: Vec<Stated>) -> Vec<Node> {
-        stated.sort_by_key(|one| one.at);
-        let (mut nodes, mut from) = (Vec::new(), place.start);
-        for one in stated {
-            let at = place.start + one.at;
-            if at < from || at + one.width > place.end {
-                continue;
-            }
-            nodes.push(Node::fixed(&self.text[from..at]));
-            from = at + one.width;
-            let encoding = self.encoding(one.width);
-            nodes.push(reader.number(encoding, one.meaning, one.bias, &self.text[at..from]));
-        }
-        nodes.push(Node::fixed(&self.text[from..place.end]));
-        nodes
-    }
-
     /// Returns the range of a table in the file, and its number of entries. `at` is the field of
     /// the file header with the offset of the table, `count` the offset of that with the number of
     /// entries, `size` the size of an entry in bytes. `None` if the table is not in the file, or
@@ -221,10 +142,10 @@ impl Elf<'_> {
         count: usize,
         size: usize,
     ) -> Option<(Range<usize>, usize)> {
-        let start = self.size(at.0, at.1)?;
-        let count = self.size(count, 2)?.min(MOST_ENTRIES);
+        let start = self.object.size(at.0, at.1)?;
+        let count = self.object.size(count, 2)?.min(MOST_ENTRIES);
         let place = start..start.checked_add(count * size)?;
-        self.is_free(&place).then_some((place, count))
+        self.object.is_free(&place).then_some((place, count))
     }
 
     /// Makes regions of the section table and of the bytes of all sections; returns those numbers
@@ -236,33 +157,36 @@ impl Elf<'_> {
             return Vec::new();
         };
         let list = reader.label();
-        let group = Group::new(list, Vec::new());
-        let end = table.end;
-        self.regions.insert(table.start, Region { end, group });
+        self.object.add(table.clone(), Group::new(list, Vec::new()));
         let entries = (0..count).map(|index| table.start + index * layout.section);
         self.sections = entries.map_while(|at| self.section(reader, at)).collect();
         for index in 0..self.sections.len() {
             self.place_section(reader, index);
         }
-        let names = self.size(layout.names, 2).unwrap_or_default();
+        let names = self.object.size(layout.names, 2).unwrap_or_default();
         for index in 0..self.sections.len() {
             self.fill_symbols(reader, index);
+        }
+        for index in 0..self.sections.len() {
+            self.fill_relocations(reader, index);
         }
         let nodes = (0..self.sections.len()).map(|index| {
             let section = &self.sections[index];
             let stated = self.section_numbers(section, names);
-            let nodes = self.entry(reader, section.at..section.at + layout.section, stated);
+            let nodes = self
+                .object
+                .entry(reader, section.at..section.at + layout.section, stated);
             Node::Group(Group {
                 part: section.bytes.map_or(Part::Own, Part::With),
                 ..Group::new(section.part, nodes)
             })
         });
         let nodes = nodes.collect();
-        if let Some(region) = self.regions.get_mut(&table.start) {
+        if let Some(region) = self.object.regions.get_mut(&table.start) {
             region.group.nodes = nodes;
         }
         let mut stated = vec![
-            Stated::new(layout.sections, Meaning::Offset(list, self.root)),
+            Stated::new(layout.sections, Meaning::Offset(list, self.object.root)),
             Stated::new((layout.section_count, 2), Meaning::Count(list)),
         ];
         let names = self.index_of(names);
@@ -275,9 +199,9 @@ impl Elf<'_> {
     fn section(&self, reader: &mut Reader, at: usize) -> Option<Section> {
         let field = |index: usize| {
             let (offset, width) = self.layout.place[index];
-            self.size(at + offset, width)
+            self.object.size(at + offset, width)
         };
-        let kind = self.number(at + 4, 4)?;
+        let kind = self.object.number(at + 4, 4)?;
         let (start, size) = (field(0)?, field(1)?);
         let part = reader.label();
         reader.count_part().then_some(Section {
@@ -292,48 +216,27 @@ impl Elf<'_> {
             },
             part,
             bytes: None,
+            symbols: Vec::new(),
+            first_global: None,
         })
     }
 
     /// Makes a part (a group that can be deleted) of the bytes of the section with the index
-    /// `index`, unless they overlap another region. Each string of a string table and each
-    /// relocation becomes a part inside of it.
+    /// `index`, unless they overlap another region. Each string of a string table becomes a part
+    /// inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
-        if !self.is_free(&place) {
+        if !self.object.is_free(&place) {
             return;
         }
-        let bytes = &self.text[place.clone()];
-        let entries = match section.kind {
-            kind if RELOCATIONS.contains(&kind) => section.entry,
-            _ => 0,
+        let bytes = &self.object.text[place.clone()];
+        let nodes = match section.kind {
+            STRINGS => self.object.strings(reader, place.clone()),
+            _ => vec![Node::payload(bytes)],
         };
-        let mut nodes = Vec::new();
-        if section.kind == STRINGS && bytes.iter().filter(|byte| **byte == 0).count() < MOST_ENTRIES
-        {
-            let mut at = place.start;
-            for string in bytes.split_inclusive(|byte| *byte == 0) {
-                let label = reader.label();
-                self.strings.insert(at, label);
-                at += string.len();
-                nodes.push(Group::part(label, vec![Node::payload(string)]).into());
-            }
-        } else if entries > 0
-            && bytes.len().is_multiple_of(entries)
-            && bytes.len() / entries < MOST_ENTRIES
-        {
-            let parts = bytes
-                .chunks(entries)
-                .map(|entry| Group::part(reader.label(), vec![Node::fixed(entry)]).into());
-            nodes.extend(parts);
-        } else {
-            nodes.push(Node::payload(bytes));
-        }
         let label = reader.label();
-        let group = Group::part(label, nodes);
-        let end = place.end;
-        self.regions.insert(place.start, Region { end, group });
+        self.object.add(place, Group::part(label, nodes));
         self.sections[index].bytes = Some(label);
     }
 
@@ -347,19 +250,61 @@ impl Elf<'_> {
         if !is_table || !place.len().is_multiple_of(size) || place.len() / size >= MOST_ENTRIES {
             return;
         }
-        let symbols = place.clone().step_by(size).map(|at| {
-            let mut stated: Vec<Stated> = self.name(at, section.link).into_iter().collect();
-            let home = self.size(at + self.layout.symbol_section, 2);
+        let (mut nodes, mut symbols) = (Vec::new(), Vec::new());
+        let marker = reader.label();
+        for (symbol, at) in place.clone().step_by(size).enumerate() {
+            // The marker has no bytes: its index is the number of symbols before it.
+            if symbol == self.sections[index].info {
+                nodes.push(Group::new(marker, Vec::new()).into());
+            }
+            let link = self.sections[index].link;
+            let mut stated: Vec<Stated> = self.name(at, link).into_iter().collect();
+            let home = self.object.size(at + self.layout.symbol_section, 2);
             if let Some(meaning) = home.and_then(|home| self.index_of(home)) {
                 let at = (self.layout.symbol_section, 2);
                 stated.push(Stated::new(at, meaning));
             }
-            let nodes = self.entry(reader, at..at + size, stated);
+            let label = reader.label();
+            symbols.push(label);
+            let entry = self.object.entry(reader, at..at + size, stated);
+            nodes.push(Group::part(label, entry).into());
+        }
+        self.sections[index].first_global = Some(marker);
+        self.sections[index].symbols = symbols;
+        if let Some(region) = self.object.regions.get_mut(&place.start) {
+            region.group.nodes = nodes;
+        }
+    }
+
+    /// If the section with the index `index` has relocations, divides it into one part for each, which
+    /// refers to its symbol.
+    fn fill_relocations(&mut self, reader: &mut Reader, index: usize) {
+        let section = &self.sections[index];
+        let (size, place) = (section.entry, section.place.clone());
+        let is_table = RELOCATIONS.contains(&section.kind) && section.bytes.is_some();
+        let fits = size >= self.layout.relocation.0 && place.len().is_multiple_of(size.max(1));
+        if !is_table || !fits || place.len() / size >= MOST_ENTRIES {
+            return;
+        }
+        let symbols = self.sections.get(section.link);
+        let symbols = symbols.map_or(&[][..], |symbols| &symbols.symbols[..]);
+        let (least, at, width) = self.layout.relocation;
+        // The index of the symbol is in the high bits of a number.
+        let in_entry = match self.object.big {
+            true => at,
+            false => least - width,
+        };
+        let entries = place.clone().step_by(size).map(|at| {
+            let symbol = self.object.size(at + in_entry, width);
+            let symbol = symbol.and_then(|symbol| symbols.get(symbol));
+            let stated = symbol.map(|of| Stated::new((in_entry, width), Meaning::Index(*of)));
+            let stated = stated.into_iter().collect();
+            let nodes = self.object.entry(reader, at..at + size, stated);
             Group::part(reader.label(), nodes).into()
         });
-        let symbols: Vec<Node> = symbols.collect();
-        if let Some(region) = self.regions.get_mut(&place.start) {
-            region.group.nodes = symbols;
+        let entries: Vec<Node> = entries.collect();
+        if let Some(region) = self.object.regions.get_mut(&place.start) {
+            region.group.nodes = entries;
         }
     }
 
@@ -375,15 +320,13 @@ impl Elf<'_> {
     /// there.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
-        let name = section.place.start.checked_add(self.size(at, 4)?)?;
-        let within = section.place.contains(&name);
-        // The name may be the end of a longer string.
-        let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
+        let name = section.place.start.checked_add(self.object.size(at, 4)?)?;
+        let (label, bias) = self.object.name(name, &section.place)?;
         Some(Stated {
             at: 0,
             width: 4,
-            meaning: Meaning::Offset(*label, section.bytes?),
-            bias: i64::try_from(name - start).ok()?,
+            meaning: Meaning::Offset(label, section.bytes?),
+            bias,
         })
     }
 
@@ -397,12 +340,16 @@ impl Elf<'_> {
             stated.extend(meaning.map(|meaning| Stated::new(at, meaning)));
         };
         let bytes = section.bytes;
-        state(offset, bytes.map(|of| Meaning::Offset(of, self.root)));
+        state(
+            offset,
+            bytes.map(|of| Meaning::Offset(of, self.object.root)),
+        );
         state(size, bytes.map(Meaning::Length));
         state(link, self.index_of(section.link));
         if RELOCATIONS.contains(&section.kind) {
             state(info, self.index_of(section.info));
         }
+        state(info, section.first_global.map(Meaning::Index));
         stated
     }
 
@@ -416,16 +363,14 @@ impl Elf<'_> {
             return Vec::new();
         };
         let list = reader.label();
-        let group = Group::new(list, Vec::new());
-        let end = table.end;
-        self.regions.insert(table.start, Region { end, group });
+        self.object.add(table.clone(), Group::new(list, Vec::new()));
         let entries = (0..count).map(|index| table.start + index * layout.segment);
         let nodes = entries.map(|at| self.segment(reader, at)).collect();
-        if let Some(region) = self.regions.get_mut(&table.start) {
+        if let Some(region) = self.object.regions.get_mut(&table.start) {
             region.group.nodes = nodes;
         }
         vec![
-            Stated::new(layout.segments, Meaning::Offset(list, self.root)),
+            Stated::new(layout.segments, Meaning::Offset(list, self.object.root)),
             Stated::new((layout.segment_count, 2), Meaning::Count(list)),
         ]
     }
@@ -437,25 +382,29 @@ impl Elf<'_> {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();
         let mut stated = Vec::new();
-        let start = self.size(at + offset.0, offset.1).unwrap_or_default();
-        let length = self.size(at + size.0, size.1).unwrap_or_default();
+        let start = self
+            .object
+            .size(at + offset.0, offset.1)
+            .unwrap_or_default();
+        let length = self.object.size(at + size.0, size.1).unwrap_or_default();
         let place = start..start.saturating_add(length);
-        if self.is_free(&place) && reader.count_part() {
-            let bytes = vec![Node::payload(&self.text[place.clone()])];
+        if self.object.is_free(&place) && reader.count_part() {
+            let bytes = vec![Node::payload(&self.object.text[place.clone()])];
             let label = reader.label();
             let group = Group {
                 part: Part::With(entry),
                 ..Group::new(label, bytes)
             };
-            let end = place.end;
-            self.regions.insert(start, Region { end, group });
+            self.object.add(place, group);
             stated.push(Stated::new(size, Meaning::Length(label)));
         }
-        if let Some(region) = self.regions.get(&start) {
-            let meaning = Meaning::Offset(region.group.label, self.root);
+        if let Some(region) = self.object.regions.get(&start) {
+            let meaning = Meaning::Offset(region.group.label, self.object.root);
             stated.push(Stated::new(offset, meaning));
         }
-        let nodes = self.entry(reader, at..at + self.layout.segment, stated);
+        let nodes = self
+            .object
+            .entry(reader, at..at + self.layout.segment, stated);
         Group::part(entry, nodes).into()
     }
 }

@@ -1,6 +1,9 @@
 //! Reader for TrueType and OpenType fonts: tables after a directory of their offsets, lengths and
 //! checksums.
 
+use super::cff::cff;
+use super::font_tables::{maps, names};
+use super::glyphs::Glyphs;
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
@@ -44,12 +47,17 @@ pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     tables.retain(|table| table.labels.is_some());
     tables.sort_by_key(|table| table.at);
     tables.dedup_by_key(|table| table.labels);
+    let glyphs = Glyphs::of(reader, |name| {
+        let mut named = tables.iter().filter(|table| table.entry.starts_with(name));
+        let table = named.next()?;
+        text.get(table.at..table.at + table.size)
+    });
     let mut from = start;
     for table in &tables {
         if from < table.at {
             nodes.push(Node::payload(&text[from..table.at]));
         }
-        let (node, end) = table_node(reader, text, table)?;
+        let (node, end) = table_node(reader, text, table, glyphs.as_ref())?;
         nodes.push(node);
         from = end;
     }
@@ -93,11 +101,24 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
 
 /// Makes the node of a font's table, with the padding after it, and returns it with the offset
 /// after both; `None` for a table that is not in the file.
-fn table_node(reader: &mut Reader, text: &[u8], table: &Table<'_>) -> Option<(Node, usize)> {
+fn table_node(
+    reader: &mut Reader,
+    text: &[u8],
+    table: &Table<'_>,
+    glyphs: Option<&Glyphs>,
+) -> Option<(Node, usize)> {
     let (whole, label) = table.labels?;
     let end = table.at + table.size;
     let filled = text.len().min(end.next_multiple_of(4));
-    let bytes = reader.payload(&text[table.at..end]);
+    let bytes = &text[table.at..end];
+    let name = &table.entry[..4];
+    let nodes = reader.deeper(|reader| match name {
+        b"CFF " => cff(reader, bytes, glyphs),
+        b"cmap" => maps(reader, bytes, glyphs),
+        b"name" => names(reader, bytes),
+        _ => glyphs?.table(reader, name, bytes),
+    });
+    let bytes = nodes.unwrap_or_else(|| reader.payload(bytes));
     let mut nodes = vec![Group::new(label, bytes).into()];
     let padding = &text[end..filled];
     let is_whole = table.size.next_multiple_of(4) - table.size == padding.len();

@@ -1,10 +1,16 @@
 //! The list of known file formats, and the choice of the one that a text has.
 
 mod archive;
+mod cff;
 mod elf;
 mod font;
+mod font_tables;
+mod glyphs;
 mod image;
 mod item;
+mod macho;
+mod object;
+mod pe;
 mod table;
 mod tiff;
 
@@ -115,6 +121,16 @@ static KNOWN: &[Known] = &[
         read: How::Function(elf::elf),
     },
     Known {
+        name: "macho",
+        magic: &[(1, b"\xfa\xed\xfe")],
+        read: How::Function(macho::macho),
+    },
+    Known {
+        name: "pe",
+        magic: &[(0, b"MZ")],
+        read: How::Function(pe::pe),
+    },
+    Known {
         name: "sfnt",
         magic: &[(0, b"\0\x01\0\0")],
         read: How::Function(font::sfnt),
@@ -128,6 +144,11 @@ static KNOWN: &[Known] = &[
         name: "sfnt-mac",
         magic: &[(0, b"true")],
         read: How::Function(font::sfnt),
+    },
+    Known {
+        name: "cff",
+        magic: &[(0, b"\x01\0")],
+        read: How::Function(cff::bare),
     },
     Known {
         name: "tiff",

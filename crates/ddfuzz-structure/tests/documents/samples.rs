@@ -326,7 +326,13 @@ pub fn sfnt() -> Vec<u8> {
         (b"maxp", &[2; 6]),
         (b"name", b"a name of it"),
     ];
-    let mut file = b"\0\x01\0\0\0\x03\0\x20\0\x01\0\x10".to_vec();
+    sfnt_of(b"\0\x01\0\0", &tables)
+}
+
+/// Writes a font of these tables after the signature `magic`.
+pub fn sfnt_of(magic: &[u8], tables: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
+    let count = (tables.len() as u16).to_be_bytes();
+    let mut file = [magic, &count, b"\0\x20\0\x01\0\x10"].concat();
     let mut data = Vec::new();
     for (tag, bytes) in tables {
         let mut padded = bytes.to_vec();
@@ -335,8 +341,9 @@ pub fn sfnt() -> Vec<u8> {
             .chunks(4)
             .map(|word| u32::from_be_bytes(word.try_into().expect("4")));
         let sum = words.fold(0, u32::wrapping_add);
-        file.extend(tag);
-        for number in [sum, 12 + 3 * 16 + data.len() as u32, bytes.len() as u32] {
+        file.extend(*tag);
+        let at = 12 + tables.len() * 16 + data.len();
+        for number in [sum, at as u32, bytes.len() as u32] {
             file.extend(number.to_be_bytes());
         }
         data.extend(padded);
@@ -455,8 +462,16 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("ogg", ogg()),
         ("elf", elf(true)),
         ("elf", elf(false)),
+        ("macho", crate::programs::macho()),
+        ("pe", crate::programs::pe()),
         ("sfnt", sfnt()),
         ("sfnt-cff", opentype(b"OTTO")),
+        ("sfnt", crate::fonts::truetype()),
+        ("cff", crate::fonts::cff()),
+        (
+            "sfnt-cff",
+            sfnt_of(b"OTTO", &[(b"CFF ", &crate::fonts::cff()[..])]),
+        ),
         ("tiff", tiff(false)),
         ("tiff-be", tiff(true)),
         ("zlib", zlib(b"compressed compressed compressed \xff")),

@@ -1,0 +1,384 @@
+//! Reader for CFF, the compact outlines of OpenType fonts: indexes of names, strings and glyphs, and
+//! dictionaries whose operands state where other indexes and dictionaries are.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::glyphs::Glyphs;
+use super::with_gaps;
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Number of strings that CFF defines itself: indices of strings in the file begin after them.
+const STANDARD_STRINGS: u64 = 391;
+/// First byte of dictionary operators that have two bytes.
+const ESCAPE: u8 = 12;
+/// Operators of dictionaries whose operands are indices of strings; those of two bytes as
+/// big-endian numbers.
+const NAMES: [u16; 10] = [0, 1, 2, 3, 4, 0x0c00, 0x0c15, 0x0c16, 0x0c1e, 0x0c26];
+/// Operator whose operands are the size and the offset of a private dictionary.
+const PRIVATE: u16 = 18;
+/// Operator whose operand is the offset of subroutines, counted from the private dictionary.
+const SUBROUTINES: u16 = 19;
+/// Operator whose operand is the offset of the glyphs' programs.
+const GLYPHS: u16 = 17;
+/// Operator whose operand is the offset of the dictionaries of a font that has several.
+const DICTIONARIES: u16 = 0x0c24;
+/// Operators whose operand is the offset of data of no stated size: names of glyphs, their codes,
+/// and their dictionaries.
+const UNSIZED: [u16; 3] = [15, 16, 0x0c25];
+
+/// An INDEX of CFF: the ranges of its items, and the size of an offset in its head.
+struct Index {
+    items: Vec<Range<usize>>,
+    width: usize,
+    end: usize,
+}
+
+/// Bytes of the file to which an operand refers: their group, and their end; `None` if they end
+/// where the next region begins.
+struct Region {
+    end: Option<usize>,
+    group: Group,
+}
+
+impl Index {
+    /// Returns the width of an offset, in bytes, that the head needs at least: 1, unless the offsets
+    /// are wider than the items need.
+    fn least_width(&self) -> usize {
+        let start = self.items.first().map_or(self.end, |item| item.start);
+        let needed = Encoding::width_of((self.end - start + 1) as u64);
+        if self.width == needed { 1 } else { self.width }
+    }
+}
+
+struct Cff<'a> {
+    text: &'a [u8],
+    root: Label,
+    /// Labels of the strings in the file.
+    strings: Vec<Label>,
+    /// The glyphs of the font around the table; `None` if there is none.
+    glyphs: Option<&'a Glyphs>,
+    /// Offset after the last index that follows the header.
+    front: usize,
+    regions: BTreeMap<usize, Region>,
+}
+
+/// An operator of a dictionary with its operands: their ranges in the text.
+struct Entry {
+    operator: u16,
+    place: Range<usize>,
+    operands: Vec<Range<usize>>,
+}
+
+/// Reads a bare CFF font into the nodes of its tree, as [`cff`] does.
+pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    cff(reader, text, None)
+}
+
+/// Reads the CFF table of a font into the nodes of its tree; its glyphs get the labels that `glyphs`
+/// has, if there are as many. `None` if one of the four indexes after its header cannot be read, or
+/// there is no font.
+pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let header = usize::from(*text.get(2)?);
+    let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];
+    let mut at = header;
+    let mut indexes = Vec::new();
+    for _ in 0..4 {
+        let index = index(text, at)?;
+        at = index.end;
+        indexes.push(index);
+    }
+    // Each font has a name and a dictionary.
+    let fonts = indexes[0].items.len();
+    if fonts == 0 || indexes[1].items.len() != fonts {
+        return None;
+    }
+    let mut cff = Cff {
+        text,
+        root: reader.label(),
+        strings: indexes[2].items.iter().map(|_| reader.label()).collect(),
+        glyphs,
+        front: at,
+        regions: BTreeMap::new(),
+    };
+    let strings = cff.strings.clone();
+    for (number, index) in indexes.iter().enumerate() {
+        let labels = (number == 2).then_some(&strings[..]);
+        let group = cff.index_group(reader, index, labels, number == 1)?;
+        nodes.push(Node::Group(group));
+    }
+    nodes.extend(cff.region_nodes()?);
+    Some(vec![Group::new(cff.root, nodes).into()])
+}
+
+/// Reads the INDEX at offset `at`; `None` if there is none, or the text ends inside of it.
+fn index(text: &[u8], at: usize) -> Option<Index> {
+    let count = usize::try_from(Encoding::Big(2).read_at(text, at)?).ok()?;
+    if count == 0 {
+        return Some(Index {
+            items: Vec::new(),
+            width: 1,
+            end: at + 2,
+        });
+    }
+    let width = usize::from(*text.get(at + 2)?);
+    if !(1..=4).contains(&width) {
+        return None;
+    }
+    let offsets = text.get(at + 3..at + 3 + (count + 1) * width)?;
+    // Offsets count from the byte before the first item.
+    let base = at + 2 + offsets.len();
+    let mut ends = Vec::with_capacity(count + 1);
+    for offset in offsets.chunks_exact(width) {
+        let (offset, _) = Encoding::Big(width).read(offset)?;
+        ends.push(base.checked_add(usize::try_from(offset).ok()?)?);
+    }
+    let ascend = ends.is_sorted() && ends[0] == base + 1;
+    let end = ends[count];
+    (ascend && end <= text.len()).then(|| Index {
+        items: ends.windows(2).map(|pair| pair[0]..pair[1]).collect(),
+        width,
+        end,
+    })
+}
+
+/// Reads a dictionary: operators after their operands. `None` if it does not end with an operator,
+/// or has an unknown operand.
+fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
+    let (mut entries, mut at) = (Vec::new(), place.start);
+    while at < place.end {
+        let start = at;
+        let mut operands = Vec::new();
+        let operator = loop {
+            let rest = text.get(at..place.end)?;
+            let size = match *rest.first()? {
+                ESCAPE => {
+                    at += 2;
+                    break u16::from_be_bytes([ESCAPE, *rest.get(1)?]);
+                }
+                operator @ 0..=21 => {
+                    at += 1;
+                    break u16::from(operator);
+                }
+                28 => 3,
+                29 => 5,
+                30 => {
+                    2 + rest[1..]
+                        .iter()
+                        .position(|byte| byte & 15 == 15 || byte >> 4 == 15)?
+                }
+                32..=246 => 1,
+                247..=254 => 2,
+                _ => return None,
+            };
+            operands.push(at..at + size);
+            at += size;
+        };
+        entries.push(Entry {
+            operator,
+            place: start..at,
+            operands,
+        });
+    }
+    Some(entries)
+}
+
+impl Cff<'_> {
+    /// Makes the nodes of all bytes after the four indexes of the header.
+    fn region_nodes(&mut self) -> Option<Vec<Node>> {
+        let regions = std::mem::take(&mut self.regions);
+        let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
+        let regions = regions.into_iter().zip(&starts[1..]);
+        let regions = regions.map(|((start, mut region), next)| {
+            let end = region.end.unwrap_or(*next);
+            if region.end.is_none() {
+                region.group.nodes = vec![Node::payload(&self.text[start..end])];
+            }
+            (start..end, Node::Group(region.group))
+        });
+        with_gaps(self.text, self.front, regions)
+    }
+
+    /// Makes a group of an INDEX: its head, and a part for each of its items. The parts have the
+    /// labels `labels`, if these are known already; `dictionaries` says whether the items are
+    /// dictionaries. `None` if the file has too many parts.
+    fn index_group(
+        &mut self,
+        reader: &mut Reader,
+        index: &Index,
+        labels: Option<&[Label]>,
+        dictionaries: bool,
+    ) -> Option<Group> {
+        let mut items = Vec::with_capacity(index.items.len());
+        for (number, place) in index.items.iter().enumerate() {
+            let label = labels.map_or_else(|| reader.label(), |labels| labels[number]);
+            let nodes = match dictionaries {
+                true => self.dictionary(reader, place.clone(), None),
+                false => vec![Node::payload(&self.text[place.clone()])],
+            };
+            items.push(Node::Group(Group::part(label, nodes)));
+            if !reader.count_part() {
+                return None;
+            }
+        }
+        let of = match self.glyphs {
+            Some(glyphs) if labels == Some(&glyphs.labels[..]) => glyphs.list,
+            _ => reader.label(),
+        };
+        let head = Node::Directory {
+            of,
+            width: index.least_width(),
+        };
+        let nodes = vec![head, Group::new(of, items).into()];
+        Some(Group::new(reader.label(), nodes))
+    }
+
+    /// Makes the nodes of a dictionary: a part for each operator with its operands. `private` is the
+    /// label and the offset of the dictionary if it is a private one. The dictionary stays a payload
+    /// if it cannot be read.
+    fn dictionary(
+        &mut self,
+        reader: &mut Reader,
+        place: Range<usize>,
+        private: Option<(Label, usize)>,
+    ) -> Vec<Node> {
+        let Some(entries) = entries(self.text, place.clone()) else {
+            return vec![Node::payload(&self.text[place])];
+        };
+        let groups = entries
+            .iter()
+            .map(|entry| self.entry(reader, entry, private));
+        groups.map(Node::Group).collect()
+    }
+
+    /// Makes the group of an operator and its operands, and a region of what they refer to; the group
+    /// is deleted together with the region.
+    fn entry(
+        &mut self,
+        reader: &mut Reader,
+        entry: &Entry,
+        private: Option<(Label, usize)>,
+    ) -> Group {
+        let values = entry.operands.iter().map(|place| {
+            let (value, _) = Encoding::Dict(1).read(&self.text[place.clone()])?;
+            usize::try_from(value).ok()
+        });
+        let values: Vec<Option<usize>> = values.collect();
+        let meanings = self.meanings(reader, entry.operator, &values, private);
+        let region = meanings.iter().flatten().find_map(|meaning| match meaning {
+            Meaning::Offset(of, _) => Some(*of),
+            _ => None,
+        });
+        let mut nodes = Vec::new();
+        for (index, place) in entry.operands.iter().enumerate() {
+            let raw = &self.text[place.clone()];
+            let bias = match meanings.get(index) {
+                Some(Some(Meaning::Index(_))) => STANDARD_STRINGS as i64,
+                _ => 0,
+            };
+            nodes.push(match meanings.get(index).copied().flatten() {
+                Some(meaning) => reader.number(Encoding::Dict(1), meaning, bias, raw),
+                None => Node::payload(raw),
+            });
+        }
+        let operator = entry
+            .operands
+            .last()
+            .map_or(entry.place.start, |last| last.end);
+        nodes.push(Node::fixed(&self.text[operator..entry.place.end]));
+        Group {
+            part: region.map_or(Part::Own, Part::With),
+            ..Group::new(reader.label(), nodes)
+        }
+    }
+
+    /// Returns what the operands of an operator state, given their values; makes regions of what
+    /// they refer to.
+    fn meanings(
+        &mut self,
+        reader: &mut Reader,
+        operator: u16,
+        values: &[Option<usize>],
+        private: Option<(Label, usize)>,
+    ) -> Vec<Option<Meaning>> {
+        let root = self.root;
+        let (of, from) = match (operator, values, private) {
+            (PRIVATE, [Some(size), Some(at)], None) => {
+                let of = self.private(reader, *at..at.saturating_add(*size));
+                let meanings = of.map(|of| [Meaning::Length(of), Meaning::Offset(of, root)]);
+                return meanings.into_iter().flatten().map(Some).collect();
+            }
+            (SUBROUTINES, [Some(at)], Some((from, start))) => {
+                let start = start.saturating_add(*at);
+                (self.index_region(reader, start, operator), from)
+            }
+            (GLYPHS | DICTIONARIES, [Some(at)], None) => {
+                (self.index_region(reader, *at, operator), root)
+            }
+            (operator, [Some(at)], None) if UNSIZED.contains(&operator) => {
+                (self.region(reader, *at, None), root)
+            }
+            (operator, ..) if NAMES.contains(&operator) => {
+                let strings = values.iter().map(|value| self.string((*value)?));
+                return strings.collect();
+            }
+            _ => return Vec::new(),
+        };
+        vec![of.map(|of| Meaning::Offset(of, from))]
+    }
+
+    /// Returns the meaning of the operand `value` as the index of a string of the file; `None` if it
+    /// is that of a string that CFF defines itself.
+    fn string(&self, value: usize) -> Option<Meaning> {
+        let index = value.checked_sub(STANDARD_STRINGS as usize)?;
+        self.strings.get(index).map(|label| Meaning::Index(*label))
+    }
+
+    /// Makes a region of the private dictionary in the range `place`, and returns its label. `None`
+    /// if it is not in the file, or overlaps another region.
+    fn private(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
+        let label = self.region(reader, place.start, Some(place.end))?;
+        let nodes = self.dictionary(reader, place.clone(), Some((label, place.start)));
+        self.regions.get_mut(&place.start)?.group.nodes = nodes;
+        Some(label)
+    }
+
+    /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, as
+    /// [`Cff::private`] does for a dictionary.
+    fn index_region(&mut self, reader: &mut Reader, at: usize, operator: u16) -> Option<Label> {
+        let index = index(self.text, at)?;
+        let label = self.region(reader, at, Some(index.end))?;
+        let glyphs = self
+            .glyphs
+            .filter(|glyphs| operator == GLYPHS && glyphs.labels.len() == index.items.len());
+        let labels = glyphs.map(|glyphs| &glyphs.labels[..]);
+        match self.index_group(reader, &index, labels, operator == DICTIONARIES) {
+            Some(group) => self.regions.get_mut(&at)?.group.nodes = vec![group.into()],
+            None => {
+                self.regions.remove(&at);
+                return None;
+            }
+        }
+        Some(label)
+    }
+
+    /// Makes an empty region from offset `start` to `end`, and returns its label. `None` if it is not
+    /// in the file after the indexes of the header, or overlaps another region.
+    fn region(&mut self, reader: &mut Reader, start: usize, end: Option<usize>) -> Option<Label> {
+        let least = end.unwrap_or(start.checked_add(1)?);
+        let before = self.regions.range(..least).next_back();
+        let is_free = before.is_none_or(|(at, region)| match region.end {
+            Some(end) => end <= start,
+            None => *at < start,
+        });
+        if !is_free || start < self.front || start >= least || least > self.text.len() {
+            return None;
+        }
+        let group = Group::part(reader.label(), Vec::new());
+        let label = group.label;
+        self.regions.insert(start, Region { end, group });
+        Some(label)
+    }
+}

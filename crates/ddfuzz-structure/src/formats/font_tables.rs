@@ -1,0 +1,279 @@
+//! Readers for tables of fonts with offsets: names, and the maps from characters to glyphs.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::glyphs::Glyphs;
+use super::with_gaps;
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Size of the head of the table `name`, and of a record in it, in bytes.
+const NAMES: (usize, usize) = (6, 12);
+/// Size of the head of the table `cmap`, and of a record in it, in bytes.
+const MAPS: (usize, usize) = (4, 8);
+
+/// Regions of a table to which its records refer: the range of each, its label, and how many records
+/// refer to it.
+#[derive(Default)]
+struct Regions(BTreeMap<usize, (Range<usize>, Label, usize)>);
+
+impl Regions {
+    /// Makes a region of the range `place`, unless there is one. Does nothing if it is empty, begins
+    /// before `front`, ends after `end`, or overlaps another region.
+    fn add(&mut self, reader: &mut Reader, place: Range<usize>, front: usize, end: usize) {
+        if let Some((known, _, records)) = self.0.get_mut(&place.start) {
+            *records += usize::from(*known == place);
+            return;
+        }
+        let before = self.0.range(..place.end).next_back();
+        let is_free = before.is_none_or(|(_, (known, ..))| known.end <= place.start);
+        if is_free && !place.is_empty() && place.start >= front && place.end <= end {
+            let label = reader.label();
+            self.0.insert(place.start, (place, label, 1));
+        }
+    }
+
+    /// Returns the label of the region with the range `place`, and the part that a record which
+    /// refers to it is: it goes with a region to which no other record refers.
+    fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
+        match self
+            .0
+            .get(&place.start)
+            .filter(|(known, ..)| known == place)
+        {
+            Some((_, label, 1)) => (Some(*label), Part::With(*label)),
+            Some((_, label, _)) => (Some(*label), Part::Own),
+            None => (None, Part::Own),
+        }
+    }
+}
+
+/// Makes the nodes of the table `name`: records, and the strings that they refer to. `None` if the
+/// text ends inside of the records, or has too many parts.
+pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let number =
+        |at: usize| -> Option<usize> { usize::try_from(Encoding::Big(2).read_at(text, at)?).ok() };
+    let (head, size) = NAMES;
+    let front = head + number(2)? * size;
+    let storage = number(4)?;
+    let records = text.get(head..front)?.chunks_exact(size);
+    let mut regions = Regions::default();
+    let mut places = Vec::new();
+    for at in (head..front).step_by(size) {
+        let start = storage + number(at + 10)?;
+        let place = start..start + number(at + 8)?;
+        regions.add(reader, place.clone(), front.max(storage), text.len());
+        places.push(place);
+    }
+    let (root, list, strings) = (reader.label(), reader.label(), reader.label());
+    let mut nodes = Vec::new();
+    for (record, place) in records.zip(&places) {
+        let (of, part) = regions.record(place);
+        let mut inner = vec![Node::fixed(&record[..8])];
+        match of {
+            Some(of) => inner.extend([
+                reader.number(Encoding::Big(2), Meaning::Length(of), 0, &record[8..10]),
+                reader.number(
+                    Encoding::Big(2),
+                    Meaning::Offset(of, strings),
+                    0,
+                    &record[10..],
+                ),
+            ]),
+            None => inner.push(Node::fixed(&record[8..])),
+        }
+        nodes.push(Node::Group(Group {
+            part,
+            ..Group::new(reader.label(), inner)
+        }));
+        reader.count_part().then_some(())?;
+    }
+    let regions = regions.0.into_values().map(|(place, label, _)| {
+        let bytes = vec![Node::payload(&text[place.clone()])];
+        (place, Group::part(label, bytes).into())
+    });
+    let mut whole = vec![
+        Node::fixed(&text[..2]),
+        reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
+        reader.number(
+            Encoding::Big(2),
+            Meaning::Offset(strings, root),
+            0,
+            &text[4..6],
+        ),
+        Group::new(list, nodes).into(),
+    ];
+    let gap = text.get(front..storage)?;
+    whole.extend((!gap.is_empty()).then(|| Node::payload(gap)));
+    whole.push(Group::new(strings, with_gaps(text, storage, regions)?).into());
+    Some(vec![Group::new(root, whole).into()])
+}
+
+/// Makes the nodes of the table `cmap`: records, and the maps that they refer to. `None` if the text
+/// ends inside of the records, or has too many parts.
+pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let number = |at: usize, width: usize| -> Option<usize> {
+        usize::try_from(Encoding::Big(width).read_at(text, at)?).ok()
+    };
+    let (head, size) = MAPS;
+    let front = head + number(2, 2)? * size;
+    let mut regions = Regions::default();
+    let mut places = Vec::new();
+    for at in (head..front).step_by(size) {
+        let start = number(at + 4, 4)?;
+        let length = match number(start, 2) {
+            Some(0..8) => number(start + 2, 2),
+            Some(14) => number(start + 2, 4),
+            _ => number(start.saturating_add(4), 4),
+        };
+        let place = start..start.saturating_add(length.unwrap_or_default());
+        regions.add(reader, place.clone(), front, text.len());
+        places.push(place);
+    }
+    let (root, list) = (reader.label(), reader.label());
+    let mut nodes = Vec::new();
+    for (record, place) in text.get(head..front)?.chunks_exact(size).zip(&places) {
+        let (of, part) = regions.record(place);
+        let offset = &record[4..];
+        let inner = vec![
+            Node::fixed(&record[..4]),
+            match of {
+                Some(of) => reader.number(Encoding::Big(4), Meaning::Offset(of, root), 0, offset),
+                None => Node::fixed(offset),
+            },
+        ];
+        nodes.push(Node::Group(Group {
+            part,
+            ..Group::new(reader.label(), inner)
+        }));
+        reader.count_part().then_some(())?;
+    }
+    let mut maps = Vec::new();
+    for (place, label, _) in regions.0.into_values() {
+        let inner = map(reader, &text[place.clone()], label, glyphs)?;
+        maps.push((place, Group::part(label, inner).into()));
+    }
+    let mut whole = vec![
+        Node::fixed(&text[..2]),
+        reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
+        Group::new(list, nodes).into(),
+    ];
+    whole.extend(with_gaps(text, front, maps)?);
+    Some(vec![Group::new(root, whole).into()])
+}
+
+/// Makes the nodes of one map from characters to glyphs, whose group has the label `label`. `None`
+/// if the file has too many parts.
+fn map(
+    reader: &mut Reader,
+    text: &[u8],
+    label: Label,
+    glyphs: Option<&Glyphs>,
+) -> Option<Vec<Node>> {
+    let length = Meaning::Length(label);
+    let (at, width) = match text.get(1)? {
+        0..8 | 14 => (2, if text[1] == 14 { 4 } else { 2 }),
+        _ => (4, 4),
+    };
+    let mut nodes = vec![
+        Node::fixed(text.get(..at)?),
+        reader.number(Encoding::Big(width), length, 0, text.get(at..at + width)?),
+    ];
+    let rest = &text[at + width..];
+    let inner = match text[1] {
+        4 => segments(reader, rest, glyphs),
+        12 | 13 => ranges(reader, rest, glyphs),
+        _ => None,
+    };
+    match inner {
+        Some(inner) => nodes.extend(inner),
+        None => nodes.extend((!rest.is_empty()).then(|| Node::payload(rest))),
+    }
+    Some(nodes)
+}
+
+/// Makes the nodes of a map of ranges (formats 12 and 13) after its length: each range is a part, and
+/// its first glyph is an index.
+fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let count = usize::try_from(Encoding::Big(4).read_at(text, 4)?).ok()?;
+    let list = reader.label();
+    let mut parts = Vec::new();
+    for range in text.get(8..8 + count.checked_mul(12)?)?.chunks_exact(12) {
+        reader.count_part().then_some(())?;
+        let glyph = usize::try_from(Encoding::Big(4).read_at(range, 8)?).ok()?;
+        let inner = vec![
+            Node::fixed(&range[..8]),
+            match glyphs.and_then(|glyphs| glyphs.index(glyph)) {
+                Some(meaning) => reader.number(Encoding::Big(4), meaning, 0, &range[8..]),
+                None => Node::fixed(&range[8..]),
+            },
+        ];
+        parts.push(Group::part(reader.label(), inner).into());
+    }
+    let rest = &text[8 + count * 12..];
+    let mut nodes = vec![
+        Node::fixed(&text[..4]),
+        reader.number(Encoding::Big(4), Meaning::Count(list), 0, &text[4..8]),
+        Group::new(list, parts).into(),
+    ];
+    nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+    Some(nodes)
+}
+
+/// Makes the nodes of a map of segments (format 4) after its length. Each segment is a part: its end,
+/// with which its beginning, the distance to its first glyph, and the offset of its glyphs go.
+fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let word = |at: usize| {
+        Some(usize::from(u16::from_be_bytes(
+            *text.get(at..)?.first_chunk()?,
+        )))
+    };
+    let size = word(2)?;
+    // A word without meaning follows the ends.
+    let (ends, starts) = (10, 12 + size);
+    let (deltas, offsets) = (starts + size, starts + 2 * size);
+    let rest = text.get(offsets + size..).filter(|_| size % 2 == 0)?;
+    let labels: Vec<Label> = (0..size / 2).map(|_| reader.label()).collect();
+    let list = reader.label();
+    let mut columns = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
+    for (index, label) in labels.iter().enumerate() {
+        reader.count_part().then_some(())?;
+        let at = |column: usize| column + 2 * index;
+        let bytes = |column: usize| &text[at(column)..at(column) + 2];
+        let (start, delta) = (word(at(starts))?, word(at(deltas))?);
+        let glyph = (start + delta) & 0xffff;
+        let glyph = match word(at(offsets))? {
+            0 => glyphs.and_then(|glyphs| glyphs.index(glyph)),
+            _ => None,
+        };
+        let delta = match glyph {
+            Some(glyph) => reader.number(Encoding::Big(2), glyph, -(start as i64), bytes(deltas)),
+            None => Node::fixed(bytes(deltas)),
+        };
+        columns[0].push(Group::part(*label, vec![Node::fixed(bytes(ends))]).into());
+        let others = [
+            Node::fixed(bytes(starts)),
+            delta,
+            Node::fixed(bytes(offsets)),
+        ];
+        for (column, node) in columns[1..].iter_mut().zip(others) {
+            column.push(Node::Group(Group {
+                part: Part::With(*label),
+                ..Group::new(reader.label(), vec![node])
+            }));
+        }
+    }
+    let [first, others @ ..] = columns;
+    let mut nodes = vec![
+        Node::fixed(&text[..2]),
+        reader.number(Encoding::Big(2), Meaning::Length(list), 0, &text[2..4]),
+        Node::fixed(&text[4..10]),
+        Group::new(list, first).into(),
+        Node::fixed(&text[ends + size..starts]),
+    ];
+    nodes.extend(others.into_iter().flatten());
+    nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+    Some(nodes)
+}

@@ -1,0 +1,299 @@
+//! Reader for little-endian Mach-O files: load commands, which list sections, symbols, relocations
+//! and other ranges of the file.
+
+use std::ops::Range;
+
+use super::object::{MOST_ENTRIES, Object, Stated};
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Load commands for a segment of 32 or 64 bits: `LC_SEGMENT` and `LC_SEGMENT_64`.
+const SEGMENTS: [u64; 2] = [1, 0x19];
+/// Load command for the symbol table: `LC_SYMTAB`.
+const SYMBOLS: u64 = 2;
+/// Load commands for one range of the file, such as `LC_CODE_SIGNATURE` and `LC_FUNCTION_STARTS`.
+const RANGES: [u64; 6] = [0x1d, 0x1e, 0x26, 0x29, 0x2b, 0x2e];
+/// Load command for five ranges of the file: `LC_DYLD_INFO`.
+const FIVE_RANGES: u64 = 0x22;
+/// Bit of a load command that says that the loader must know it.
+const REQUIRED: u64 = 0x8000_0000;
+/// Size of a relocation, in bytes.
+const RELOCATION: usize = 8;
+
+/// Positions of the fields of a Mach-O file, which differ between 32 and 64 bits: offset and width of
+/// each field in bytes; a single number is a size in bytes.
+struct Layout {
+    head: usize,
+    segment: usize,
+    /// Fields of a segment: offset in the file, size there, and number of sections.
+    segment_fields: [(usize, usize); 3],
+    section: usize,
+    /// Fields of a section: size, offset in the file, offset of relocations, and their number.
+    section_fields: [(usize, usize); 4],
+    symbol: usize,
+}
+
+const NARROW: Layout = Layout {
+    head: 28,
+    segment: 56,
+    segment_fields: [(32, 4), (36, 4), (48, 4)],
+    section: 68,
+    section_fields: [(36, 4), (40, 4), (48, 4), (52, 4)],
+    symbol: 12,
+};
+
+const WIDE: Layout = Layout {
+    head: 32,
+    segment: 72,
+    segment_fields: [(40, 8), (48, 8), (64, 4)],
+    section: 80,
+    section_fields: [(40, 8), (48, 4), (56, 4), (60, 4)],
+    symbol: 16,
+};
+
+struct MachO<'a> {
+    object: Object<'a>,
+    layout: &'static Layout,
+    /// Ranges of segments in the file, with their labels; sections are inside of them.
+    segments: Vec<(Range<usize>, Label)>,
+}
+
+/// Reads a little-endian Mach-O file of 32 or 64 bits into the nodes of its tree; `None` if its load
+/// commands cannot be read.
+pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let layout = match text.first()? {
+        0xce => &NARROW,
+        0xcf => &WIDE,
+        _ => return None,
+    };
+    text.get(..layout.head)?;
+    let mut file = MachO {
+        object: Object::new(reader, text, false, layout.head),
+        layout,
+        segments: Vec::new(),
+    };
+    let (count, size) = (file.object.size(16, 4)?, file.object.size(20, 4)?);
+    let place = layout.head..layout.head.checked_add(size)?;
+    if !file.object.is_free(&place) || count > MOST_ENTRIES {
+        return None;
+    }
+    let list = reader.label();
+    file.object.add(place.clone(), Group::new(list, Vec::new()));
+    let (mut commands, mut at) = (Vec::new(), place.start);
+    for _ in 0..count {
+        let size = file.object.size(at + 4, 4)?;
+        let end = at.checked_add(size).filter(|end| *end <= place.end)?;
+        let command = file.command(reader, at..end)?;
+        commands.push(Node::Group(command));
+        at = end;
+    }
+    commands.extend((at < place.end).then(|| Node::payload(&text[at..place.end])));
+    file.object.regions.get_mut(&place.start)?.group.nodes = commands;
+    for (place, label) in std::mem::take(&mut file.segments) {
+        file.object.enclose(place, label);
+    }
+    let stated = vec![
+        Stated::new((16, 4), Meaning::Count(list)),
+        Stated::new((20, 4), Meaning::Length(list)),
+    ];
+    let nodes = file.object.entry(reader, 0..layout.head, stated);
+    file.object.nodes(nodes)
+}
+
+impl MachO<'_> {
+    /// Makes the part of the load command in the range `place`, and regions of what it refers to.
+    /// `None` if it is too short, or the file has too many parts.
+    fn command(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Group> {
+        let label = reader.label();
+        let at = place.start;
+        let kind = self.object.number(at, 4)?;
+        let mut stated = vec![Stated::new((4, 4), Meaning::Length(label))];
+        let mut end = at + 8;
+        let mut sections = None;
+        match kind & !REQUIRED {
+            kind if SEGMENTS.contains(&kind) => {
+                end = at + self.layout.segment;
+                sections = self.segment(reader, place.clone(), &mut stated);
+            }
+            SYMBOLS => {
+                end = place.end;
+                self.symbols(reader, at, &mut stated)?;
+            }
+            kind if RANGES.contains(&kind) || kind == FIVE_RANGES => {
+                end = place.end;
+                let pairs = if kind == FIVE_RANGES { 5 } else { 1 };
+                for field in (8..8 + 8 * pairs).step_by(8) {
+                    self.range(reader, at, field, &mut stated);
+                }
+            }
+            _ => {}
+        }
+        if end > place.end || !reader.count_part() {
+            return None;
+        }
+        let mut nodes = self.object.entry(reader, at..end, stated);
+        if let Some((group, after)) = sections {
+            nodes.push(group.into());
+            end = after;
+        }
+        let rest = &self.object.text[end..place.end];
+        nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+        Some(Group::part(label, nodes))
+    }
+
+    /// Reads the sections of a segment, whose command is in the range `place`; returns their group and
+    /// its end, and adds what the command states. `None` if the command ends inside of them.
+    fn segment(
+        &mut self,
+        reader: &mut Reader,
+        place: Range<usize>,
+        stated: &mut Vec<Stated>,
+    ) -> Option<(Group, usize)> {
+        let [offset, size, count] = self.layout.segment_fields;
+        let field =
+            |this: &Self, (at, width): (usize, usize)| this.object.size(place.start + at, width);
+        let sections = field(self, count)?;
+        let start = place.start + self.layout.segment;
+        let end = start.checked_add(sections.checked_mul(self.layout.section)?)?;
+        if end > place.end || sections > MOST_ENTRIES {
+            return None;
+        }
+        let (list, label) = (reader.label(), reader.label());
+        let at = field(self, offset)?;
+        let whole = at..at.saturating_add(field(self, size)?);
+        let commands_end = self
+            .object
+            .regions
+            .values()
+            .map(|region| region.end)
+            .min()?;
+        if whole.start >= commands_end && whole.end <= self.object.text.len() && !whole.is_empty() {
+            self.segments.push((whole, label));
+            stated.push(Stated::new(
+                offset,
+                Meaning::Offset(label, self.object.root),
+            ));
+            stated.push(Stated::new(size, Meaning::Length(label)));
+        }
+        stated.push(Stated::new(count, Meaning::Count(list)));
+        let entries = (start..end).step_by(self.layout.section);
+        let entries = entries.map(|at| self.section(reader, at).map(Node::Group));
+        Some((Group::new(list, entries.collect::<Option<_>>()?), end))
+    }
+
+    /// Makes the group of the section whose entry is at offset `at`, and regions of its bytes and its
+    /// relocations; the entry goes with the bytes.
+    fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
+        let [size, offset, relocations, count] = self.layout.section_fields;
+        let start = self.object.size(at + offset.0, offset.1)?;
+        let place = start..start.saturating_add(self.object.size(at + size.0, size.1)?);
+        let mut stated = Vec::new();
+        let bytes = self.object.add_bytes(reader, place);
+        if let Some(bytes) = bytes {
+            stated.push(Stated::new(size, Meaning::Length(bytes)));
+            stated.push(Stated::new(
+                offset,
+                Meaning::Offset(bytes, self.object.root),
+            ));
+        }
+        let fields = [relocations, count];
+        self.table(reader, at, fields, RELOCATION, &mut stated, |_, _| {
+            Vec::new()
+        });
+        let nodes = self
+            .object
+            .entry(reader, at..at + self.layout.section, stated);
+        Some(Group {
+            part: bytes.map_or(Part::Own, Part::With),
+            ..Group::new(reader.label(), nodes)
+        })
+    }
+
+    /// Makes regions of the symbols and of their names, to which the command at offset `at` refers,
+    /// and adds what that states. `None` if the command is too short.
+    fn symbols(&mut self, reader: &mut Reader, at: usize, stated: &mut Vec<Stated>) -> Option<()> {
+        let start = self.object.size(at + 16, 4)?;
+        let names = start..start.saturating_add(self.object.size(at + 20, 4)?);
+        let strings = self.object.is_free(&names).then(|| {
+            let nodes = self.object.strings(reader, names.clone());
+            let label = reader.label();
+            self.object.add(names.clone(), Group::new(label, nodes));
+            stated.push(Stated::new(
+                (16, 4),
+                Meaning::Offset(label, self.object.root),
+            ));
+            stated.push(Stated::new((20, 4), Meaning::Length(label)));
+            label
+        });
+        let size = self.layout.symbol;
+        self.table(reader, at, [(8, 4), (12, 4)], size, stated, |object, at| {
+            let name = object
+                .size(at, 4)
+                .and_then(|name| names.start.checked_add(name));
+            let name = name.and_then(|name| object.name(name, &names));
+            let stated = name.zip(strings).map(|((of, bias), strings)| Stated {
+                bias,
+                ..Stated::new((0, 4), Meaning::Offset(of, strings))
+            });
+            stated.into_iter().collect()
+        });
+        Some(())
+    }
+
+    /// Makes a region of a table whose offset and number of entries are in two fields of the entry at
+    /// offset `at`; each of its entries, of `size` bytes, is a part that states what `numbers` returns
+    /// for its offset.
+    fn table(
+        &mut self,
+        reader: &mut Reader,
+        at: usize,
+        [offset, count]: [(usize, usize); 2],
+        size: usize,
+        stated: &mut Vec<Stated>,
+        numbers: impl Fn(&Object<'_>, usize) -> Vec<Stated>,
+    ) -> Option<()> {
+        let start = self.object.size(at + offset.0, offset.1)?;
+        let entries = self.object.size(at + count.0, count.1)?;
+        let place = start..start.checked_add(entries.checked_mul(size)?)?;
+        if !self.object.is_free(&place) || entries > MOST_ENTRIES {
+            return None;
+        }
+        let entries = place.clone().step_by(size).map(|at| {
+            let nodes = self
+                .object
+                .entry(reader, at..at + size, numbers(&self.object, at));
+            Node::Group(Group::part(reader.label(), nodes))
+        });
+        let entries = entries.collect();
+        let label = reader.label();
+        self.object.add(place, Group::new(label, entries));
+        stated.push(Stated::new(
+            offset,
+            Meaning::Offset(label, self.object.root),
+        ));
+        stated.push(Stated::new(count, Meaning::Count(label)));
+        Some(())
+    }
+
+    /// Makes a region of the range whose offset and size are at offset `field` of the command at
+    /// offset `at`.
+    fn range(&mut self, reader: &mut Reader, at: usize, field: usize, stated: &mut Vec<Stated>) {
+        let number = |field: usize| Encoding::Little(4).read_at(self.object.text, at + field);
+        let (Some(start), Some(size)) = (number(field), number(field + 4)) else {
+            return;
+        };
+        // Both have 32 bits.
+        let place = start as usize..(start + size) as usize;
+        if self.object.is_free(&place) {
+            let label = reader.label();
+            let bytes = vec![Node::payload(&self.object.text[place.clone()])];
+            self.object.add(place, Group::new(label, bytes));
+            stated.push(Stated::new(
+                (field, 4),
+                Meaning::Offset(label, self.object.root),
+            ));
+            stated.push(Stated::new((field + 4, 4), Meaning::Length(label)));
+        }
+    }
+}

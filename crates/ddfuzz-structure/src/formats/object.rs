@@ -1,0 +1,211 @@
+//! What the readers of object files and programs (ELF, Mach-O, PE) share: tables of entries that
+//! refer to ranges of the file, and tables of strings.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::with_gaps;
+use crate::node::{Group, Label, Meaning, Node};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Maximum number of entries of a table that become parts (deletable groups). A table with this many
+/// strings, relocations or symbols is not divided.
+pub const MOST_ENTRIES: usize = 1 << 12;
+
+/// A range of bytes of a file that belongs to a table or a section: its end offset, and the group
+/// that it becomes. The start offset is the key in the map of regions.
+pub struct Region {
+    pub end: usize,
+    pub group: Group,
+}
+
+/// An object file or program while it is read: the regions made so far.
+pub struct Object<'a> {
+    pub text: &'a [u8],
+    pub big: bool,
+    /// Size of the file's head in bytes; regions are after it.
+    pub head: usize,
+    /// Label of the group of the entire file, from which offsets count.
+    pub root: Label,
+    /// Label of the group of each string of the string tables, by the string's offset in the file.
+    strings: BTreeMap<usize, Label>,
+    pub regions: BTreeMap<usize, Region>,
+}
+
+/// A number in an entry of a table: its offset in the entry and its width in bytes, what it states
+/// about a group, and what is added to that (`bias`).
+pub struct Stated {
+    pub at: usize,
+    pub width: usize,
+    pub meaning: Meaning,
+    pub bias: i64,
+}
+
+impl Stated {
+    /// Describes a number of `width` bytes at offset `at` of an entry of a table, which states
+    /// `meaning` without anything added (bias 0).
+    pub fn new((at, width): (usize, usize), meaning: Meaning) -> Stated {
+        Stated {
+            at,
+            width,
+            meaning,
+            bias: 0,
+        }
+    }
+}
+
+impl<'a> Object<'a> {
+    /// Begins to read a file, whose head has `head` bytes.
+    pub fn new(reader: &mut Reader, text: &'a [u8], big: bool, head: usize) -> Object<'a> {
+        Object {
+            text,
+            big,
+            head,
+            root: reader.label(),
+            strings: BTreeMap::new(),
+            regions: BTreeMap::new(),
+        }
+    }
+
+    fn encoding(&self, width: usize) -> Encoding {
+        Encoding::fixed(self.big, width)
+    }
+
+    /// Reads the number of `width` bytes at offset `at` of the file; `None` if the file ends before.
+    pub fn number(&self, at: usize, width: usize) -> Option<u64> {
+        self.encoding(width).read_at(self.text, at)
+    }
+
+    /// Reads a number as [`Object::number`] does; `None` also if it is too large for a size.
+    pub fn size(&self, at: usize, width: usize) -> Option<usize> {
+        usize::try_from(self.number(at, width)?).ok()
+    }
+
+    /// Checks whether the range `place` can become a region: it is not empty, lies in the file
+    /// after the file's head, and overlaps no region made so far.
+    pub fn is_free(&self, place: &Range<usize>) -> bool {
+        let before = self.regions.range(..place.end).next_back();
+        place.start >= self.head
+            && !place.is_empty()
+            && place.end <= self.text.len()
+            && before.is_none_or(|(_, region)| region.end <= place.start)
+    }
+
+    /// Makes a region of the range `place`.
+    pub fn add(&mut self, place: Range<usize>, group: Group) {
+        let end = place.end;
+        self.regions.insert(place.start, Region { end, group });
+    }
+
+    /// Makes the range `place` a part with the nodes `nodes`, and returns its label; `None` if it is
+    /// not free, or the file has too many parts.
+    pub fn add_part(
+        &mut self,
+        reader: &mut Reader,
+        place: Range<usize>,
+        nodes: Vec<Node>,
+    ) -> Option<Label> {
+        if !self.is_free(&place) || !reader.count_part() {
+            return None;
+        }
+        let label = reader.label();
+        self.add(place, Group::part(label, nodes));
+        Some(label)
+    }
+
+    /// Makes the range `place` a part with a payload, as [`Object::add_part`] does.
+    pub fn add_bytes(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
+        let bytes = vec![Node::payload(self.text.get(place.clone())?)];
+        self.add_part(reader, place, bytes)
+    }
+
+    /// Makes the nodes of the entry of a table in the range `place`: a number for each of `stated`,
+    /// and fixed bytes between them.
+    pub fn entry(
+        &self,
+        reader: &Reader,
+        place: Range<usize>,
+        mut stated: Vec<Stated>,
+    ) -> Vec<Node> {
+        stated.sort_by_key(|one| one.at);
+        let (mut nodes, mut from) = (Vec::new(), place.start);
+        for one in stated {
+            let at = place.start + one.at;
+            if at < from || at + one.width > place.end {
+                continue;
+            }
+            nodes.push(Node::fixed(&self.text[from..at]));
+            from = at + one.width;
+            let encoding = self.encoding(one.width);
+            nodes.push(reader.number(encoding, one.meaning, one.bias, &self.text[at..from]));
+        }
+        nodes.push(Node::fixed(&self.text[from..place.end]));
+        nodes
+    }
+
+    /// Makes the nodes of the string table in the range `place`: a part for each string, to which
+    /// [`Object::name`] finds references; one payload if there are too many strings.
+    pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
+        let bytes = &self.text[place.clone()];
+        if bytes.iter().filter(|byte| **byte == 0).count() >= MOST_ENTRIES {
+            return vec![Node::payload(bytes)];
+        }
+        let mut nodes = Vec::new();
+        let mut at = place.start;
+        for string in bytes.split_inclusive(|byte| *byte == 0) {
+            let label = reader.label();
+            self.strings.insert(at, label);
+            at += string.len();
+            nodes.push(Group::part(label, vec![Node::payload(string)]).into());
+        }
+        nodes
+    }
+
+    /// Returns the group of a string, and how far after its beginning the offset `name` of the file
+    /// is, which is in the string table in the range `table`: a name may be the end of a longer
+    /// string. `None` if no string is there.
+    pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
+        let within = table.contains(&name);
+        let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
+        Some((*label, i64::try_from(name - start).ok()?))
+    }
+
+    /// Puts the regions in the range `place` into one group with the label `label`, with the bytes
+    /// between them. Does nothing if a region is in the range only in part.
+    pub fn enclose(&mut self, place: Range<usize>, label: Label) {
+        self.enclose_as(place, Group::new(label, Vec::new()));
+    }
+
+    /// Puts the regions in the range `place` into a part, as [`Object::enclose`] does.
+    pub fn enclose_part(&mut self, place: Range<usize>, label: Label) {
+        self.enclose_as(place, Group::part(label, Vec::new()));
+    }
+
+    fn enclose_as(&mut self, place: Range<usize>, mut group: Group) {
+        let before = self.regions.range(..place.start).next_back();
+        let last = self.regions.range(..place.end).next_back();
+        let ends = |region: Option<(&usize, &Region)>, end: usize| {
+            region.is_none_or(|(_, region)| region.end <= end)
+        };
+        if place.end > self.text.len() || !ends(before, place.start) || !ends(last, place.end) {
+            return;
+        }
+        let mut inside = self.regions.split_off(&place.start);
+        self.regions.append(&mut inside.split_off(&place.end));
+        let inside = inside.into_iter();
+        let inside = inside.map(|(start, region)| (start..region.end, region.group.into()));
+        if let Some(nodes) = with_gaps(&self.text[..place.end], place.start, inside) {
+            group.nodes = nodes;
+            self.add(place, group);
+        }
+    }
+
+    /// Makes the nodes of the whole file of those of its head; `None` if two regions overlap.
+    pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
+        let regions = self.regions.into_iter();
+        let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));
+        head.extend(with_gaps(self.text, self.head, regions)?);
+        Some(vec![Group::new(self.root, head).into()])
+    }
+}

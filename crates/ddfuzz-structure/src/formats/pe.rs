@@ -1,0 +1,340 @@
+//! Reader for programs of Windows (PE): sections at offsets, and the functions that a program
+//! imports, which refer to each other by addresses.
+
+use std::ops::Range;
+
+use super::object::{MOST_ENTRIES, Object, Stated};
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::reader::Reader;
+
+/// Size of the head for DOS, in bytes; the offset of the other head is in its last four.
+const DOS: usize = 64;
+/// Size of the head of a program with its signature, in bytes, and of the entry of a section.
+const HEAD: usize = 24;
+const SECTION: usize = 40;
+/// Size of an entry of the table of data directories, in bytes, and of that of an imported library.
+const DIRECTORY: usize = 8;
+const LIBRARY: usize = 20;
+/// Index of the data directory of imports.
+const IMPORTS: usize = 1;
+
+/// A section of a program: its range in the file, its address, and its label.
+struct Section {
+    place: Range<usize>,
+    address: usize,
+    label: Label,
+}
+
+struct Program<'a> {
+    object: Object<'a>,
+    sections: Vec<Section>,
+    /// Size of an address in a list of imported functions, in bytes.
+    width: usize,
+}
+
+/// Reads a program of Windows, of 32 or 64 bits, into the nodes of its tree; `None` if its head or
+/// its table of sections cannot be read.
+pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    text.get(..DOS)?;
+    let mut object = Object::new(reader, text, false, DOS);
+    let start = object.size(DOS - 4, 4)?;
+    text.get(start..)?.strip_prefix(b"PE\0\0")?;
+    let (count, size) = (object.size(start + 6, 2)?, object.size(start + 20, 2)?);
+    let table = start + HEAD + size;
+    let place = start..table + count * SECTION;
+    if !object.is_free(&place) || count > MOST_ENTRIES {
+        return None;
+    }
+    let [head, optional, list] = [(); 3].map(|()| reader.label());
+    object.add(place.clone(), Group::new(head, Vec::new()));
+    object.add_bytes(reader, DOS..start);
+    // The number of directories follows addresses, which are wider in programs of 64 bits.
+    let is_wide = object.number(start + HEAD, 2)? == 0x20b;
+    let counted = start + HEAD + if is_wide { 108 } else { 92 };
+    let mut program = Program {
+        object,
+        sections: Vec::new(),
+        width: if is_wide { 8 } else { 4 },
+    };
+    let entries = (table..place.end).step_by(SECTION);
+    let entries: Vec<Node> = entries
+        .map(|at| program.section(reader, at).map(Node::Group))
+        .collect::<Option<_>>()?;
+    let directories = program.directories(reader, counted..table);
+    let object = &mut program.object;
+    for section in &program.sections {
+        object.enclose_part(section.place.clone(), section.label);
+    }
+    let stated = vec![
+        Stated::new((6, 2), Meaning::Count(list)),
+        Stated::new((20, 2), Meaning::Length(optional)),
+    ];
+    let mut nodes = object.entry(reader, start..start + HEAD, stated);
+    nodes.push(
+        Group::new(
+            optional,
+            directories.unwrap_or_else(|| vec![Node::payload(&text[start + HEAD..table])]),
+        )
+        .into(),
+    );
+    nodes.push(Group::new(list, entries).into());
+    object.regions.get_mut(&start)?.group.nodes = nodes;
+    let stated = vec![Stated::new(
+        (DOS - 4, 4),
+        Meaning::Offset(head, object.root),
+    )];
+    let nodes = object.entry(reader, 0..DOS, stated);
+    program.object.nodes(nodes)
+}
+
+impl Program<'_> {
+    /// Makes the group of the section whose entry is at offset `at`; it goes with the section's bytes.
+    /// `None` if the file has too many parts.
+    fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
+        let object = &self.object;
+        let start = object.size(at + 20, 4)?;
+        let place = start..start.saturating_add(object.size(at + 16, 4)?);
+        let mut stated = Vec::new();
+        let mut part = Part::Own;
+        let mut others = self.sections.iter();
+        let is_apart =
+            others.all(|other| other.place.end <= place.start || place.end <= other.place.start);
+        if is_apart && object.is_free(&place) {
+            let label = reader.label();
+            stated.push(Stated::new((16, 4), Meaning::Length(label)));
+            stated.push(Stated::new((20, 4), Meaning::Offset(label, object.root)));
+            part = Part::With(label);
+            self.sections.push(Section {
+                place,
+                address: object.size(at + 12, 4)?,
+                label,
+            });
+        }
+        reader.count_part().then(|| Group {
+            part,
+            ..Group::new(
+                reader.label(),
+                self.object.entry(reader, at..at + SECTION, stated),
+            )
+        })
+    }
+
+    /// Makes the nodes of the second head: numbers, and data directories, whose number is at the
+    /// beginning of the range `place`. `None` if the head ends before.
+    fn directories(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Vec<Node>> {
+        let before = place.start - if self.width == 8 { 108 } else { 92 };
+        let count = self.object.size(place.start, 4)?;
+        let list = reader.label();
+        let start = place.start + 4;
+        let end = start.checked_add(count.checked_mul(DIRECTORY)?)?;
+        if end > place.end || !reader.count_part() {
+            return None;
+        }
+        let mut entries = Vec::with_capacity(count);
+        // Imports come before the other data, which contain parts of them.
+        let imports_at = start + IMPORTS * DIRECTORY;
+        let mut imports = None;
+        if imports_at < end {
+            imports = self.imports(reader, imports_at);
+        }
+        for (index, at) in (start..end).step_by(DIRECTORY).enumerate() {
+            let stated = match index {
+                IMPORTS => imports.take(),
+                _ => self.data(reader, at),
+            };
+            let stated = stated.unwrap_or_default();
+            let nodes = self.object.entry(reader, at..at + DIRECTORY, stated);
+            entries.push(Group::part(reader.label(), nodes).into());
+        }
+        let stated = vec![Stated::new((place.start - before, 4), Meaning::Count(list))];
+        let mut nodes = self.object.entry(reader, before..start, stated);
+        nodes.push(Group::new(list, entries).into());
+        let rest = &self.object.text[end..place.end];
+        nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+        Some(nodes)
+    }
+
+    /// Returns the section with the address `address`, and the offset of that in the file.
+    fn locate(&self, address: usize) -> Option<(&Section, usize)> {
+        let mut sections = self.sections.iter();
+        sections.find_map(|section| {
+            let inside = address.checked_sub(section.address)?;
+            let at = section.place.start.checked_add(inside)?;
+            (at < section.place.end).then_some((section, at))
+        })
+    }
+
+    /// Returns what the number of four bytes at offset `at` of an entry states that is the address of
+    /// the group `of`, which is in the same section as `address`.
+    fn address(&self, at: usize, of: Label, address: usize) -> Option<Stated> {
+        let (section, _) = self.locate(address)?;
+        Some(Stated {
+            bias: i64::try_from(section.address).ok()?,
+            ..Stated::new((at, 4), Meaning::Offset(of, section.label))
+        })
+    }
+
+    /// Makes a region of the bytes to which the directory at offset `at` refers, and returns what the
+    /// directory states. `None` if they are not in a section, or overlap another region.
+    fn data(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
+        let (address, size) = (self.object.size(at, 4)?, self.object.size(at + 4, 4)?);
+        let (section, start) = self.locate(address)?;
+        let place = start..start.checked_add(size)?;
+        if place.end > section.place.end {
+            return None;
+        }
+        if !self.object.is_free(&place) {
+            return None;
+        }
+        // A directory keeps its place, so that its bytes are not a part: without them, it would refer
+        // to others.
+        let label = reader.label();
+        let bytes = vec![Node::payload(&self.object.text[place.clone()])];
+        self.object.add(place, Group::new(label, bytes));
+        let mut stated = vec![Stated::new((4, 4), Meaning::Length(label))];
+        stated.extend(self.address(0, label, address));
+        Some(stated)
+    }
+
+    /// Makes regions of the imported libraries, to which the directory at offset `at` refers, and
+    /// returns what the directory states. `None` if the table cannot be read.
+    fn imports(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
+        let address = self.object.size(at, 4)?;
+        let (_, start) = self.locate(address)?;
+        let is_last = |this: &Self, at: usize| {
+            let entry = this.object.text.get(at..at + LIBRARY);
+            entry.is_none_or(|entry| entry.iter().all(|byte| *byte == 0))
+        };
+        let entries = (start..).step_by(LIBRARY).take(MOST_ENTRIES);
+        let entries: Vec<usize> = entries.take_while(|at| !is_last(self, *at)).collect();
+        let end = start + (entries.len() + 1) * LIBRARY;
+        if !self.object.is_free(&(start..end)) {
+            return None;
+        }
+        let label = reader.label();
+        self.object.add(start..end, Group::new(label, Vec::new()));
+        let mut nodes: Vec<Node> = Vec::new();
+        for at in entries {
+            nodes.push(self.library(reader, at).into());
+        }
+        nodes.push(Node::fixed(&self.object.text[end - LIBRARY..end]));
+        self.object.regions.get_mut(&start)?.group.nodes = nodes;
+        let mut stated = vec![Stated::new((4, 4), Meaning::Length(label))];
+        stated.extend(self.address(0, label, address));
+        Some(stated)
+    }
+
+    /// Makes the group of an imported library, whose entry is at offset `at`, and regions of its name
+    /// and its lists of functions: the entry and the name go with the first list.
+    fn library(&mut self, reader: &mut Reader, at: usize) -> Group {
+        let field = |field: usize| {
+            self.object
+                .size(at + field, 4)
+                .filter(|address| *address > 0)
+        };
+        let lists = [field(0), field(16)];
+        let name = field(12);
+        let mut stated = Vec::new();
+        let (mut first, mut functions) = (None, Vec::new());
+        for (field, address) in [0, 16].into_iter().zip(lists) {
+            let Some(address) = address else { continue };
+            if let Some(list) = self.functions(reader, address, &mut functions, first.is_some()) {
+                first = first.or(Some(list));
+                stated.extend(self.address(field, list, address));
+            }
+        }
+        if let Some(address) = name
+            && let Some(name) = self.string(reader, address, 0, first)
+        {
+            stated.extend(self.address(12, name, address));
+        }
+        Group {
+            part: first.map_or(Part::Own, Part::With),
+            ..Group::new(
+                reader.label(),
+                self.object.entry(reader, at..at + LIBRARY, stated),
+            )
+        }
+    }
+
+    /// Makes a region of the list of functions at `address`, and regions of their names, and returns
+    /// the label of the list. `functions` are those of the first list, with which the functions of a
+    /// second list (`again`) go. `None` if the list cannot be read.
+    fn functions(
+        &mut self,
+        reader: &mut Reader,
+        address: usize,
+        functions: &mut Vec<(Label, Option<Label>)>,
+        again: bool,
+    ) -> Option<Label> {
+        let (_, start) = self.locate(address)?;
+        let width = self.width;
+        let places = (start..).step_by(width).take(MOST_ENTRIES);
+        let is_last = |at: usize| {
+            self.object
+                .number(at, width)
+                .is_none_or(|number| number == 0)
+        };
+        let places: Vec<usize> = places.take_while(|at| !is_last(*at)).collect();
+        let place = start..start + (places.len() + 1) * width;
+        if !self.object.is_free(&place) || places.is_empty() || !reader.count_part() {
+            return None;
+        }
+        let list = reader.label();
+        self.object.add(place.clone(), Group::new(list, Vec::new()));
+        let mut nodes = Vec::new();
+        for (index, at) in places.into_iter().enumerate() {
+            let label = reader.label();
+            let address = self.object.size(at, width).unwrap_or_default();
+            let (part, name) = match functions.get(index) {
+                Some((function, name)) if again => (Part::With(*function), *name),
+                _ => {
+                    let name = self.string(reader, address, 2, Some(label));
+                    functions.push((label, name));
+                    (Part::Own, name)
+                }
+            };
+            let stated = name.and_then(|name| self.address(0, name, address));
+            let stated = stated.into_iter().collect();
+            nodes.push(Node::Group(Group {
+                part,
+                ..Group::new(label, self.object.entry(reader, at..at + width, stated))
+            }));
+        }
+        nodes.push(Node::fixed(&self.object.text[place.end - width..place.end]));
+        let group = &mut self.object.regions.get_mut(&start)?.group;
+        group.nodes = nodes;
+        group.part = if again { Part::No } else { Part::Own };
+        Some(list)
+    }
+
+    /// Makes a region of the string at `address` with the `before` bytes before it, which goes with
+    /// the part `part`, and returns its label. `None` if it is not in the file, or overlaps another
+    /// region.
+    fn string(
+        &mut self,
+        reader: &mut Reader,
+        address: usize,
+        before: usize,
+        part: Option<Label>,
+    ) -> Option<Label> {
+        let (section, start) = self.locate(address)?;
+        let text = self.object.text.get(start + before..section.place.end)?;
+        let size = text.iter().position(|byte| *byte == 0)?;
+        let place = start..start + before + size + 1;
+        if !self.object.is_free(&place) {
+            return None;
+        }
+        let (front, name) = (place.start + before, &text[..size]);
+        let mut nodes = vec![Node::fixed(&self.object.text[place.start..front])];
+        nodes.extend((size > 0).then(|| Node::payload(name)));
+        nodes.push(Node::fixed(&[0]));
+        let label = reader.label();
+        let group = Group {
+            part: part.map_or(Part::No, Part::With),
+            ..Group::new(label, nodes)
+        };
+        self.object.add(place, group);
+        Some(label)
+    }
+}
