@@ -89,8 +89,8 @@ fn a_utility_in_no_list_is_run_by_the_channels_asked_for_alone() {
 
 #[test]
 fn what_was_refused_yesterday_has_no_label_of_it_when_it_is_run() {
-    let lab = Lab::with(&["mail", "zap"]);
-    let words = "mail later zap --runs 90 --seed 1 --json -o out --minimize off";
+    let lab = Lab::with(&["mail", "plain"]);
+    let words = "mail later plain --runs 90 --seed 1 --json -o out --minimize off";
     let result = lab.revisit(words).exits(0).json();
     assert_eq!(utility(&result, "mail")["label"], "denied");
     assert_eq!(utility(&result, "later")["label"], "missing");
