@@ -1,6 +1,8 @@
 //! `ddfuzz check`.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::ddfuzz::Desk;
@@ -406,4 +408,35 @@ fn where_there_is_no_output_directory_that_is_said() {
         let hint = error["error"]["hint"].as_str().unwrap();
         assert!(hint.contains("ddfuzz-out, which is one"), "{hint}");
     }
+}
+
+/// The words after `--` of a program that crashes in each run whose number is a multiple of `every`.
+fn now_and_then(every: u32) -> String {
+    format!(
+        "n=$(($(cat $DESK/tmp/n) + 1)); echo $n >$DESK/tmp/n; cat >/dev/null; \
+         if [ $((n % {every})) = 0 ]; then kill -SEGV $$; fi; exit 0"
+    )
+}
+
+#[test]
+fn what_fails_now_and_then_is_tried_until_it_would_have_failed() {
+    let desk = Desk::new();
+    desk.write("input", "k");
+    let call = |words: &str, every, runs: &str| {
+        let counter = desk.write("tmp/n", runs);
+        std::fs::set_permissions(&counter, Permissions::from_mode(0o666)).unwrap();
+        let program = now_and_then(every);
+        let words = format!("{words} --exec command --jobs 1 --json");
+        desk.call_with(&words, &["--", "sh", "-c", &program].map(AsRef::as_ref))
+    };
+    let found = call("triage input -o out", 2, "1").exits(1).json();
+    let rate = (&found["inputs"][0]["hits"], &found["inputs"][0]["tries"]);
+    assert_eq!(rate, (&1.into(), &2.into()), "{found}");
+    // Ten passes of a crash of every second run would be chance once in a thousand times.
+    let rarer = call("check out", 7, "0").exits(1).json();
+    assert_eq!(rarer["fixed"], 0, "{rarer}");
+    let gone = call("check out", 100, "0").exits(0).json();
+    assert_eq!(gone["fixed"], 1, "{gone}");
+    let runs = std::fs::read_to_string(desk.file("tmp/n")).unwrap();
+    assert_eq!(runs.trim(), "13", "one run to try the program");
 }

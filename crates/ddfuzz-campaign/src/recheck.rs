@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
 use ddfuzz_exec::{Ended, ExecError, Target, Way};
+use ddfuzz_minimize::Rate;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
@@ -95,7 +96,8 @@ impl Recheck<'_> {
                 let bytes = std::fs::read(&file).map_err(FileError::at("read", &file))?;
                 let leaks = entry.crash.class.is_leak();
                 let triager = triagers.triager(&target, way)?;
-                let now = examined(triager, &bytes, leaks)?;
+                let rate = known_rate(&entry);
+                let now = examined_at_rate(triager, &bytes, leaks, rate)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
                 let (status, doubt) = status(&entry, &now, &conditions, self.doubt);
@@ -196,6 +198,49 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
+/// Maximum number of tries without a crash that are made of an input that fails in few of its runs.
+const MAX_TRIES: u32 = 300;
+
+/// Returns how often the input of an entry failed where it did not fail in each run; `None` if it
+/// did, or if its rate is unknown.
+fn known_rate(entry: &Entry) -> Option<Rate> {
+    let tried = || Rate {
+        hits: entry.crash.hits.into(),
+        tries: entry.crash.tries.into(),
+    };
+    let rate = entry.minimized.as_ref().and_then(|outcome| outcome.flaky);
+    let rate = rate.unwrap_or_else(tried);
+    (0 < rate.hits && rate.hits < rate.tries).then_some(rate)
+}
+
+/// Returns the number of runs of which a failure of this rate misses all with a probability of less
+/// than 1 in 1000; `None` if there are more than 300.
+fn tries_needed(rate: Rate) -> Option<u32> {
+    let passes = 1.0 - rate.hits as f64 / rate.tries as f64;
+    let tries = (0.001_f64.ln() / passes.ln()).ceil();
+    (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
+}
+
+/// Runs an input as [`examined`] does; one that fails at this rate until it fails, or until it has
+/// passed so often that it would have failed.
+fn examined_at_rate(
+    triager: &mut Triager,
+    input: &[u8],
+    leaks: bool,
+    rate: Option<Rate>,
+) -> Result<Examined, ExecError> {
+    let mut now = examined(triager, input, leaks)?;
+    let needed = rate.and_then(tries_needed).unwrap_or_default();
+    while now.crash.is_none() && now.tries < needed {
+        let more = examined(triager, input, leaks)?;
+        now = Examined {
+            tries: now.tries + more.tries,
+            ..more
+        };
+    }
+    Ok(now)
+}
+
 /// Compares an entry's crash with the result `now` of running its input again under `conditions`,
 /// and returns the status: fixed, cannot tell, flaky, another crash or the same one. If these runs
 /// cannot tell, also returns why.
@@ -207,8 +252,12 @@ fn status(
 ) -> (Status, Option<Unobservable>) {
     let before = &entry.crash;
     let Some(crash) = now.crash.as_deref() else {
-        // A flaky crash is not fixed just because three tries do not show it.
-        if entry.id.kind() == Kind::Flaky {
+        // A flaky crash is not fixed just because a few tries do not show it.
+        let needed = known_rate(entry).map(tries_needed);
+        let is_certain = needed.map_or(entry.id.kind() != Kind::Flaky, |needed| {
+            needed.is_some_and(|needed| now.tries >= needed)
+        });
+        if !is_certain {
             return (Status::Flaky, None);
         }
         return match before.unobservable(conditions).or_else(|| doubt.cloned()) {
