@@ -2,8 +2,8 @@
 
 use ddfuzz_triage::memory::Memory;
 
-use super::instructions::Executed;
-use super::origin::{ARGUMENTS, Recorded};
+use super::instructions::{ARGUMENTS, Executed};
+use super::origin::Recorded;
 use super::prepared::library_symbol;
 use super::process::by_number;
 use super::run::{Next, Pace, Run};

@@ -468,6 +468,47 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
 /// Largest size in bytes of what an argument points to, and of the frames on the stack that are told from
 /// other memory.
 const NEAR: u64 = 4096;
+/// The value that a function of the C library, of this name, copies to the memory `written` when it is
+/// called; `None` for other functions.
+pub fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
+    let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|number| call.registers[number]);
+    let is_like = |names: &[&str]| names.iter().any(|it| name.contains(it));
+    match written {
+        Value::Memory(address, size)
+            if is_like(&[
+                "memcpy", "memmove", "mempcpy", "strcpy", "strncpy", "stpcpy",
+            ]) =>
+        {
+            let offset = address.checked_sub(to)?;
+            Some(Value::Memory(from.wrapping_add(offset), size))
+        }
+        Value::Memory(..) if name.contains("memset") => Some(Value::Register(ARGUMENTS[1])),
+        _ => None,
+    }
+}
+
+/// Returns the conditional jumps on which it depends that the instruction `last` was executed, the latest
+/// ones first: those of its function and of those that have called it, in the program's own code.
+pub fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool) -> Vec<usize> {
+    let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
+    let (mut level, mut highest) = (stack(last), stack(last));
+    let mut found = Vec::new();
+    for at in (0..last).rev() {
+        let it = &executed[at];
+        // The call that has led here: what was called before has ended.
+        if stack(at) > highest && it.is_call() {
+            level = stack(at);
+        }
+        highest = highest.max(stack(at));
+        if stack(at) >= level && it.is_condition() && is_user(it.pc()) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
+pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
 /// Number of computations through which reads are followed.
 const COMPUTED: usize = 2;
 /// DWARF number of the register in which functions return their result.

@@ -288,6 +288,12 @@ impl Engine {
         Some((place.file, place.line))
     }
 
+    /// Returns what [`place`](Engine::place) does, for comparisons.
+    pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
+        let place = self.place(pc);
+        place.map(|(file, line)| (file.to_owned(), line))
+    }
+
     /// Returns the name of the function at an address in the process, that of the program's own
     /// function where it has inlined one of a standard library; `None` where none is known.
     pub fn function(&self, pc: u64) -> Option<&str> {

@@ -197,13 +197,8 @@ impl Engine {
                     run.process.return_at_once(registers, registers.rdi)?;
                     continue;
                 }
-            } else if at == malloc {
-                registers.rdi = longer(registers.rdi);
-            } else if at == calloc {
-                let size = registers.rdi.saturating_mul(registers.rsi);
-                (registers.rdi, registers.rsi) = (1, longer(size));
             } else {
-                registers.rsi = longer(registers.rsi);
+                ask_for_more(&mut registers, allocators);
             }
             run.process.set_registers(registers)?;
             run.process.step_over(at)?;
@@ -217,6 +212,18 @@ fn longer(size: u64) -> u64 {
     match size {
         1..=LARGEST => size * 16 + 64,
         other => other,
+    }
+}
+
+/// Makes a call of an allocating function, which is about to begin, ask for a longer block.
+fn ask_for_more(registers: &mut user_regs_struct, allocators: Allocators) {
+    if registers.rip == allocators.malloc {
+        registers.rdi = longer(registers.rdi);
+    } else if registers.rip == allocators.calloc {
+        let size = registers.rdi.saturating_mul(registers.rsi);
+        (registers.rdi, registers.rsi) = (1, longer(size));
+    } else {
+        registers.rsi = longer(registers.rsi);
     }
 }
 

@@ -8,14 +8,15 @@ use std::rc::Rc;
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{
-    Executed, Source, Value, comparison, decisions, inputs, last_write, reads, source,
+    ARGUMENTS, Executed, Source, Value, comparison, copied_by, decisions, guards, inputs,
+    last_write, reads, source,
 };
 use super::overflow::AllocationCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::writer::{By, LastWrite, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
-use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
+use crate::dwarf::frames::REGISTERS;
 
 /// Number of points before the failure from which on a run's instructions are recorded one by one.
 const POINTS: usize = 100;
@@ -56,9 +57,6 @@ const ENDING: [&str; 6] = [
     "raise",
     "_ZSt9terminatev",
 ];
-/// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
-pub(super) const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-
 /// Where a value came from: the code that wrote or computed it, and the code that read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
@@ -266,11 +264,7 @@ impl Engine {
         at: usize,
         values: Vec<Value>,
     ) -> Result<History, EngineError> {
-        let place = |engine: &Engine, pc: u64| {
-            let place = engine.place(pc);
-            place.map(|(file, line)| (file.to_owned(), line))
-        };
-        let mut told = vec![place(self, recorded.executed[at].pc())];
+        let mut told = vec![self.line(recorded.executed[at].pc())];
         let mut moments = Vec::new();
         let mut found: Vec<Origin> = Vec::new();
         let used = values
@@ -288,7 +282,7 @@ impl Engine {
             moments.extend(back.moment);
             rest.extend(back.made_of);
             if let Some(origin) = back.origin {
-                let place = place(self, origin.written[0]);
+                let place = self.line(origin.written[0]);
                 if !told.contains(&place) {
                     told.push(place);
                     found.push(origin);
@@ -659,47 +653,4 @@ impl MemoryWrite {
             earlier: Vec::new(),
         }
     }
-}
-
-/// The value that a function of the C library, of this name, copies to the memory `written` when it is
-/// called; `None` for other functions.
-fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
-    let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|number| call.registers[number]);
-    let is_like = |names: &[&str]| names.iter().any(|it| name.contains(it));
-    match written {
-        Value::Memory(address, size)
-            if is_like(&[
-                "memcpy", "memmove", "mempcpy", "strcpy", "strncpy", "stpcpy",
-            ]) =>
-        {
-            let offset = address.checked_sub(to)?;
-            Some(Value::Memory(from.wrapping_add(offset), size))
-        }
-        Value::Memory(..) if name.contains("memset") => Some(Value::Register(ARGUMENTS[1])),
-        _ => None,
-    }
-}
-
-/// Returns the conditional jumps on which it depends that the instruction `last` was executed, the latest
-/// ones first: those of its function and of those that have called it, in the program's own code.
-pub(super) fn guards(
-    executed: &[Executed],
-    last: usize,
-    is_user: impl Fn(u64) -> bool,
-) -> Vec<usize> {
-    let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
-    let (mut level, mut highest) = (stack(last), stack(last));
-    let mut found = Vec::new();
-    for at in (0..last).rev() {
-        let it = &executed[at];
-        // The call that has led here: what was called before has ended.
-        if stack(at) > highest && it.is_call() {
-            level = stack(at);
-        }
-        highest = highest.max(stack(at));
-        if stack(at) >= level && it.is_condition() && is_user(it.pc()) {
-            found.push(at);
-        }
-    }
-    found
 }

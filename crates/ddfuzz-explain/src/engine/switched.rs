@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::instructions::comparison;
-use super::origin::{History, Origin, Recorded, guards};
+use super::instructions::{comparison, guards};
+use super::origin::{History, Origin, Recorded};
 use super::run::{Next, Pace};
 use super::{Ending, Engine, EngineError, Point, Side};
 
@@ -43,14 +43,10 @@ impl Engine {
         limit: Duration,
         averts: impl Fn(&Ending) -> bool,
     ) -> Result<Vec<Switched>, EngineError> {
-        let line = |engine: &Engine, pc: u64| {
-            let place = engine.place(pc);
-            place.map(|(file, line)| (file.to_owned(), line))
-        };
         let mut known = HashSet::new();
         // What the failing statement itself decides says nothing.
         let own = history.moments.first();
-        let mut told = vec![own.and_then(|(it, last)| line(self, it.executed[*last].pc()))];
+        let mut told = vec![own.and_then(|(it, last)| self.line(it.executed[*last].pc()))];
         let failing = points.last().map_or(0, |it| it.pc);
         let time = |(recorded, at): &(Rc<Recorded>, usize)| {
             let point = recorded.points[recorded.passed(*at)?].1;
@@ -64,7 +60,7 @@ impl Engine {
         for (recorded, moment) in &moments {
             let near = guards(&recorded.executed, *moment, |pc| self.is_user(pc));
             let near = near.into_iter().filter(|at| {
-                let place = line(self, recorded.executed[*at].pc());
+                let place = self.line(recorded.executed[*at].pc());
                 let passed = recorded.passed(*at).map(|passed| recorded.points[passed]);
                 let is_new = passed.is_some_and(|(first, it)| known.insert((it, at - first)));
                 is_new && !told.contains(&place)
@@ -91,7 +87,7 @@ impl Engine {
                     None => None,
                 };
                 let at = recorded.executed[at].pc();
-                told.push(line(self, at));
+                told.push(self.line(at));
                 found.push(Switched { at, by });
                 break;
             }
