@@ -81,8 +81,9 @@ struct Row {
     frozen: Option<f64>,
 }
 
-/// Measures all filters and prints a table, in Markdown, by CPU time.
-pub fn compare(programs: &Programs, plan: &Plan) {
+/// Measures the filters with these names, or all if there are none, and prints a table, in Markdown,
+/// by CPU time.
+pub fn compare(programs: &Programs, plan: &Plan, names: &[String]) {
     println!("\nOn filters of the system, CPU time of a run in µs:\n");
     println!(
         "| filter | posix_spawn | afl-fuzz -n | fork loop | inject | snapshot | × fork loop \
@@ -91,7 +92,9 @@ pub fn compare(programs: &Programs, plan: &Plan) {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let mut rows = Vec::new();
     let step = FILTERS.len().div_ceil(plan.filters);
-    for (name, args) in FILTERS.into_iter().step_by(step) {
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|word| word == name);
+    let filters = FILTERS.into_iter().step_by(step);
+    for (name, args) in filters.filter(|(name, _)| is_meant(name)) {
         match measure(programs, plan, name, args) {
             Ok(row) => {
                 println!("{row}");

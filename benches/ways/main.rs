@@ -5,8 +5,8 @@
 //! line, and what is promised beside what was measured. CPU time is that of all processes of a
 //! subject, from its start to its end, less what starting and ending cost.
 //!
-//! `cargo bench --bench ways -- filters`: some twenty filters of the system, beside `posix_spawn`,
-//! a bare fork loop and `afl-fuzz -n`.
+//! `cargo bench --bench ways -- filters [NAME...]`: some twenty filters of the system, or those of
+//! them that are named, beside `posix_spawn`, a bare fork loop and `afl-fuzz -n`.
 //!
 //! `cargo bench --bench ways -- afl`: the way `forkserver` on `afl_plain.c` and `afl_persistent.c`
 //! beside `afl-fuzz` itself, where `afl-clang-fast` and `afl-fuzz` are installed. By default also
@@ -62,7 +62,9 @@ fn main() {
     let programs = Programs::new();
     println!("{runs} runs a round, medians of {rounds} rounds");
     let sheets = match program {
-        Some(word) if word == "filters" => return filters::compare(&programs, &plan),
+        Some(word) if word == "filters" => {
+            return filters::compare(&programs, &plan, &words[1..]);
+        }
         Some(word) if word == "afl" => vec![
             sheets::afl_plain(&programs),
             sheets::afl_persistent(&programs),
@@ -82,6 +84,6 @@ fn main() {
         sheet.print();
     }
     if is_all {
-        filters::compare(&programs, &plan);
+        filters::compare(&programs, &plan, &[]);
     }
 }

@@ -120,6 +120,48 @@ fn without_a_watch_of_calls_inject_is_chosen_and_doctor_says_why() {
     assert!(error.contains("cannot be stopped"), "{error}");
 }
 
+/// Containers whose seccomp profile forbids seccomp itself: nobody can stop a run before a call.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn where_calls_cannot_be_filtered_programs_are_forked_at_their_point() {
+    const PR_SET_SECCOMP: u32 = 22;
+    let calls = [
+        format!("{}:{}", libc::SYS_seccomp, libc::ENOSYS),
+        refused_for(libc::SYS_prctl, 0, PR_SET_SECCOMP, libc::EINVAL),
+    ];
+    let tests = ["odd_system::without_a_filter_of_calls"];
+    refusing("no filter", &calls, &tests);
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn without_a_filter_of_calls_inject_is_chosen_and_the_reason_is_said() {
+    if !stage::plays("no filter") {
+        return;
+    }
+    let program = compile("hostile", &[]);
+    let mut started = start(&target(&program), None, Freshness::Shared).unwrap();
+    assert_eq!(started.executor.way(), Way::Inject, "{}", started.why);
+    let ended = started.executor.run(b"crash\n").unwrap().ended;
+    assert_eq!(ended, Ended::Signal(libc::SIGSEGV));
+    let asked = start(&target(&program), Some(Way::Snapshot), Freshness::Shared);
+    let error = asked.err().unwrap().to_string();
+    assert!(error.contains("filter"), "{error}");
+}
+
+/// Where the kernel does not tell how many page faults there were, all written pages are listed
+/// after each run.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn where_page_faults_are_not_counted_what_a_run_writes_is_put_back() {
+    let calls = [format!("{}:{}", libc::SYS_getrusage, libc::EPERM)];
+    let tests = [
+        "snapshot::whatever_a_run_changes",
+        "snapshot::a_page_that_one_run",
+    ];
+    refusing("no fault count", &calls, &tests);
+}
+
 /// The tests of `scene` on a system that refuses these calls, with all targets in a sandbox.
 fn sandboxed_without(scene: &str, calls: &[i64], tests: &[&str]) {
     let wrapper = compile("odd_system", &[]);

@@ -144,6 +144,12 @@ static int of_link(const struct call *call, long *result)
     return strcmp(path, "/proc/self/exe") == 0 ? pass(call, result) : of_path(call, result);
 }
 
+/* Whether a child's stdin is a terminal, at which its input is typed. */
+static int has_terminal(void)
+{
+    return defer_call(SYS_fcntl, FD_TERMINAL, F_GETFD, 0, 0, 0, 0) >= 0;
+}
+
 /* Whether a file is a terminal, and how wide; what is none is none in each run. A child has another
  * stdin than this process: the file of an input, which is no terminal, whatever it contains. */
 static int of_ioctl(const struct call *call, long *result)
@@ -154,7 +160,7 @@ static int of_ioctl(const struct call *call, long *result)
     if (files_is_plain_output(fd))
         return pass(call, result);
     if (fd == STDIN_FILENO && !files_is_opened(fd)) {
-        if (defer_call(SYS_fcntl, FD_TERMINAL, F_GETFD, 0, 0, 0, 0) >= 0)
+        if (has_terminal())
             return 0;
         *result = defer_call(SYS_ioctl, FD_INPUT, request, call->arguments[2], 0, 0, 0);
         return *result == -ENOTTY;
@@ -163,12 +169,21 @@ static int of_ioctl(const struct call *call, long *result)
     return *result == -ENOTTY && (fd <= STDERR_FILENO || files_is_opened(fd));
 }
 
+/* A child's stdin is the file of an input, without the flags that a run can set. Of an output that
+ * leads to /dev/null all runs share the flags, which have no effect there. */
 static int of_fcntl(const struct call *call, long *result)
 {
+    const long settable = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
     long fd = call->arguments[0], command = call->arguments[1];
     int asks = command == F_GETFD || command == F_GETFL;
     if (files_is_opened(fd))
         return pass_if(asks || command == F_SETFD, call, result);
+    if (fd == STDIN_FILENO && command == F_GETFL && !has_terminal()) {
+        *result = defer_call(SYS_fcntl, FD_INPUT, F_GETFL, 0, 0, 0, 0) & ~settable;
+        return 1;
+    }
+    if (command == F_GETFL || command == F_SETFL)
+        return pass_if(files_is_null_output(fd), call, result);
     return pass_if(fd <= STDERR_FILENO && command == F_GETFD, call, result);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "defer.h"
@@ -63,17 +64,33 @@ static int is_constant(const struct stat *facts)
     return facts->st_dev != changing_devices[0] && facts->st_dev != changing_devices[1];
 }
 
+static int is_null(const struct stat *facts)
+{
+    return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
+}
+
 /* Whether a path names nothing that this user could see: a home directory of root, for example. */
 static int is_out_of_reach(long error)
 {
     return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
 }
 
+/* Whether a path names the device /dev/null itself. A link may lead to stdin, which is another file
+ * in each run than here, where it is this device, too. */
+static int is_null_device(long directory, long path)
+{
+    struct stat facts;
+    const int flags = AT_SYMLINK_NOFOLLOW;
+    return defer_call(SYS_newfstatat, directory, path, (long)&facts, flags, 0, 0) == 0
+           && is_null(&facts);
+}
+
 int files_is_constant(long directory, long path, int flags)
 {
     struct stat facts;
     long refused = defer_call(SYS_newfstatat, directory, path, (long)&facts, flags, 0, 0);
-    return is_out_of_reach(refused) || (refused == 0 && is_constant(&facts));
+    return is_out_of_reach(refused) || (refused == 0 && is_constant(&facts))
+           || is_null_device(directory, path);
 }
 
 static int is_random(long path)
@@ -118,11 +135,23 @@ int files_forget(long fd)
     return 1;
 }
 
+/* The facts of an output; 0: it is none, or closed. */
+static int output_facts(long fd, struct stat *facts)
+{
+    return (fd == STDOUT_FILENO || fd == STDERR_FILENO)
+           && defer_call(SYS_fstat, fd, (long)facts, 0, 0, 0, 0) == 0;
+}
+
 int files_is_plain_output(long fd)
 {
     struct stat facts;
-    return (fd == STDOUT_FILENO || fd == STDERR_FILENO)
-           && defer_call(SYS_fstat, fd, (long)&facts, 0, 0, 0, 0) == 0 && !S_ISREG(facts.st_mode);
+    return output_facts(fd, &facts) && !S_ISREG(facts.st_mode);
+}
+
+int files_is_null_output(long fd)
+{
+    struct stat facts;
+    return output_facts(fd, &facts) && is_null(&facts);
 }
 
 void files_note(void)

@@ -24,6 +24,9 @@ int files_forget(long fd);
  * size. */
 int files_is_plain_output(long fd);
 
+/* Whether a descriptor is an output that leads to /dev/null. */
+int files_is_null_output(long fd);
+
 /* Notes offsets and flags of the opened files at the fork point, and sets them back in a child:
  * another child may have changed them. */
 void files_note(void);

@@ -65,6 +65,12 @@ static void write_page(const void *bytes, size_t length, size_t at)
         give_up();
 }
 
+void fixed_open(int on)
+{
+    long protection = on ? PROT_READ | PROT_WRITE : PROT_READ;
+    call3(SYS_mprotect, (long)RESERVE + AT_FIXED, FIXED_SIZE, protection);
+}
+
 /* The writable state carries its checksum while the program runs. */
 
 static uint64_t add_words(uint64_t sum, const void *from, const void *to)
@@ -128,7 +134,7 @@ static int put_input(const struct entry *entry)
     long length = (long)entry->length;
     int put = bytes ? call4(SYS_pwrite64, FD_WRITER, (long)bytes, length, 0) == length
                     : copy_input(entry->offset, entry->length);
-    if (put && RUN->length != entry->length)
+    if (put && RUN->length > entry->length) /* a longer input has made the file longer */
         put = call2(SYS_ftruncate, FD_WRITER, length) == 0;
     RUN->length = entry->length;
     return put;
@@ -298,7 +304,9 @@ static void put_back(void)
     RUN->brk = FIXED->brk;
     RUN->own_count = 0;
     RUN->lost_count = 0;
+    RUN->unmapped_count = 0;
     RUN->status_changed = 0;
+    RUN->discarded = 0;
     for (size_t i = 0; i < sizeof RUN->touched / sizeof *RUN->touched; i++)
         RUN->touched[i] = 0;
 }
@@ -360,7 +368,9 @@ long restore_jumped(struct jumped_call *jumped)
 {
     unseal(IN_CALL);
     const struct patched_site *site = &FIXED->patched[jumped->site];
-    const long *a = jumped->a;
+    long *a = jumped->a;
+    if (site->is_open)
+        a[0] = (unsigned)AT_FDCWD;
     const struct stopped_call call = {site->number, {a[0], a[1], a[2], a[3], a[4], a[5]}};
     if (call.number == SYS_exit_group)
         finish((int32_t)(a[0] & 0xff) << 8);
@@ -391,7 +401,9 @@ void run_serve(void)
     uintptr_t data = FIXED->data_begin;
     call3(SYS_mprotect, (long)data, (long)(FIXED->data_end - data), PROT_READ);
     sites_rewrite_exit();
-    call3(SYS_mprotect, (long)RESERVE + AT_FIXED, FIXED_SIZE, PROT_READ);
+    sites_rewrite_write();
+    RUN->faults = UINT64_MAX;
+    fixed_open(0);
     setup_tell(UNFIT_NONE);
     begin_next();
 }

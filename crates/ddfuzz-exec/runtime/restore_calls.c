@@ -134,24 +134,44 @@ static int of_path_at(const struct stopped_call *call, long *result)
     return known && facts_of(directory, call->a[1], &facts, &error) && perform(call, result);
 }
 
-static int is_plain_device(const struct stat *facts)
+/* A jump comes here also for the facts of a descriptor, which the filter lets pass. */
+static int of_facts_at(const struct stopped_call *call, long *result)
 {
-    const dev_t memory = 1 << 8; /* major number; below it, of null, zero, full and the randoms: */
-    dev_t minor = facts->st_rdev - memory;
-    return S_ISCHR(facts->st_mode)
-           && (minor == 3 || minor == 5 || minor == 7 || minor == 8 || minor == 9);
+    if (is_one_of_fds(call->a[0]) && (int)call->a[3] == AT_EMPTY_PATH)
+        return perform(call, result);
+    return of_path_at(call, result);
 }
 
-/* Opens files to read, and directories: to open any other may do something already. */
+/* The minor number of a device that is memory, such as /dev/null; of others, -1. */
+static long memory_device(const struct stat *facts)
+{
+    const dev_t memory = 1 << 8; /* its major number */
+    dev_t minor = facts->st_rdev - memory;
+    return S_ISCHR(facts->st_mode) && minor < 256 ? (long)minor : -1;
+}
+
+/* Whether opening a file does nothing yet, and what is then read from it, or written to it, changes
+ * nothing. */
+static int is_harmless(const struct stat *facts, int writes)
+{
+    long minor = memory_device(facts);
+    if (writes)
+        return minor == 3; /* /dev/null */
+    /* null, zero, full and the randoms */
+    return S_ISREG(facts->st_mode) || S_ISDIR(facts->st_mode) || minor == 3 || minor == 5
+           || minor == 7 || minor == 8 || minor == 9;
+}
+
+/* Opens files to read, directories and /dev/null. */
 static int open_at(long directory, long path, long flags, long *result)
 {
-    const long changing = O_ACCMODE | O_CREAT | O_TRUNC | O_PATH | (O_TMPFILE & ~O_DIRECTORY);
+    const long changing = O_CREAT | O_TRUNC | O_PATH | (O_TMPFILE & ~O_DIRECTORY);
+    int writes = (flags & O_ACCMODE) != O_RDONLY;
     struct stat facts;
     long error;
     if (flags & changing || !facts_of(directory, path, &facts, &error))
         return 0;
-    if (error == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)
-        && !is_plain_device(&facts))
+    if (error == 0 ? !is_harmless(&facts, writes) : writes)
         return 0;
     *result = call4(SYS_openat, directory, path, flags, 0);
     return touch_new(result);
@@ -196,6 +216,9 @@ static int of_fcntl(const struct stopped_call *call, long *result)
     if (!is_one_of_fds(fd))
         return 0;
     switch (call->a[1]) {
+    case F_GETFD: /* by a jump: the filter lets these pass */
+    case F_GETFL:
+        return perform(call, result);
     case F_DUPFD:
     case F_DUPFD_CLOEXEC:
         return perform(call, result) && touch_new(result);
@@ -226,6 +249,26 @@ static int of_pipe(const struct stopped_call *call, long *result)
     touch(ends[1]);
     copy_bytes((void *)call->a[0], ends, sizeof ends);
     return 1;
+}
+
+/* Whether a write to an output has no effect and cannot fail: it leads to /dev/null as at the fork
+ * point, and the bytes lie where memory can be. */
+static int goes_nowhere(unsigned fd, uintptr_t bytes, uintptr_t length)
+{
+    const uintptr_t most = 0x7ffff000, end_of_memory = 0x7ffffffff000;
+    return fd <= STDERR_FILENO && FIXED->is_null_output[fd] && !RUN->captured
+           && !(RUN->touched[0] >> fd & 1) && length <= most && bytes <= end_of_memory - length;
+}
+
+/* Comes here by a jump: the filter lets pass what is written to an output. */
+static int of_write(const struct stopped_call *call, long *result)
+{
+    unsigned fd = (unsigned)call->a[0];
+    if (fd != STDOUT_FILENO && fd != STDERR_FILENO)
+        return 0;
+    *result = call->a[2];
+    return goes_nowhere(fd, (uintptr_t)call->a[1], (uintptr_t)call->a[2])
+           || perform(call, result);
 }
 
 /* Copies to an output, from a descriptor without a given offset of the output. */
@@ -320,7 +363,7 @@ static int of_mmap(const struct stopped_call *call, long *result)
     /* Descriptors of the program are open for reading only, but for the outputs. */
     if (of_file && (!is_one_of_fds(a[4]) || (!private && a[2] & PROT_WRITE)))
         return 0;
-    return perform(call, result) && own_result(*result, a[1]);
+    return memory_unmap_lost() && perform(call, result) && own_result(*result, a[1]);
 }
 
 static int of_own_memory(const struct stopped_call *call, long *result)
@@ -341,8 +384,10 @@ static int is_old(uintptr_t begin, uintptr_t length)
 static int of_munmap(const struct stopped_call *call, long *result)
 {
     uintptr_t begin = (uintptr_t)call->a[0], length = whole_pages(call->a[1]);
-    if (call->a[1] > 0 && begin % PAGE == 0 && is_old(begin, length))
-        return memory_lose(begin, length) && perform(call, result);
+    if (call->a[1] > 0 && begin % PAGE == 0 && is_old(begin, length)) {
+        *result = 0;
+        return memory_lose(begin, length);
+    }
     return of_own_memory(call, result);
 }
 
@@ -351,8 +396,10 @@ static int of_advice(const struct stopped_call *call, long *result)
     long advice = call->a[2];
     /* Pages without memory count as written, so they are put back. */
     if (advice == MADV_DONTNEED && call->a[1] > 0
-        && is_old((uintptr_t)call->a[0], whole_pages(call->a[1])))
+        && is_old((uintptr_t)call->a[0], whole_pages(call->a[1]))) {
+        RUN->discarded = 1;
         return perform(call, result);
+    }
     int plain = (advice >= MADV_NORMAL && advice <= MADV_DONTNEED) || advice == MADV_FREE
                 || advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE;
     return plain && of_own_memory(call, result);
@@ -364,13 +411,13 @@ static int of_mremap(const struct stopped_call *call, long *result)
     if (a[1] <= 0 || a[2] < 0 || a[3] & ~MREMAP_MAYMOVE
         || !is_own((uintptr_t)a[0], whole_pages(a[1])))
         return 0;
-    return perform(call, result) && own_result(*result, a[2]);
+    return memory_unmap_lost() && perform(call, result) && own_result(*result, a[2]);
 }
 
 static int of_brk(const struct stopped_call *call, long *result)
 {
     uintptr_t wanted = (uintptr_t)call->a[0];
-    if (wanted && wanted < FIXED->brk)
+    if ((wanted && wanted < FIXED->brk) || (wanted > RUN->brk && !memory_unmap_lost()))
         return 0;
     perform(call, result);
     RUN->brk = (uintptr_t)*result;
@@ -477,7 +524,7 @@ static const struct {
 } table[] = {
     /* Files: the offset of stdin and of each file is set back, a new file is closed. */
     {SYS_read, OWN_FD, refuse},
-    {SYS_write, OUTPUT, refuse}, /* to nowhere, or captured; all else changes a file */
+    {SYS_write, OUTPUT, of_write}, /* to nowhere, or captured; all else changes a file */
     {SYS_pread64, OWN_FD, refuse},
     {SYS_readv, OWN_FD, refuse},
     {SYS_preadv, OWN_FD, refuse},
@@ -486,7 +533,7 @@ static const struct {
     {SYS_fadvise64, OWN_FD, refuse}, /* what the kernel keeps cached */
     {SYS_getdents64, OWN_FD, refuse},
     {SYS_fstat, OWN_FD, refuse},
-    {SYS_newfstatat, FACTS_OF_FD, of_path_at},
+    {SYS_newfstatat, FACTS_OF_FD, of_facts_at},
     {SYS_statx, NEVER, of_path_at},
     {SYS_stat, NEVER, of_path},
     {SYS_lstat, NEVER, of_path},
@@ -537,6 +584,7 @@ static const struct {
     {SYS_getpid, ALWAYS, NULL}, /* as good as the number of any other process */
     {SYS_gettid, ALWAYS, NULL},
     {SYS_getppid, ALWAYS, NULL},
+    {SYS_getpgrp, ALWAYS, NULL},
     {SYS_uname, ALWAYS, NULL},
     {SYS_sysinfo, ALWAYS, NULL},
     {SYS_sched_getaffinity, ALWAYS, NULL},
@@ -578,7 +626,7 @@ int calls_are_tracked(long number)
 {
     for (size_t i = 0; i < CALLS; i++)
         if (table[i].number == number)
-            return table[i].passes == NEVER && table[i].otherwise;
+            return table[i].otherwise && table[i].otherwise != refuse;
     return number == SYS_exit_group;
 }
 

@@ -2,13 +2,16 @@
  *
  * Where the kernel can (Linux 6.7), userfaultfd in its asynchronous mode of write protection notes
  * which pages a run writes, also by the kernel, and costs one fault for each page and run. Pages
- * that are written again and again stay writable and are copied after each run: the kernel goes on
- * to list them. Elsewhere all memory is copied after each run.
+ * that are written again and again stay writable and are copied after each run, the hot pages: a run
+ * that writes nothing else has no page fault, and then the kernel is not asked. Elsewhere all memory
+ * is copied after each run.
  *
  * Invariants:
  *   - a page that is not listed as written is as at the fork point: it was protected when its
  *     content was that of the copy. Pages that were absent then are marked as protected, too
  *   - in what order: list, copy, protect. A page that is copied is never protected
+ *   - the kernel counts each fault of a protected or absent page, also its own. So if the count is as
+ *     it was when all pages but the hot ones were protected, they are as they were
  *   - the memory of this library, the reserve, and the 32 bytes that the kernel writes for
  *     restartable sequences are left out, by their addresses: mappings merge */
 #define _GNU_SOURCE
@@ -23,6 +26,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "serve.h"
 #include "wait_wrappers.h"
@@ -66,11 +70,11 @@ enum {
     RSEQ_SIZE = 32,
     WRITTEN_OFTEN = 8, /* of COUNTED_RUNS runs */
     COUNTED_RUNS = 64,
-    OFTEN = 0x80, /* flag of a page that stays writable */
+    FAULTS_OF_THREAD = 1, /* RUSAGE_THREAD */
 };
 
-/* For each copied page: how often it was written since the count began, or OFTEN. A wrong number
- * costs time and nothing else. */
+/* For each copied page: how often it was written since the count began. A wrong number costs time and
+ * nothing else. */
 #define PAGES ((unsigned char *)(RESERVE + AT_PAGES))
 
 static uintptr_t round_down(uintptr_t address)
@@ -160,8 +164,10 @@ static int is_absent(int pagemap, uintptr_t address)
     return got == (long)sizeof entry && entry >> 62 == 0;
 }
 
-/* For each copied page: whether its copy is not zero. Read-only while the program runs. */
-#define FILLED ((unsigned char *)(RESERVE + AT_FILLED))
+/* For each copied page: whether its copy is not zero, and whether it is hot. Read-only while the
+ * program runs. */
+#define FLAGS ((unsigned char *)(RESERVE + AT_PAGE_FLAGS))
+enum { FILLED = 1, HOT = 2 };
 
 static size_t page_number(const struct kept_range *range, uintptr_t at)
 {
@@ -175,7 +181,7 @@ static void copy_range(const struct kept_range *range, int pagemap, int of_file)
         if ((!of_file && is_absent(pagemap, at)) || is_zero((const void *)at))
             continue;
         copy_bytes((void *)(range->copy + at - range->begin), (const void *)at, PAGE);
-        FILLED[page_number(range, at)] = 1;
+        FLAGS[page_number(range, at)] = FILLED;
     }
 }
 
@@ -269,9 +275,9 @@ enum unfit memory_copy(void)
     const long flags = MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     long at = RESERVE + AT_COPIES;
     const long own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    const long filled = RESERVE + AT_FILLED, pages = MOST_COPIED / PAGE;
+    const long page_flags = RESERVE + AT_PAGE_FLAGS, pages = MOST_COPIED / PAGE;
     if (defer_call(SYS_mmap, at, MOST_COPIED, protection, flags, -1, 0) != at
-        || defer_call(SYS_mmap, filled, pages, protection, own, -1, 0) != filled)
+        || defer_call(SYS_mmap, page_flags, pages, protection, own, -1, 0) != page_flags)
         return UNFIT_MEMORY;
     find_own_data();
     int maps = (int)call4(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY, 0);
@@ -280,7 +286,7 @@ enum unfit memory_copy(void)
     call1(SYS_close, maps);
     call1(SYS_close, pagemap);
     call3(SYS_mprotect, at, MOST_COPIED, PROT_READ);
-    call3(SYS_mprotect, filled, pages, PROT_READ);
+    call3(SYS_mprotect, page_flags, pages, PROT_READ);
     return unfit;
 }
 
@@ -351,15 +357,41 @@ static void put_back(const struct kept_range *range, uintptr_t begin, uintptr_t 
     copy_bytes((void *)begin, copy, end - begin);
 }
 
-/* Counts that the pages were written, and protects those that are not written often. */
+static int continues(const struct hot_span *hot, uintptr_t page, uintptr_t copy)
+{
+    return hot->end == page && hot->copy + (page - hot->begin) == copy;
+}
+
+/* Adds a page to the hot ones; 0: there are too many. */
+static int add_hot(const struct kept_range *range, uintptr_t page)
+{
+    uintptr_t copy = range->copy + (page - range->begin);
+    const long pages = MOST_COPIED / PAGE;
+    uint32_t at = 0;
+    if (FIXED->hot_count == MOST_HOT)
+        return 0;
+    while (at < FIXED->hot_count && !continues(&FIXED->hot[at], page, copy))
+        at++;
+    fixed_open(1);
+    call3(SYS_mprotect, RESERVE + AT_PAGE_FLAGS, pages, PROT_READ | PROT_WRITE);
+    if (at == FIXED->hot_count)
+        FIXED->hot[FIXED->hot_count++] = (struct hot_span){page, page, copy};
+    FIXED->hot[at].end += PAGE;
+    FLAGS[page_number(range, page)] |= HOT;
+    call3(SYS_mprotect, RESERVE + AT_PAGE_FLAGS, pages, PROT_READ);
+    fixed_open(0);
+    return 1;
+}
+
+/* Counts that the pages were written, and protects those that are not hot. */
 static int protect_rare(const struct kept_range *range, uintptr_t begin, uintptr_t end)
 {
-    unsigned char *page = &PAGES[page_number(range, begin)];
+    size_t number = page_number(range, begin);
     uintptr_t rare = begin;
-    for (uintptr_t at = begin; at < end; at += PAGE, page++) {
-        if (!(*page & OFTEN) && ++*page < WRITTEN_OFTEN)
+    for (uintptr_t at = begin; at < end; at += PAGE, number++) {
+        int is_hot = FLAGS[number] & HOT;
+        if (!is_hot && (++PAGES[number] < WRITTEN_OFTEN || !add_hot(range, at)))
             continue;
-        *page = OFTEN;
         if (!protect(rare, at))
             return 0;
         rare = at + PAGE;
@@ -385,7 +417,7 @@ static int put_back_region(const struct page_region *region)
 static void count_anew(void)
 {
     for (size_t i = 0; i < memory_size() / PAGE; i++)
-        PAGES[i] &= OFTEN;
+        PAGES[i] = 0;
 }
 
 static int restore_written(void)
@@ -440,7 +472,24 @@ int memory_lose(uintptr_t begin, uintptr_t length)
     if (RUN->lost_count == MOST_LOST)
         return 0;
     RUN->lost[RUN->lost_count++] = (struct span){begin, begin + length};
+    return call3(SYS_mprotect, (long)begin, (long)length, PROT_NONE) == 0;
+}
+
+int memory_unmap_lost(void)
+{
+    for (; RUN->unmapped_count < RUN->lost_count; RUN->unmapped_count++) {
+        struct span lost = RUN->lost[RUN->unmapped_count];
+        if (call2(SYS_munmap, (long)lost.begin, (long)(lost.end - lost.begin)) != 0)
+            return 0;
+    }
     return 1;
+}
+
+static int allow_again(const struct span *lost)
+{
+    const struct kept_range *range = memory_plain(lost->begin, lost->end - lost->begin);
+    long length = (long)(lost->end - lost->begin);
+    return range && call3(SYS_mprotect, (long)lost->begin, length, range->protection) == 0;
 }
 
 /* Maps a span of plain memory again. */
@@ -452,20 +501,54 @@ static int map_again(const struct span *lost)
     if (!range || defer_call(SYS_mmap, at, length, range->protection, flags, -1, 0) != at)
         return 0;
     for (uintptr_t page = lost->begin; page < lost->end; page += PAGE)
-        if (FILLED[page_number(range, page)])
+        if (FLAGS[page_number(range, page)] & FILLED)
             put_back(range, page, page + PAGE);
     return FIXED->uffd < 0 || watch(lost->begin, lost->end);
 }
 
+/* The number of page faults of this process so far. */
+static uint64_t faults_so_far(void)
+{
+    struct rusage usage;
+    if (call2(SYS_getrusage, FAULTS_OF_THREAD, (long)&usage) != 0)
+        return UINT64_MAX;
+    return (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
+}
+
+/* Whether the run has changed nothing but hot pages. */
+static int only_hot_pages(void)
+{
+    return FIXED->uffd >= 0 && RUN->unmapped_count == 0 && !RUN->discarded
+           && RUN->faults != UINT64_MAX && faults_so_far() == RUN->faults;
+}
+
+static void put_back_hot(void)
+{
+    for (uint32_t i = 0; i < FIXED->hot_count; i++) {
+        const struct hot_span *hot = &FIXED->hot[i];
+        const struct kept_range range = {.begin = hot->begin, .end = hot->end, .copy = hot->copy};
+        put_back(&range, range.begin, range.end);
+    }
+}
+
 int memory_restore(void)
 {
-    for (uint64_t i = 0; i < RUN->lost_count; i++)
-        if (!map_again(&RUN->lost[i]))
+    for (uint64_t i = 0; i < RUN->lost_count; i++) {
+        const struct span *lost = &RUN->lost[i];
+        if (!(i < RUN->unmapped_count ? map_again(lost) : allow_again(lost)))
             return 0;
+    }
+    if (only_hot_pages()) {
+        put_back_hot();
+        return 1;
+    }
     if (!shrink_stack())
         return 0;
-    if (FIXED->uffd >= 0)
-        return restore_written();
+    if (FIXED->uffd >= 0) {
+        int restored = restore_written();
+        RUN->faults = faults_so_far();
+        return restored;
+    }
     for (uint32_t i = 0; i < FIXED->range_count; i++)
         put_back(&FIXED->ranges[i], FIXED->ranges[i].begin, FIXED->ranges[i].end);
     return 1;

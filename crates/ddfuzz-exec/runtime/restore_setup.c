@@ -83,16 +83,22 @@ static enum unfit keep_context(const ucontext_t *context)
     return UNFIT_NONE;
 }
 
+static int is_null(int fd)
+{
+    struct stat facts;
+    return call2(SYS_fstat, fd, (long)&facts) == 0 && S_ISCHR(facts.st_mode)
+           && facts.st_rdev == makedev(1, 3);
+}
+
 /* Whether an output may be written to by a run: it leads to /dev/null, or to its capture. */
 static int is_harmless(int fd)
 {
     struct stat facts, capture;
     if (call2(SYS_fstat, fd, (long)&facts) != 0)
         return 0;
-    if (S_ISCHR(facts.st_mode) && facts.st_rdev == makedev(1, 3))
-        return 1;
-    return call2(SYS_fstat, FD_CAPTURES + fd - STDOUT_FILENO, (long)&capture) == 0
-           && capture.st_dev == facts.st_dev && capture.st_ino == facts.st_ino;
+    return is_null(fd)
+           || (call2(SYS_fstat, FD_CAPTURES + fd - STDOUT_FILENO, (long)&capture) == 0
+               && capture.st_dev == facts.st_dev && capture.st_ino == facts.st_ino);
 }
 
 /* Notes the program's descriptors; stdin is the input's from its beginning. */
@@ -110,9 +116,10 @@ static enum unfit keep_descriptors(void)
             (struct original){fd, -1, (int32_t)flags, status, call3(SYS_lseek, fd, 0, SEEK_CUR)};
         if (fd == STDIN_FILENO)
             *original = (struct original){fd, -1, 0, O_RDONLY, 0};
-        else if (fd <= STDERR_FILENO)
+        else if (fd <= STDERR_FILENO) {
             original->offset = -1;
-        else if ((status & O_ACCMODE) != O_RDONLY)
+            FIXED->is_null_output[fd] = is_null(fd) && (status & O_ACCMODE) != O_RDONLY;
+        } else if ((status & O_ACCMODE) != O_RDONLY)
             return UNFIT_DESCRIPTORS;
     }
     int harmless = is_harmless(STDOUT_FILENO) && is_harmless(STDERR_FILENO);
@@ -130,6 +137,7 @@ static void keep_thread(int error)
     FIXED->mode_mask = (unsigned)call1(SYS_umask, 0);
     call1(SYS_umask, FIXED->mode_mask);
     FIXED->exit_function = (uintptr_t)_exit;
+    FIXED->write_function = (uintptr_t)write;
     if (&__rseq_size && __rseq_size > 0)
         FIXED->rseq = FIXED->fs + (uintptr_t)__rseq_offset;
     if (call2(SYS_stat, (long)"/proc", (long)&facts) == 0)

@@ -1,10 +1,11 @@
 /* System calls of the C library that the filter would stop become jumps: a stopped call costs a
  * signal, some microseconds, and a jump a fraction of one.
  *
- * A site is `mov $NUMBER, %eax; syscall` in the text of the C library. When a site is first stopped
- * in a runner, the five bytes of its `mov` become a jump to a gate in this library, which calls
- * the same handler and jumps back behind the site. The beginning of the function _exit, whose
- * system call has another form, becomes a jump, too.
+ * A site is `mov $NUMBER, %eax; syscall` in the text of the C library, or the end of its internal
+ * open, `mov $AT_FDCWD, %edi; syscall`. When a site is first stopped in a runner, the five bytes of
+ * its `mov` become a jump to a gate in this library, which calls the same handler and jumps back
+ * behind the site. The site in the function write, which the filter lets pass, becomes a jump from
+ * the start, as does the beginning of the function _exit, whose system call has another form.
  *
  * Invariants:
  *   - only one instruction is replaced, so no jump of the library leads into the middle of what is
@@ -80,6 +81,16 @@ static int is_site(const unsigned char *at)
            && calls_are_tracked(number);
 }
 
+/* `mov $SYS_openat, %eax; mov %rdi, %rsi; mov $AT_FDCWD, %edi; syscall`: a site is its end. */
+static const unsigned char open_code[] = {0xb8, 1,    1,    0,    0,    0x48, 0x89, 0xfe,
+                                          0xbf, 0x9c, 0xff, 0xff, 0xff, 0x0f, 0x05};
+enum { BEFORE_OPEN = sizeof open_code - SITE };
+
+static int is_open_site(const unsigned char *at)
+{
+    return memcmp(at - BEFORE_OPEN, open_code, sizeof open_code) == 0;
+}
+
 /* Whether a function begins with `mov DISPLACEMENT(%rip), REGISTER`, of seven bytes. */
 static int begins_with_load(const unsigned char *at)
 {
@@ -93,7 +104,8 @@ void sites_find(uintptr_t begin, uintptr_t end)
     if (is_inside && !begins_with_load((const unsigned char *)function))
         FIXED->exit_function = 0;
     for (uintptr_t at = begin; at + SITE <= end && FIXED->site_count < MOST_SITES; at++)
-        if (is_site((const unsigned char *)at))
+        if (is_site((const unsigned char *)at)
+            || (at - begin >= BEFORE_OPEN && is_open_site((const unsigned char *)at)))
             FIXED->sites[FIXED->site_count++] = at;
     FIXED->exit_is_known = is_inside;
 }
@@ -134,12 +146,23 @@ void sites_rewrite(uintptr_t after)
     uint32_t number = FIXED->patched_count;
     if (number == MOST_SITES_PATCHED || !is_known(site))
         return;
-    call3(SYS_mprotect, (long)RESERVE + AT_FIXED, FIXED_SIZE, PROT_READ | PROT_WRITE);
-    FIXED->patched[number] =
-        (struct patched_site){after, displacement((const unsigned char *)site + 1)};
+    int is_open = *(const unsigned char *)site != MOV_TO_EAX;
+    long call = is_open ? SYS_openat : displacement((const unsigned char *)site + 1);
+    fixed_open(1);
+    FIXED->patched[number] = (struct patched_site){after, call, is_open};
     FIXED->patched_count++;
-    call3(SYS_mprotect, (long)RESERVE + AT_FIXED, FIXED_SIZE, PROT_READ);
+    fixed_open(0);
     write_jump(site, number);
+}
+
+void sites_rewrite_write(void)
+{
+    enum { LOOKED_AT = 32 };
+    for (uint32_t i = 0; i < FIXED->site_count; i++)
+        if (FIXED->sites[i] - FIXED->write_function < LOOKED_AT) {
+            sites_rewrite(FIXED->sites[i] + SITE);
+            return;
+        }
 }
 
 void sites_rewrite_exit(void)
@@ -147,7 +170,7 @@ void sites_rewrite_exit(void)
     if (!FIXED->exit_function || !FIXED->exit_is_known)
         return;
     uint32_t number = FIXED->patched_count++;
-    FIXED->patched[number] = (struct patched_site){0, SYS_exit_group};
+    FIXED->patched[number] = (struct patched_site){0, SYS_exit_group, 0};
     write_jump(FIXED->exit_function, number);
 }
 

@@ -1,7 +1,7 @@
 /* The memory of the runner: what the parts of restore.c share.
  *
  * Invariants:
- *   - `fixed` is written before the first run only; after that it is read-only memory, as are the
+ *   - `fixed` is written between runs only; while the program runs it is read-only memory, as are the
  *     copies of the program's memory and the writable data of this library
  *   - `run` is the only writable state that decides anything. It carries a checksum while the
  *     program runs: who has written into it is killed
@@ -35,7 +35,7 @@ enum {
     AT_GATE_STACK = (1 << 19) + (3 << 17), /* of calls that come by a jump; below it lies a hole */
     GATE_STACK_SIZE = 1 << 16,
     AT_PAGES = 1 << 20,
-    AT_FILLED = 1 << 21,
+    AT_PAGE_FLAGS = 1 << 21,
     AT_INPUTS = 1 << 24,
     MAPPED_INPUTS = 4 << 20, /* bytes of the batch of inputs that are mapped */
     AT_COPIES = 1 << 26,
@@ -55,6 +55,7 @@ enum {
     MOST_RANGES = 96,
     MOST_OWN = 64,
     MOST_LOST = 16,
+    MOST_HOT = 256,
     MOST_ORIGINALS = 40,
     MOST_SITES = 1024,
     MOST_SITES_PATCHED = 64,
@@ -80,6 +81,11 @@ struct kept_range {
     int32_t is_plain; /* anonymous memory that is neither the heap nor the stack */
 };
 
+/* Pages that nearly each run writes, which are copied after each, and where their copy lies. */
+struct hot_span {
+    uintptr_t begin, end, copy;
+};
+
 /* A descriptor of the program at the fork point. */
 struct original {
     int32_t fd, backup, flags, status; /* of F_GETFD and F_GETFL */
@@ -103,16 +109,19 @@ struct run_state {
     uint64_t index;    /* of the run within its request */
     uint64_t length;   /* of the file with the input; UINT64_MAX: not known */
     uint64_t runs;
+    uint64_t faults;   /* page faults up to the end of the run before; UINT64_MAX: not known */
     uint64_t captured; /* the outputs lead to the capture */
     uint64_t phase;    /* of enum phase */
     uint64_t brk;
     uint64_t mode_mask; /* umask */
     uint64_t touched[(FDS + 63) / 64]; /* descriptors that were opened, closed or changed */
     uint64_t status_changed;           /* F_SETFL was called */
+    uint64_t discarded;                /* old memory was given back by madvise */
     uint64_t signals_changed;          /* 0: `signals` is not in use */
     uint64_t own_count, lost_count;
+    uint64_t unmapped_count; /* of what is lost; all behind that can only not be accessed */
     struct span own[MOST_OWN];   /* mappings of this run */
-    struct span lost[MOST_LOST]; /* memory that is older than the run and was unmapped */
+    struct span lost[MOST_LOST]; /* memory that is older than the run and that it has unmapped */
     struct signals signals;
 };
 
@@ -120,6 +129,7 @@ struct run_state {
 struct patched_site {
     uintptr_t after; /* the address behind it; 0 for a call that does not return */
     long number;     /* of the call */
+    long is_open;    /* the jump stands for `mov $AT_FDCWD, %edi` */
 };
 
 struct fixed_state {
@@ -129,10 +139,13 @@ struct fixed_state {
     int32_t error; /* its errno */
     struct kept_range ranges[MOST_RANGES];
     uint32_t range_count;
+    struct hot_span hot[MOST_HOT];
+    uint32_t hot_count;
     uintptr_t data_begin, data_end; /* writable memory of this library */
     uintptr_t rseq;                 /* 32 bytes that the kernel writes; 0: none */
     uintptr_t fs, gs, brk;
     uintptr_t exit_function; /* _exit of the C library; 0: it stays as it is */
+    uintptr_t write_function; /* the function write that the program calls */
     int32_t exit_is_known;   /* it is in the text of the C library */
     int32_t reads_bases;     /* programs may read the bases of FS and GS by an instruction */
     struct span below_stack; /* where the stack may grow; the end is its begin */
@@ -141,6 +154,7 @@ struct fixed_state {
     struct original originals[MOST_ORIGINALS];
     uint32_t original_count;
     int32_t outputs[2];    /* duplicates of stdout and stderr */
+    unsigned char is_null_output[3]; /* for each standard descriptor: it leads to /dev/null */
     int32_t uffd, pagemap; /* uffd -1: all memory is copied after each run */
     dev_t proc_device;
     uintptr_t sites[MOST_SITES]; /* system calls of the C library that may become jumps */
@@ -171,6 +185,8 @@ void run_on_crash(int signal, siginfo_t *info, void *data);
 void run_serve(void);
 /* Writes to the server or to ddfuzz; the runner ends where they are gone. */
 void run_write_whole(int fd, const void *bytes, size_t length);
+/* Makes FIXED writable for a moment, and read-only again. */
+void fixed_open(int on);
 /* Reads the bases of the segments FS, which is the thread pointer, and GS. */
 void run_get_bases(uintptr_t *fs, uintptr_t *gs);
 
@@ -199,7 +215,7 @@ enum condition {
 int calls_line(size_t line, long *number, enum condition *passes);
 /* Performs a stopped call and notes what it changes; 0: the run must be refused. */
 int calls_perform(const struct stopped_call *call, long *result);
-/* Whether the filter stops all calls of this number, and a handler may perform them. */
+/* Whether the filter stops calls of this number, and a handler performs all of them. */
 int calls_are_tracked(long number);
 /* Undoes what calls of the run have changed; 0: this failed. */
 int calls_undo(void);
@@ -217,6 +233,8 @@ int filter_install(void);
 void sites_find(uintptr_t begin, uintptr_t end);
 /* In the runner, once: makes the function _exit a jump, if it may be one. */
 void sites_rewrite_exit(void);
+/* In the runner, once: makes the site in the function write a jump, if there is one. */
+void sites_rewrite_write(void);
 /* In the server: the address at which a program continues that stands at `address`: the beginning
  * of the site, if that is its second instruction. */
 uintptr_t sites_begin(uintptr_t address);
@@ -235,8 +253,11 @@ int memory_restore(void);
 size_t memory_size(void);
 /* The plain memory in which a span lies, at the fork point; NULL if it does not. */
 const struct kept_range *memory_plain(uintptr_t begin, uintptr_t length);
-/* Notes that a span of plain memory is unmapped; 0 if that cannot be noted. */
+/* Makes a span of plain memory as if it was unmapped, as long as the run maps no other; 0: it cannot
+ * be. */
 int memory_lose(uintptr_t begin, uintptr_t length);
+/* Unmaps what the run has lost, so that the kernel can map other memory there; 0: this failed. */
+int memory_unmap_lost(void);
 
 /* Raw system calls with fewer arguments. */
 static inline long call1(long number, long a)

@@ -125,10 +125,11 @@ type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
     /// Returns the record of the program at `path`, which all executors of this process share. A
-    /// program that was built again has a new record. If the file cannot be read, returns an empty
-    /// record that is not shared.
-    pub(crate) fn of(path: &Path) -> ProgramTrust {
-        static KNOWN: LazyLock<Mutex<HashMap<ProgramFile, ProgramTrust>>> =
+    /// program that was built again has a new record, and so has one whose start is frozen: its
+    /// runs begin later, and may be fast where the others are slow. If the file cannot be read,
+    /// returns an empty record that is not shared.
+    pub(crate) fn of(path: &Path, is_frozen: bool) -> ProgramTrust {
+        static KNOWN: LazyLock<Mutex<HashMap<(ProgramFile, bool), ProgramTrust>>> =
             LazyLock::new(Mutex::default);
         let Ok(facts) = path.metadata() else {
             return ProgramTrust::default();
@@ -141,7 +142,7 @@ impl ProgramTrust {
             facts.ctime_nsec(),
         );
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(file).or_default().clone()
+        known.entry((file, is_frozen)).or_default().clone()
     }
 
     fn record(&self) -> MutexGuard<'_, Record> {
@@ -269,12 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_one_record() {
+    fn a_program_has_one_record_for_each_kind_of_start() {
         let own = std::env::current_exe().unwrap();
-        let one = ProgramTrust::of(&own);
+        let one = ProgramTrust::of(&own, false);
         one.differs();
-        assert_eq!(ProgramTrust::of(&own).end(), Some(EndReason::Difference));
-        let missing = ProgramTrust::of(Path::new("/does/not/exist"));
+        let again = ProgramTrust::of(&own, false);
+        assert_eq!(again.end(), Some(EndReason::Difference));
+        assert_eq!(ProgramTrust::of(&own, true).end(), None);
+        let missing = ProgramTrust::of(Path::new("/does/not/exist"), false);
         assert_eq!(missing.end(), None);
     }
 }

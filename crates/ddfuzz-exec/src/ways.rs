@@ -245,7 +245,7 @@ fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Start
 pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
     match &target.program {
         Program::Path(name) => find_program(name)
-            .map(|path| ProgramTrust::of(&path))
+            .map(|path| ProgramTrust::of(&path, target.freeze_start))
             .unwrap_or_default(),
         Program::Bundled(_) => ProgramTrust::default(),
     }

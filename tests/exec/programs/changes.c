@@ -40,14 +40,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, LARGE = 64 * PAGE };
+enum { PAGE = 4096, LARGE = 64 * PAGE, WIDE = 600 * PAGE };
 
 static char input[256];
 static long input_length;
 static int counter = 5;
 static char large[LARGE];
 static __thread int thread_counter = 7;
-static char *heap, *mapping;
+static char *heap, *mapping, *wide;
 static FILE *early;
 static int early_fd;
 static sigjmp_buf recovery;
@@ -75,6 +75,29 @@ static void do_large(void)
     for (int i = 0; i < LARGE; i++)
         sum += large[i]++;
     printf("%ld\n", sum);
+}
+
+/* Which page is written is in the input's third byte, and who writes it in the fourth: the program or
+ * the kernel. */
+static void do_page_of_input(void)
+{
+    int page = input[2] & 63, sum = 0;
+    for (int i = 0; i < LARGE; i += PAGE)
+        sum += large[i];
+    printf("%d\n", sum);
+    if (input[3] & 1)
+        large[page * PAGE] += 100;
+    else if (pread(0, large + page * PAGE, 2, 0) != 2)
+        puts("not read");
+}
+
+/* More pages than can be noted as written often: each second one. */
+static void do_many_pages(void)
+{
+    int sum = 0;
+    for (int i = 0; i < WIDE; i += 2 * PAGE)
+        sum += wide[i]++;
+    printf("%d\n", sum);
 }
 
 static void do_heap(void)
@@ -274,6 +297,28 @@ static void do_stdout_to_file(void)
     puts("to nowhere");
 }
 
+static int open_null(int flags) { return open("/dev/null", flags); }
+
+/* What writes return, in the exit status: none of them is seen. */
+static void do_write_results(void)
+{
+    static const char bytes[] = "bytes";
+    char *beyond = (char *)(UINTPTR_MAX >> 1);
+    volatile size_t too_many = SIZE_MAX;
+    int right = 0;
+    fflush(stdout);
+    right += write(1, bytes, 5) == 5;
+    right += write(2, bytes, 0) == 0;
+    right += write(1, nowhere, 7) == 7;
+    right += write(1, beyond, 7) == -1 && errno == EFAULT;
+    right += write(1, bytes, too_many) == -1;
+    right += write(1, nowhere, 0x7fffffff) == 0x7ffff000;
+    right += close(1) == 0 && write(1, bytes, 5) == -1 && errno == EBADF;
+    right += open_null(O_RDONLY) == 1 && write(1, bytes, 5) == -1 && errno == EBADF;
+    right += open_null(O_RDWR) > 2;
+    _exit(100 + right);
+}
+
 static void do_sendfile(void)
 {
     off_t at = 0;
@@ -461,7 +506,7 @@ static void do_times(void) { struct tms used; printf("%d\n", times(&used) == -1)
 
 static void do_usage(void)
 {
-    struct rusage usage;
+    struct rusage usage = {0};
     int failed = getrusage(RUSAGE_SELF, &usage);
     printf("%d %d\n", failed, usage.ru_utime.tv_sec > 5);
 }
@@ -768,12 +813,13 @@ static const struct {
     const char *name;
     void (*change)(void);
 } kinds[] = {
-    KIND(static), KIND(thread_local), KIND(large), KIND(heap), KIND(free), KIND(stack),
+    KIND(static), KIND(thread_local), KIND(large), KIND(page_of_input),
+    KIND(many_pages), KIND(heap), KIND(free), KIND(stack),
     KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(unmap), KIND(unmap_all),
     KIND(protect), KIND(advise), KIND(remap), KIND(lock), KIND(open), KIND(close_stdin),
     KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(offset),
     KIND(stream), KIND(pipe), KIND(socket), KIND(event), KIND(epoll), KIND(inotify), KIND(memfd),
-    KIND(create), KIND(directory), KIND(stdout_to_file), KIND(sendfile), KIND(handler), KIND(mask),
+    KIND(create), KIND(directory), KIND(stdout_to_file), KIND(sendfile), KIND(write_results), KIND(handler), KIND(mask),
     KIND(signal_stack), KIND(raise), KIND(pending), KIND(abort), KIND(crash), KIND(divide),
     KIND(trap), KIND(illegal), KIND(crash_half), KIND(recover), KIND(overflow), KIND(kill),
     KIND(terminate), KIND(alarm), KIND(timer), KIND(posix_timer), KIND(fork), KIND(orphan),
@@ -796,6 +842,7 @@ static void prepare(void)
     mapping = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mapping[0] = 42;
     mapping[PAGE] = 43;
+    wide = mmap(NULL, WIDE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     early_fd = open("/etc/passwd", O_RDONLY);
     early = fopen("/etc/passwd", "r");
     if (!early || fgetc(early) == EOF)

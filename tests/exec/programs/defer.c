@@ -234,6 +234,27 @@ static int by_looks(void)
     return is_terminal || is_seen || length <= 0 || read_entries <= 0 ? 94 : input[0] == 'c';
 }
 
+/* Asks for the device /dev/null, which is stdin before the input is, and for flags of open files. */
+static int by_null(void)
+{
+    struct stat facts;
+    int is_null = stat("/dev/null", &facts) == 0 && S_ISCHR(facts.st_mode);
+    int stdin_flags = fcntl(0, F_GETFL), stderr_flags = fcntl(2, F_GETFL);
+    int is_set = fcntl(2, F_SETFL, stderr_flags | O_APPEND) == 0;
+    read_input();
+    int is_kept = stdin_flags == fcntl(0, F_GETFL) && fcntl(2, F_GETFL) & O_APPEND;
+    return is_null && is_set && is_kept ? stdin_flags & O_ACCMODE : 93;
+}
+
+static int by_stdin_path(void)
+{
+    struct stat facts;
+    if (stat("/dev/stdin", &facts) < 0)
+        return 92;
+    read_input();
+    return S_ISCHR(facts.st_mode) ? 91 : (int)facts.st_size;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *path = argc > 2 ? argv[2] : "/etc/passwd";
@@ -256,6 +277,8 @@ int main(int argc, char **argv)
     if (!strcmp(what, "recovers")) return by_recovery();
     if (!strcmp(what, "size")) return by_size(path);
     if (!strcmp(what, "looks")) return by_looks();
+    if (!strcmp(what, "null")) return by_null();
+    if (!strcmp(what, "stdin-path")) return by_stdin_path();
     if (!strcmp(what, "handler")) handle(SIGSEGV, on_crash);
     if (!strcmp(what, "terminal") && isatty(STDIN_FILENO)) return 96;
     if (!strcmp(what, "prints")) { puts("ready"); fflush(stdout); }
