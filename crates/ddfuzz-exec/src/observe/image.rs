@@ -114,7 +114,10 @@ fn hooks_in(file: &object::File, named: &[(&str, u64)]) -> Vec<Hook> {
             let executable = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. }
                 if p_flags.contains(elf::PF_X) && !p_flags.contains(elf::PF_W));
             let length = segment.data().map_or(0, |bytes| bytes.len() as u64);
-            executable && address.checked_sub(segment.address()).is_some_and(|at| at < length)
+            executable
+                && address
+                    .checked_sub(segment.address())
+                    .is_some_and(|at| at < length)
         })
     };
     let mut hooks = hooks_among(named);
