@@ -27,6 +27,9 @@ use tools::{Shrunk, Tool};
 const PROMISED: f64 = 20.0;
 /// The wall time that is promised, in milliseconds: of a panic, and of a report of AddressSanitizer.
 const WALL: (f64, f64) = (250.0, 500.0);
+/// The CPU time that is promised for a file that is minimal already, in milliseconds: what each
+/// minimization costs at least.
+const LEAST: f64 = 120.0;
 /// The size of the files that are measured unless all are.
 const SIZE: &str = "-1200";
 
@@ -80,6 +83,21 @@ fn row(built: &Built, ddfuzz: &Path, file: &Path) -> Result<(), String> {
         let is_same = tools::bug(ddfuzz, built, &shrunk.file)? == bug;
         print(&name, tool, &shrunk, &ours, is_same);
     }
+    minimal_row(built, ddfuzz, &name, &ours.file)
+}
+
+/// Minimizes `result`, a file that is minimal already.
+fn minimal_row(built: &Built, ddfuzz: &Path, name: &str, result: &Path) -> Result<(), String> {
+    let minimal = built.work.join("minimal");
+    std::fs::copy(result, &minimal).map_err(|error| error.to_string())?;
+    let again = Tool::Ddfuzz.shrink(ddfuzz, built, &minimal)?;
+    let cpu = again.cost.cpu.as_secs_f64() * 1e3;
+    let figure = format!("min {name}: CPU time for its minimal file");
+    let verdict = compare(&figure, cpu, "ms", Goal::AtMost(LEAST));
+    println!(
+        "{name}, its {} bytes again: {cpu:.0} ms, {verdict}",
+        again.before
+    );
     Ok(())
 }
 

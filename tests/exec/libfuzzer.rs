@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ddfuzz::exec::{
-    CoverageReporting, Ended, Executor, Freshness, Program, Stuck, Target, Way, start,
+    CoverageReporting, Ended, Executor, Freshness, Program, Stuck, Target, Way, observe, start,
 };
 
 use crate::needs;
@@ -225,6 +225,30 @@ fn comparisons_come_back_from_the_loop_with_and_without_a_sanitizer() {
         executor.report_comparisons(false).unwrap();
         executor.run(b"C12345678").unwrap();
         assert!(executor.compared().is_empty());
+    }
+}
+
+/// Also of a run that crashes, and never of what the sanitizer compares when it starts.
+#[test]
+fn harnesses_with_callbacks_are_observed_without_breakpoints() {
+    for flags in [PLAIN, ADDRESS] {
+        let Some(program) = build(&flags) else { return };
+        let target = target(&program);
+        let mut observer = observe::start(&target, Way::Harness).unwrap().unwrap();
+        let sources = observer.sources();
+        assert!(sources.callbacks > 0 && sources.functions, "{sources:?}");
+        assert_eq!(sources.instructions, 0, "{sources:?}");
+        let (run, told) = observer.observe(b"C12345678").unwrap();
+        assert_eq!(run.ended, Ended::Exit(0));
+        let magic = 0x1bad_cafe_u32.to_le_bytes();
+        let operands = |pair: &ddfuzz::delta::Comparison| [pair.left.clone(), pair.right.clone()];
+        let all: Vec<Vec<u8>> = told.iter().flat_map(operands).collect();
+        assert!(all.contains(&magic.to_vec()), "{told:?}");
+        assert!(all.contains(&b"keyword!".to_vec()), "{told:?}");
+        let (crashed, _) = observer.observe(b"A").unwrap();
+        assert!(crashed.ended.is_crash(None), "{crashed:?}");
+        let (_, again) = observer.observe(b"C12345678").unwrap();
+        assert_eq!(again, told, "nothing of other runs");
     }
 }
 

@@ -38,6 +38,11 @@ impl RunObservations {
         Ok(())
     }
 
+    /// Returns the number of the program's comparison callbacks that runs observe.
+    pub(crate) fn callbacks(&self) -> usize {
+        self.comparing.as_ref().map_or(0, LoopObserver::callbacks)
+    }
+
     /// Prepares the memory shared with a new fork server; returns the file to which the server
     /// writes comparisons, `None` if they are not reported.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {

@@ -78,6 +78,19 @@ impl ServerExecutor {
         role: Role,
         inject: Option<Inject>,
     ) -> Result<ServerExecutor, ExecError> {
+        let mut executor = ServerExecutor::unstarted(target, prepared, way, role, inject)?;
+        executor.server()?;
+        Ok(executor)
+    }
+
+    /// Makes the executor; its fork server starts with the first run.
+    pub(crate) fn unstarted(
+        target: &Target,
+        prepared: PreparedTarget,
+        way: Way,
+        role: Role,
+        inject: Option<Inject>,
+    ) -> Result<ServerExecutor, ExecError> {
         let mut launch = prepared.launch(target, role, inject);
         launch.freeze_start = target.freeze_start && way == Way::Snapshot;
         let may_fork = prepared.may_fork();
@@ -101,7 +114,7 @@ impl ServerExecutor {
             _ => (PageLayout::Single, InputChannel::Single(prepared.input)),
         };
         let console = Console::of(target, launch.identity);
-        let mut executor = ServerExecutor {
+        Ok(ServerExecutor {
             server: None,
             runs: 0,
             way,
@@ -123,9 +136,7 @@ impl ServerExecutor {
             died: false,
             writes_files: false,
             scratch: prepared.scratch,
-        };
-        executor.server()?;
-        Ok(executor)
+        })
     }
 
     /// Makes a target that can run many inputs in one process start a new process for each run.
@@ -139,6 +150,11 @@ impl ServerExecutor {
     pub(crate) fn fork_point(&self) -> ForkPoint {
         let server = self.server.as_ref();
         server.map_or(ForkPoint::Main, |server| server.fork_point)
+    }
+
+    /// Returns the number of the program's comparison callbacks that later runs observe.
+    pub(crate) fn observed_callbacks(&self) -> usize {
+        self.observations.callbacks()
     }
 
     fn is_loop(&self) -> bool {

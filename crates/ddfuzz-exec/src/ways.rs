@@ -394,6 +394,18 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
+/// Makes an executor of the target's entry function whose runs report their comparisons, each in a
+/// new process. Its server starts with the first run.
+pub(crate) fn observed_harness(target: &Target) -> Result<ServerExecutor, ExecError> {
+    let prepared = PreparedTarget::prepare(target, Way::Harness)?;
+    let inject = Inject::Loop(harness_entry(&prepared)?);
+    let executor =
+        ServerExecutor::unstarted(target, prepared, Way::Harness, Role::Program, Some(inject))?;
+    let mut executor = executor.with_fresh_runs();
+    executor.report_comparisons(true)?;
+    Ok(executor)
+}
+
 pub(crate) fn harness_entry(prepared: &PreparedTarget) -> Result<EntryFunction, ExecError> {
     let unfit = |why: &str| ExecError::unfit(Way::Harness, &prepared.program, why);
     let entry = prepared.facts.as_ref().and_then(|facts| facts.entry);

@@ -8,7 +8,8 @@
 //! 2. **Callbacks** of `-fsanitize-coverage=trace-cmp`. The same library defines them; where the
 //!    program defines its own, the library writes a jump over their first instructions.
 //! 3. **Instructions** of unmodified programs, on x86-64: breakpoints on each `cmp` of the main
-//!    executable. This works for static programs, too.
+//!    executable. This works for static programs, too. A harness with callbacks is observed by
+//!    these and by functions only.
 //!
 //! All limits are counts, never times, so that equal runs of a target have equal observations.
 
@@ -62,7 +63,10 @@ use crate::observe::breakpoints::{BreakpointPlan, Tracer};
 use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::{Hook, Image};
 use crate::traceable::{Traceable, Traced};
-use crate::{ExecError, Run, Target, Way, prepared_target::PreparedTarget, ways};
+use crate::{
+    ExecError, Executor, Run, Target, Way, prepared_target::PreparedTarget,
+    server_executor::ServerExecutor, ways,
+};
 
 /// A started target whose runs report their comparisons.
 pub trait Observer: Send {
@@ -101,6 +105,11 @@ impl Sources {
 /// observed, for example of a script, or of a static program on a processor other than x86-64.
 /// Fails when the program is missing or cannot be executed.
 pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, ExecError> {
+    if way == Way::Harness
+        && let Some(observer) = HarnessObserver::new(target)?
+    {
+        return Ok(Some(Box::new(observer)));
+    }
     let observer = ComparisonObserver::new(target, way)?;
     Ok(match observer.sources().is_empty() {
         true => None,
@@ -114,6 +123,15 @@ const MORE_CPU: Duration = Duration::from_secs(1);
 /// Wall time that is added to twice the limit on wall time of an observed run, because breakpoints
 /// make runs slower.
 const MORE_WALL: Duration = Duration::from_secs(5);
+
+/// Returns `target` with the limits of an observed run.
+fn with_more_time(target: &Target) -> Target {
+    let mut patient = target.clone();
+    let limits = &mut patient.limits;
+    limits.cpu = limits.cpu.saturating_mul(2).saturating_add(MORE_CPU);
+    limits.wall = limits.wall.saturating_mul(2).saturating_add(MORE_WALL);
+    patient
+}
 
 /// An observer of the comparisons in a target's runs: by the preloaded library, and by breakpoints.
 struct ComparisonObserver {
@@ -133,10 +151,7 @@ impl ComparisonObserver {
     /// Prepares `target` for runs that `way` describes, and finds which of its comparisons can be
     /// observed; possibly none.
     pub(crate) fn new(target: &Target, way: Way) -> Result<ComparisonObserver, ExecError> {
-        let mut patient = target.clone();
-        let limits = &mut patient.limits;
-        limits.cpu = limits.cpu.saturating_mul(2).saturating_add(MORE_CPU);
-        limits.wall = limits.wall.saturating_mul(2).saturating_add(MORE_WALL);
+        let patient = with_more_time(target);
         let prepared = PreparedTarget::prepare(&patient, way)?;
         let ring = match ways::not_injectable(&prepared) {
             Some(_) => None,
@@ -255,6 +270,47 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing a run that is observed")(errno.into())
 }
 
+/// An observer of a harness that reports its comparisons by callbacks. Each run is forked from one
+/// server: executing the program anew with breakpoints would take tens of milliseconds with a
+/// sanitizer, and would also report what the sanitizer compares when it starts.
+struct HarnessObserver {
+    executor: ServerExecutor,
+    callbacks: usize,
+}
+
+impl HarnessObserver {
+    /// Prepares the entry function of `target` for observed runs; the server starts with the first.
+    /// `None` if the program has no callbacks that a jump can replace, or no entry function that can
+    /// be called. Fails when the program is missing or cannot be executed.
+    fn new(target: &Target) -> Result<Option<HarnessObserver>, ExecError> {
+        let executor = match ways::observed_harness(&with_more_time(target)) {
+            Ok(executor) => executor,
+            Err(ExecError::WayUnfit { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let callbacks = executor.observed_callbacks();
+        Ok((callbacks > 0).then_some(HarnessObserver {
+            executor,
+            callbacks,
+        }))
+    }
+}
+
+impl Observer for HarnessObserver {
+    fn observe(&mut self, input: &[u8]) -> Result<(Run, Vec<Comparison>), ExecError> {
+        let run = self.executor.run(input)?;
+        Ok((run, self.executor.compared()))
+    }
+
+    fn sources(&self) -> Sources {
+        Sources {
+            functions: true,
+            callbacks: self.callbacks,
+            instructions: 0,
+        }
+    }
+}
+
 /// Observes comparisons in the runs of a harness loop, which runs many inputs in one process:
 /// functions and callbacks, without breakpoints.
 pub(crate) struct LoopObserver {
@@ -264,11 +320,17 @@ pub(crate) struct LoopObserver {
 
 impl LoopObserver {
     pub(crate) fn new(path: &Path) -> io::Result<LoopObserver> {
-        let mut hooks = Image::read(path).map_or(Vec::new(), |image| image.hooks);
+        let mut hooks = image::hooks_of(path);
         hooks.retain(|hook| cfg!(target_arch = "x86_64") && hook.takes_jump());
         let mut ring = ComparisonRing::create()?;
         ring.reset(hooks.iter())?;
         Ok(LoopObserver { ring, hooks })
+    }
+
+    /// Returns the number of the program's comparison callbacks that are observed.
+    pub(crate) fn callbacks(&self) -> usize {
+        let callbacks = self.hooks.iter().filter(|hook| hook.takes_breakpoint());
+        callbacks.count()
     }
 
     pub(crate) fn file(&mut self) -> io::Result<File> {
