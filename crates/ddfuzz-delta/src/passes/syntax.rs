@@ -11,7 +11,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::siblings::{Siblings, children};
 use crate::passes::units::{Positions, Units};
-use crate::passes::uses::delete_uses;
+use crate::passes::uses::{delete_arguments, delete_uses};
 use crate::{Edit, Outcome, Replacement};
 
 /// Number of syntax errors above which a text is not reduced by its syntax, if it also has more
@@ -185,7 +185,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
         0..=ROUGH => 0,
         _ => FRUITLESS_AT_FIRST,
     };
-    for _ in 0..ROUNDS {
+    for round in 1..=ROUNDS {
         let before = work.reductions();
         if patience > 0 {
             raise(work, grammar, patience, &mut tried).await;
@@ -201,8 +201,16 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
             shorten(work, grammar, &mut tried).await;
         }
         let is_done = work.reductions() == before && patience == usize::MAX;
-        if is_done || trial.has_failed(work) {
+        if trial.has_failed(work) {
             return;
+        }
+        if is_done || round == ROUNDS {
+            if !delete_arguments(work, grammar).await {
+                return;
+            }
+            let tree = tree_of(work, grammar);
+            delete_siblings(work, tree, trial, 0).await;
+            delete_uses(work, grammar).await;
         }
         patience = usize::MAX;
         if work.reductions() > before {

@@ -19,6 +19,10 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
+/// Minimum size, in bytes, of program texts in which arguments are deleted in several lists at once.
+const WORTH_ARGUMENTS: usize = 128;
+/// Number of tests without success after which the deletion of arguments ends.
+const FRUITLESS_ARGUMENTS: usize = 12;
 /// Maximum number of times that one deletion is extended by the last remaining uses of names, which
 /// would occur only once after it.
 const ROUNDS: usize = 8;
@@ -40,6 +44,27 @@ pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Gramma
                 largest = gain;
                 continue 'anew;
             }
+        }
+        break;
+    }
+    work.reductions() > before
+}
+
+/// Deletes arguments in all lists after the same name, those of calls and the parameters of the
+/// function together; returns true if the text became smaller.
+pub(super) async fn delete_arguments(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
+    let before = work.reductions();
+    let mut fruitless = 0;
+    'anew: while (WORTH_ARGUMENTS..=LARGEST).contains(&work.len()) {
+        let (text, tree) = (work.text(), tree_of(work, grammar));
+        for (_, edit) in Names::of(&text, &tree).arguments() {
+            if fruitless >= FRUITLESS_ARGUMENTS {
+                break 'anew;
+            }
+            if work.test(USES, edit).await == Outcome::Fail {
+                continue 'anew;
+            }
+            fruitless += 1;
         }
         break;
     }
@@ -112,6 +137,55 @@ impl<'a> Names<'a> {
         edits.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
         edits.dedup();
         edits
+    }
+
+    /// Returns the edits that delete an argument in all lists after a name, counted from the end of
+    /// each list, because methods have one more parameter than arguments; each with the number of
+    /// bytes by which it shortens the text, in descending order of this number.
+    fn arguments(&self) -> Vec<(usize, Edit)> {
+        let mut edits = Vec::new();
+        for uses in &self.uses {
+            let lists = uses.iter().filter_map(|node| self.list_after(*node));
+            let lists: Vec<Vec<usize>> = lists.map(|list| self.items(list)).collect();
+            let most = lists.iter().map(Vec::len).max().unwrap_or_default();
+            for from_end in 1..=most {
+                let items = lists.iter().filter_map(|items| {
+                    let index = items.len().checked_sub(from_end)?;
+                    Some(self.place(items[index]))
+                });
+                let cuts: Vec<Range<usize>> = items.collect();
+                let lists = cuts.len();
+                let cuts = union(cuts);
+                let gain: usize = cuts.iter().map(Range::len).sum();
+                // The deletion in one list was tried with the siblings of the argument.
+                edits.extend((lists > 1).then_some((gain, Edit::Cut(cuts))));
+            }
+        }
+        edits.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
+        edits
+    }
+
+    /// Returns the index of the syntax node of the list in parentheses that directly follows a name.
+    fn list_after(&self, name: usize) -> Option<usize> {
+        let end = self.tree.nodes[name].place.end;
+        let is_list = |node: &usize| {
+            let SyntaxNode { place, .. } = &self.tree.nodes[*node];
+            let text = &self.text[place.clone()];
+            place.start == end && text.len() > 1 && text.starts_with(b"(") && text.ends_with(b")")
+        };
+        (name + 1..self.tree.nodes.len())
+            .take_while(|node| self.tree.nodes[*node].place.start <= end)
+            .find(is_list)
+    }
+
+    /// Returns the indices of the items of a list in parentheses, without the signs between them.
+    fn items(&self, list: usize) -> Vec<usize> {
+        let nodes = &self.tree.nodes;
+        let items = children(nodes, list).filter(|item| {
+            let SyntaxNode { place, class, .. } = &nodes[*item];
+            *class != SyntaxClass::Punctuation && !place.is_empty()
+        });
+        items.collect()
     }
 
     /// Returns edits that replace one name by another of the same kind at all places, and delete

@@ -278,3 +278,36 @@ fn names_of_a_text_without_a_grammar_become_one() {
     assert_eq!(reduced.text.len(), size, "{text}");
     assert!(reduced.tests <= 200, "{} tests", reduced.tests);
 }
+
+#[test]
+fn an_argument_goes_with_its_parameter() {
+    let needle = "a long message ".repeat(12);
+    let text = format!(
+        "def draw(shape, color, width):\n    paint(shape)\n    raise ValueError('{needle}')\n\n\
+         def paint(shape):\n    print(shape)\n\n\
+         paint(4)\ndraw(1, 2, 3)\ndraw(5, 6, 7)\n"
+    );
+    let lists = |text: &str| -> Option<Vec<usize>> {
+        let lists = text.split("draw(").skip(1).map(|rest| {
+            let (list, _) = rest.split_once(')')?;
+            Some(
+                list.split(',')
+                    .filter(|item| !item.trim().is_empty())
+                    .count(),
+            )
+        });
+        lists.collect()
+    };
+    let fails = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let lists = lists(&text).unwrap_or_default();
+        text.contains("def draw(")
+            && text.contains(&needle)
+            && lists.len() > 1
+            && lists.iter().all(|items| *items == lists[0])
+    };
+    let reduced = reduce(text.as_bytes(), &fails, false);
+    let left = String::from_utf8_lossy(&reduced.text);
+    assert_eq!(lists(&left), Some(vec![0, 0]), "{left}");
+    assert!(reduced.tests <= 700, "{} tests", reduced.tests);
+}
