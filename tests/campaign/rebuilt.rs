@@ -32,6 +32,12 @@ fn builds(out: &Path) -> Vec<Value> {
     file["builds"].as_array().unwrap().clone()
 }
 
+/// Checks whether a minimization below this folder has begun: its log exists.
+fn has_log(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    (entries.map(|entry| entry.path())).any(|path| path.ends_with("log.jsonl") || has_log(&path))
+}
+
 /// How many groups have this status.
 fn with_status(result: &Value, status: Option<&str>) -> usize {
     let groups = result["groups"].as_array().unwrap().iter();
@@ -132,5 +138,41 @@ fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
     // The other bug was found by the new build, which nothing was known of before.
     assert_eq!(with_status(&result, None), 1, "{result}");
     assert!(said.contains("rebuilt"), "{said}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn bugs_that_are_fixed_while_they_are_minimized_are_not_flaky() {
+    let desk = Desk::new();
+    let slowly = |bug: &str| format!("usleep(50000); {bug}");
+    let (crash, no_crash) = (slowly(CRASH), slowly(NO_CRASH));
+    for (number, when) in ["inline", "worker", "after"].iter().enumerate() {
+        build(&desk, "program", &crash, &crash);
+        build(&desk, "fixed", &no_crash, &no_crash);
+        let words = "run --json --jobs 1 --runs 60 --max-len 2000 --seed 3 --minimize";
+        let words = format!("{words} {when} -o {number} -- ./program");
+        let child = desk
+            .command(env!("CARGO_BIN_EXE_ddfuzz"))
+            .args(words.split(' '))
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        for _ in 0..3000 {
+            if has_log(&desk.file(&number.to_string())) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::fs::rename(desk.file("fixed"), desk.file("program")).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+        assert_eq!(result["flaky"], 0, "{when}: {result} {said}");
+        assert_eq!(result["rebuilt"], true, "{when}: {result} {said}");
+        let fixed = with_status(&result, Some("fixed"));
+        let groups = result["groups"].as_array().unwrap().len();
+        assert!(fixed > 0 && fixed == groups, "{when}: {result} {said}");
+    }
     desk.is_left_clean();
 }

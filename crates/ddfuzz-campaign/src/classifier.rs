@@ -82,6 +82,13 @@ impl RunClassifier {
         }
     }
 
+    /// Forgets which crashes were reported with a full crash record, so that they are again: what
+    /// was reported last is dropped.
+    pub(crate) fn forget_reported(&mut self) {
+        self.reported.clear();
+        self.least.clear();
+    }
+
     /// Checks whether `input` is smaller than every input of its group that this worker has
     /// reported with a full crash record, so that it may have to be stored.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {

@@ -11,7 +11,7 @@ use crossbeam::channel::{Receiver, Sender};
 use crate::{
     BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
     StoreWriter, Variants, lock,
-    minimization_order::{SlippedInputs, pending},
+    minimization_order::{SlippedInputs, pending, size},
 };
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store as store;
@@ -73,7 +73,8 @@ pub fn minimize_pending(
         jobs: minimizing.jobs,
         stop,
     };
-    rebuild.begin(&ProgramWatch::of(&minimizing.target)?, screen)?;
+    let mut watch = ProgramWatch::of(&minimizing.target)?;
+    rebuild.begin(&watch, screen)?;
     let reader = lock(store).reader().clone();
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
@@ -82,6 +83,10 @@ pub fn minimize_pending(
         false => Vec::new(),
     };
     while !stop.load(Ordering::Relaxed) {
+        if watch.is_another() && watch.settle(stop)? {
+            rebuild.begin(&watch, screen)?;
+            taken.clear();
+        }
         let mut left = pending_entries(&reader, minimizing.variants, known)?;
         left.extend_from_slice(&unfinished);
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
@@ -173,7 +178,8 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
 }
 
 /// Minimizes one entry with these options and returns the result; `None` if its crash did not
-/// happen again, which is recorded for the entry.
+/// happen again, which is recorded for the entry. Records nothing, and counts as interrupted, if
+/// the program was rebuilt meanwhile: the groups are to be checked with the new build first.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -181,15 +187,34 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     options: Options<'_>,
 ) -> Result<Option<Finished>, CampaignError> {
     let stop = options.stop;
-    match minimizing.entry_with(store, id, options) {
-        Ok(finished) => Ok(Some(finished)),
+    let found = match minimizing.search_entry(store, id, options) {
+        Ok(found) => Ok(found),
         Err(CampaignError::Minimize(MinimizeError::NotFailing { tries, .. }))
             if !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) =>
         {
+            Err(tries)
+        }
+        Err(error) => return Err(error),
+    };
+    if minimizing.is_rebuilt(store)? {
+        let entry = lock(store).reader().entry(id)?;
+        let (size, executed) = match &found {
+            Ok(Finished { minimized, .. }) => {
+                (minimized.text.len() as u64, minimized.counts.executed)
+            }
+            Err(_) => (entry.as_ref().map_or(0, size), 0),
+        };
+        return Err(MinimizeError::Interrupted { size, executed }.into());
+    }
+    match found {
+        Ok(found) => {
+            minimizing.record_result(store, id, &found, stop)?;
+            Ok(Some(found))
+        }
+        Err(tries) => {
             minimizing.give_up(store, id, tries)?;
             Ok(None)
         }
-        Err(error) => Err(error),
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::{CampaignError, StoreWriter, fails_on_anything, lock, minimization_order::is_variant};
+use crate::{
+    CampaignError, ProgramWatch, StoreWriter, fails_on_anything, lock,
+    minimization_order::is_variant,
+};
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
     Ended, ExecError, Executor, Freshness, Limits, Target, TimeLimit, Way, debug_text, observe,
@@ -340,6 +343,20 @@ impl Minimizing {
         id: &EntryId,
         options: Options<'_>,
     ) -> Result<Finished, CampaignError> {
+        let stop = options.stop;
+        let finished = self.search_entry(store, id, options)?;
+        self.record_result(store, id, &finished, stop)?;
+        Ok(finished)
+    }
+
+    /// Minimizes an entry as [`Minimizing::entry_with`] does, and returns the result without
+    /// recording it for the entry.
+    pub(crate) fn search_entry<S: StoreWriter>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        options: Options<'_>,
+    ) -> Result<Finished, CampaignError> {
         let entry = entry_of(&*lock(store), id)?;
         let minimizing = &self.of(&entry.crash);
         let input = entry.original_bytes()?;
@@ -348,7 +365,6 @@ impl Minimizing {
             Some(begun) => begun.hold_minor,
             None => is_variant(lock(store).reader(), &entry, self.variants)?,
         };
-        let stop = options.stop;
         let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
@@ -357,10 +373,38 @@ impl Minimizing {
             ..options
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
-        drop(options);
-        minimizing.file_moved(store, &entry, &minimized, stop)?;
-        minimizing.store_result(store, id, &minimized)?;
         Ok(Finished { start, minimized })
+    }
+
+    /// Records the result of an entry's minimization: stores a result that has moved to another
+    /// minor key, and writes the reproducer, its script and the outcome.
+    pub(crate) fn record_result<S: StoreWriter>(
+        &self,
+        store: &Mutex<S>,
+        id: &EntryId,
+        finished: &Finished,
+        stop: Option<&AtomicBool>,
+    ) -> Result<(), CampaignError> {
+        let entry = entry_of(&*lock(store), id)?;
+        let minimizing = self.of(&entry.crash);
+        minimizing.file_moved(store, &entry, &finished.minimized, stop)?;
+        minimizing.store_result(store, id, &finished.minimized)
+    }
+
+    /// Checks whether the program is another build than the one that the output directory records
+    /// last, or is missing: the runs of a minimization say nothing of the recorded crash then.
+    /// False if no build is recorded, as in a study of many programs.
+    pub(crate) fn is_rebuilt<S: StoreWriter>(
+        &self,
+        store: &Mutex<S>,
+    ) -> Result<bool, CampaignError> {
+        let reader = lock(store).reader().clone();
+        let campaign = reader.campaigns()?.current;
+        let recorded = campaign.and_then(|campaign| campaign.builds.into_iter().next_back());
+        Ok(recorded.is_some_and(|recorded| {
+            let now = ProgramWatch::of(&self.target);
+            !now.is_ok_and(|now| now.build() == recorded.blake3)
+        }))
     }
 
     /// After the minimization of an entry, if the crash of the result has another minor key than

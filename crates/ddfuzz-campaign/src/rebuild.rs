@@ -86,6 +86,15 @@ impl ProgramWatch {
         &self.build
     }
 
+    /// Returns the record of the watched build, seen now, without a status of any group.
+    pub(crate) fn unchecked(&self) -> Build {
+        Build {
+            blake3: self.build.clone(),
+            seen: rfc3339(SystemTime::now()),
+            groups: Default::default(),
+        }
+    }
+
     /// Checks whether the program differs from the watched build, or is missing or cannot be read.
     /// The file is checked every two seconds at most; calls in between return false.
     pub fn has_changed(&mut self) -> bool {
@@ -207,11 +216,7 @@ impl BuildCheck<'_> {
         match self.recorded() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
-            None => Ok(lock(self.store).record_build(Build {
-                blake3: watch.build().to_owned(),
-                seen: rfc3339(SystemTime::now()),
-                groups: Default::default(),
-            })?),
+            None => Ok(lock(self.store).record_build(watch.unchecked())?),
         }
     }
 
@@ -251,11 +256,7 @@ impl BuildCheck<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let mut build = Build {
-            blake3: watch.build().to_owned(),
-            seen: rfc3339(SystemTime::now()),
-            groups: Default::default(),
-        };
+        let mut build = watch.unchecked();
         let (mut fixed, mut doubtful) = (0, 0);
         for group in checked.into_iter().flatten() {
             fixed += u64::from(group.status == Status::Fixed);

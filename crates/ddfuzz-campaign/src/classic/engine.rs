@@ -179,10 +179,12 @@ impl ClassicEngine<'_> {
                 ),
             };
             match self.fuzz(&shared) {
-                Ok(_) if matches!(self.over, Some(EndReason::Rebuilt)) => self.take_build()?,
-                Err(error) if is_of_target(&error) && self.is_rebuilt() => self.take_build()?,
+                Ok(_) if matches!(self.over, Some(EndReason::Rebuilt)) => {}
+                Err(error) if is_of_target(&error) && self.is_rebuilt() => {}
                 answer => return answer,
             }
+            self.over = None;
+            self.take_build()?;
         }
     }
 
@@ -522,6 +524,9 @@ impl ClassicEngine<'_> {
         let (store, minimizing) = (self.session.store, &self.settings.minimizing);
         let mut slipped = SlippedInputs::default();
         while !self.session.stopped() {
+            if self.watch.is_another() {
+                self.take_build()?;
+            }
             let mut pending = self.campaign.pending(minimizing.variants, true)?;
             pending.retain(|id| !self.session.is_muted(id.major()) && !self.taken.contains(id));
             self.waiting = pending.len().saturating_sub(1);
@@ -631,7 +636,6 @@ impl ClassicEngine<'_> {
     /// Switches to the new build of the program: checks all groups with it, and empties the queue
     /// of entries to minimize; minimizations that are not complete start again.
     fn take_build(&mut self) -> Result<(), CampaignError> {
-        self.over = None;
         self.session.take_build(&mut self.watch)?;
         self.queue.clear();
         self.taken.clear();

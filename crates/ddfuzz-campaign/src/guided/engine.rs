@@ -603,6 +603,10 @@ impl GuidedEngine<'_> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
         while !self.session.stopped() {
+            if self.watch.is_another() {
+                self.session.take_build(&mut self.watch)?;
+                taken.clear();
+            }
             let minimizing = &self.settings.minimizing;
             let mut pending = self.state.pending(minimizing.variants, true)?;
             let wanted = |major: &str| !self.session.is_muted(major);
@@ -627,13 +631,7 @@ impl GuidedEngine<'_> {
                 self.tell(hangs_left_note(pending.len()));
                 break;
             };
-            self.phase = Phase::Minimizing {
-                done,
-                of: done + pending.len() as u64,
-                each_ms: minimizing
-                    .budget_time
-                    .map(|budget| budget.as_millis() as u64),
-            };
+            self.phase = Phase::minimizing(done, pending.len() as u64, minimizing.budget_time);
             let began = Instant::now();
             let result = self.minimize_one(&id, &minimizing);
             if self.session.waits_for_space(&result) {

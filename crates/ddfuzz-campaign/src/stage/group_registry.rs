@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
 use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
-use crate::{CampaignError, CrashSink, KnownKey, Report, StoreWriter, Variants};
+use crate::{CampaignError, CrashSink, KnownKey, ProgramWatch, Report, StoreWriter, Variants};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
@@ -510,8 +510,28 @@ impl GroupRegistry<Store> {
         {
             store.install_program(name, program)?;
         }
+        take_unchecked_build(&mut store, &campaign, target)?;
         Ok(GroupRegistry::new(store, &campaign.id)?)
     }
+}
+
+/// If a campaign of `ddfuzz run`, which this directory continues, has recorded another build of the
+/// program than the present one, records that one, without a status of the groups: unfinished
+/// minimizations start again, since their logs hold results of the earlier build.
+fn take_unchecked_build(
+    store: &mut Store,
+    campaign: &Campaign,
+    target: &Target,
+) -> Result<(), CampaignError> {
+    let Some(last) = campaign.builds.last() else {
+        return Ok(());
+    };
+    let watch = ProgramWatch::of(target)?;
+    if last.blake3 != watch.build() {
+        store.archive_unfinished(&last.blake3)?;
+        store.record_build(watch.unchecked())?;
+    }
+    Ok(())
 }
 
 /// Returns the record of a new campaign on one target, with a unique id, and with the command line

@@ -387,8 +387,9 @@ impl<'a> WatchEngine<'a> {
         let ended = match self.over {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),
             Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
-            Some(EndReason::Time) => (EndedBy::Time, None),
-            Some(EndReason::Ended | EndReason::Rebuilt) | None => (EndedBy::Fuzzer, None),
+            // Without a reason, the deadline of the whole call was over.
+            Some(EndReason::Time) | None => (EndedBy::Time, None),
+            Some(EndReason::Ended | EndReason::Rebuilt) => (EndedBy::Fuzzer, None),
         };
         let campaign = &self.registry.campaign;
         // `unstored` stays 0: the fuzzer that dropped the files still has them.
@@ -419,11 +420,14 @@ impl WatchEngine<'_> {
     }
 
     /// Checks whether the watch of one build of the program, which ended with the result `done`,
-    /// ended because the program was rebuilt: a change was noticed, or the target could not be run
-    /// and its program has changed.
+    /// ended because the program was rebuilt: a change was noticed, or the program has changed and
+    /// the target could not be run or the watched fuzzer has ended.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
-        let failed = done.as_ref().is_err_and(is_of_target);
-        if !self.session.stopped() && failed && self.build.is_another() {
+        let starts_again = match done {
+            Ok(()) => self.over == Some(EndReason::Ended),
+            Err(error) => is_of_target(error),
+        };
+        if !self.session.stopped() && starts_again && self.build.is_another() {
             self.over = Some(EndReason::Rebuilt);
         }
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
