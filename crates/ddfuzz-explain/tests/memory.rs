@@ -87,6 +87,15 @@ fn a_block_that_is_freed_too_early_is_named_by_the_call() {
     assert!(text.contains("Without the free by drop"), "{text}");
 }
 
+#[test]
+fn a_free_that_fails_itself_is_not_said_to_be_too_early() {
+    let it = explained(&program("inside.c", FLAGS), b"a\n+b\n", Some(b"a\nab\n"));
+    let text = story::text(&it);
+    assert!(it.freed_early.is_empty(), "{text}");
+    assert!(!text.contains("Without the free by"), "{text}");
+    assert_eq!(it.crash.class.as_deref(), Some("abrt"), "{text}");
+}
+
 fn wrong(failing: &str, passing: &str, pattern: &str) -> Explanation {
     let target = target(&program("memory.c", FLAGS), &[]);
     let mut request = request(target, failing.as_bytes(), Some(passing.as_bytes()));

@@ -42,8 +42,9 @@ struct Skipped {
 
 impl Engine {
     /// Finds the call of `free`, or the few successive ones, without which the failure does not
-    /// happen: `averts` is true for how the failing run then ends. `None` where there are none. Of
-    /// several the last one is returned.
+    /// happen: `averts` is true for how the failing run then ends. `None` where there are none, and
+    /// where the run fails inside that call, because of what it is given. Of several the last one is
+    /// returned.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -84,7 +85,9 @@ impl Engine {
         for count in (1..=TOGETHER).filter(|count| *count <= averted) {
             let few = self.without_frees(averted - count..averted)?;
             if let Some(few) = few.filter(|it| averts(&it.ending)) {
-                let used = self.used_after_free(averted)?;
+                let Some(used) = self.used_after_free(averted)? else {
+                    return Ok(None);
+                };
                 let calls = few.from;
                 return Ok((!calls.is_empty()).then_some(Lost { calls, used }));
             }
@@ -94,16 +97,16 @@ impl Engine {
 
     /// Returns the first use of the block that the failing run frees by its call of `free` with the
     /// number `nth`, from 1: addresses of code in the program, innermost first; empty where none is
-    /// seen.
-    fn used_after_free(&mut self, nth: u64) -> Result<Vec<u64>, EngineError> {
+    /// seen. `None` if that call does not return.
+    fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
         let Some((mut run, free)) = self.before_free()? else {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         };
         run.process.set_breakpoint(free)?;
         let mut calls = 0;
         loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Ended(_) => return Ok(Vec::new()),
+                Next::Ended(_) => return Ok(Some(Vec::new())),
                 Next::Other(_) => continue,
                 Next::Breakpoint(registers) => {
                     calls += 1;
@@ -114,13 +117,20 @@ impl Engine {
                     let block = registers.rdi;
                     let size = run.process.word(block.wrapping_sub(8)).unwrap_or(0) & !7;
                     let Some(back) = run.process.word(registers.rsp) else {
-                        return Ok(Vec::new());
+                        return Ok(Some(Vec::new()));
                     };
                     run.process.remove_breakpoints()?;
                     run.process.set_breakpoint(back)?;
-                    while let Next::Other(_) = self.resume(&mut run.process, Pace::Free)? {}
+                    loop {
+                        match self.resume(&mut run.process, Pace::Free)? {
+                            Next::Ended(_) => return Ok(None),
+                            Next::Other(_) => {}
+                            Next::Breakpoint(_) => break,
+                        }
+                    }
                     run.process.remove_breakpoints()?;
-                    return self.first_use(&mut run, block..block + size.saturating_sub(16));
+                    let block = block..block.saturating_add(size.saturating_sub(16));
+                    return self.first_use(&mut run, block).map(Some);
                 }
             }
         }
