@@ -75,6 +75,19 @@ fn room_is_waited_for_until_the_time_is_over() {
 }
 
 #[test]
+fn a_stop_while_the_disk_is_full_gives_up_what_is_not_stored() {
+    let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
+    // The deadline of the whole call may stop it a moment before the time for fuzzing is over.
+    let end = Instant::now() + Duration::from_secs(600);
+    let mut room = DiskWait::new(&stop, &gate).until(Some(end));
+    let full = room.with_space(&mut |_| (), || {
+        stop.store(true, Ordering::Relaxed);
+        Err::<(), _>(error(ErrorKind::StorageFull))
+    });
+    assert!(full.unwrap_err().is_full() && room.is_given_up());
+}
+
+#[test]
 fn a_disk_that_is_full_when_the_time_is_over_is_told_of_and_not_waited_for() {
     let (stop, gate) = (AtomicBool::new(false), PauseGate::default());
     let mut room = DiskWait::new(&stop, &gate).until(Some(Instant::now()));

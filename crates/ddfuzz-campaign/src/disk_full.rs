@@ -231,9 +231,9 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Checks whether the time limit for waiting is over while the disk is still full.
+    /// Checks whether waiting has ended, by the time limit or a stop, while the disk is still full.
     pub fn is_given_up(&self) -> bool {
-        self.full.is_some() && self.is_late()
+        self.full.is_some() && self.is_over()
     }
 
     fn is_late(&self) -> bool {

@@ -354,7 +354,7 @@ pub struct Summary {
     /// The condition of `--until` that ended the call of ddfuzz; `None` if another cause did.
     pub until: Option<Until>,
     /// Number of findings of this call of ddfuzz that were not stored because the disk was full
-    /// until the time for fuzzing was over.
+    /// until the time for fuzzing was over or the call was stopped.
     pub unstored: u64,
     /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
     /// process, could not make and left to new processes, by the reason; empty if there are none.
@@ -362,8 +362,8 @@ pub struct Summary {
     /// Number of suspected hangs that were stored without their position in the program, because
     /// the campaign ended before they could be examined.
     pub unnamed: u64,
-    /// Whether the disk was still full when the time for fuzzing was over; then some counted
-    /// findings may not be stored.
+    /// Whether the disk was still full when the time for fuzzing was over or the call was stopped;
+    /// then some counted findings may not be stored.
     pub out_of_room: bool,
     /// Whether the program was rebuilt since the campaign began.
     pub rebuilt: bool,
