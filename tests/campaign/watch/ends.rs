@@ -12,6 +12,7 @@ use ddfuzz::report::EndedBy;
 use ddfuzz::store::{Kind, KnownGroups};
 
 use super::{CRASH, Room, Steps, hash, settings, watched};
+use crate::ddfuzz::Desk;
 
 #[test]
 fn the_first_new_group_ends_it_where_that_is_waited_for() {
@@ -39,6 +40,20 @@ fn the_time_ends_it_though_the_fuzzer_goes_on() {
     settings.time = Some(Duration::from_millis(300));
     let (summary, _) = watched(&room, &settings, &mut Others(Producing::Running));
     assert_eq!(summary.unwrap().ended_by, EndedBy::Time);
+}
+
+#[test]
+fn the_time_of_the_whole_call_is_no_end_of_the_fuzzer() {
+    let desk = Desk::new();
+    desk.script("slow", "sleep 0.2");
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for number in 0..200 {
+        desk.write(&format!("in/{number}"), number.to_string());
+    }
+    let words = "watch --json --once --total-time 3s -o out in -- ./slow";
+    let call = desk.call(words);
+    assert!(call.err.contains("files not examined"), "{}", call.err);
+    assert_eq!(call.json()["ended_by"], "time");
 }
 
 #[test]

@@ -387,8 +387,9 @@ impl<'a> WatchEngine<'a> {
         let ended = match self.over {
             _ if self.session.interrupted() => (EndedBy::Interrupted, None),
             Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
-            Some(EndReason::Time) => (EndedBy::Time, None),
-            Some(EndReason::Ended | EndReason::Rebuilt) | None => (EndedBy::Fuzzer, None),
+            // Without a reason, the deadline of the whole call was over.
+            Some(EndReason::Time) | None => (EndedBy::Time, None),
+            Some(EndReason::Ended | EndReason::Rebuilt) => (EndedBy::Fuzzer, None),
         };
         let campaign = &self.registry.campaign;
         // `unstored` stays 0: the fuzzer that dropped the files still has them.
