@@ -192,7 +192,7 @@ impl Deadline {
     pub fn fuzzing(total: Option<Duration>, time: Option<Duration>) -> Option<Duration> {
         match (total, time) {
             (Some(total), Some(time)) => Some(time.min(total)),
-            (Some(total), None) => Some(total * 3 / 4),
+            (Some(total), None) => Some(total / 4 * 3),
             (None, time) => time,
         }
     }
@@ -276,6 +276,7 @@ mod tests {
         assert_eq!(seconds(Some(60), Some(90)), Some(60));
         assert_eq!(seconds(None, Some(90)), Some(90));
         assert_eq!(seconds(None, None), None);
+        assert!(seconds(Some(u64::MAX), None) > Some(u64::MAX / 2));
     }
 
     #[test]
