@@ -149,13 +149,8 @@ impl Engine {
         moving: u64,
         last: u64,
     ) -> Result<Option<Moved>, EngineError> {
-        let Allocators {
-            malloc,
-            calloc,
-            realloc,
-            ..
-        } = allocators;
-        for function in [malloc, calloc, realloc] {
+        let realloc = allocators.realloc;
+        for function in [allocators.malloc, allocators.calloc, realloc] {
             run.process.set_breakpoint(function)?;
         }
         let (mut calls, mut from, mut block) = (0, Vec::new(), None);
