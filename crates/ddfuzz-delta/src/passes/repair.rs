@@ -120,7 +120,7 @@ impl Repair {
             let found = comparisons
                 .iter()
                 .rev()
-                .find_map(|comparison| self.propose(&text, comparison, &done));
+                .find_map(|comparison| self.propose(&text, &edits, comparison, &done));
             let Some(rewrite) = found.filter(|_| done.len() < tries) else {
                 return outcome;
             };
@@ -149,17 +149,21 @@ impl Repair {
         }
         // Fields behind deleted bytes have moved.
         for known in &mut self.known {
-            let moved = edits.iter().filter(|edit| edit.at.end <= known.at);
-            known.at -= moved
-                .map(|edit| edit.at.len() - edit.with.len())
-                .sum::<usize>();
+            known.at = moved(edits, known.at);
         }
     }
 
-    /// Finds a correction of a number in the text that would make both operands of the comparison
-    /// `pair` equal; `None` if neither operand stands near an end of the text (or in a known
-    /// field), or all such corrections are in `done` already.
-    fn propose(&self, text: &[u8], pair: &Comparison, done: &[Rewrite]) -> Option<Rewrite> {
+    /// Finds a correction of a number in the text, which `edits` have made of the current best, that
+    /// would make both operands of the comparison `pair` equal; `None` if neither operand stands
+    /// near an end of the text (or in a known field), or all such corrections are in `done`
+    /// already.
+    fn propose(
+        &self,
+        text: &[u8],
+        edits: &[Replacement],
+        pair: &Comparison,
+        done: &[Rewrite],
+    ) -> Option<Rewrite> {
         let sides = [(&pair.left, &pair.right), (&pair.right, &pair.left)];
         let offsets = std::iter::once(0).chain((1..=OFFSET).flat_map(|by| [by, -by]));
         offsets.into_iter().find_map(|offset| {
@@ -167,30 +171,38 @@ impl Repair {
                 let (is, wanted) = (number(is)?, number(wanted)?);
                 let old = is.checked_add_signed(offset)?;
                 let new = wanted.checked_add_signed(offset)?;
-                self.places(text, old, new, offset == 0)
+                self.places(text, edits, old, new, offset == 0)
                     .into_iter()
                     .map(|(at, form)| Rewrite { at, form, old, new })
                     .find(|rewrite| {
-                        !done
-                            .iter()
-                            .any(|one| one.at == rewrite.at && one.new == rewrite.new)
+                        !done.iter().any(|one| {
+                            one.at == origin(edits, rewrite.at) && one.new == rewrite.new
+                        })
                     })
             })
         })
     }
 
-    /// Finds the places at which the number `old` stands in the text and may be replaced by `new`,
-    /// each as its offset and its encoding. `exact`: the compared operand itself stands there, not
-    /// the operand plus a constant.
-    fn places(&self, text: &[u8], old: u64, new: u64, exact: bool) -> Vec<(usize, Form)> {
+    /// Finds the places at which the number `old` stands in the text, which `edits` have made of the
+    /// current best, and may be replaced by `new`, each as its offset and its encoding. `exact`: the
+    /// compared operand itself stands there, not the operand plus a constant.
+    fn places(
+        &self,
+        text: &[u8],
+        edits: &[Replacement],
+        old: u64,
+        new: u64,
+        exact: bool,
+    ) -> Vec<(usize, Form)> {
         if old == new {
             return Vec::new();
         }
         if !self.known.is_empty() {
             // Only known fields are corrected; a length is corrected before the run.
             let known = self.known.iter().filter(|known| !known.length || !exact);
-            let holds = known.filter(|known| known.form.read(text, known.at) == Some(old));
-            return holds.map(|known| (known.at, known.form)).collect();
+            let placed = known.map(|known| (moved(edits, known.at), known.form));
+            let holds = placed.filter(|(at, form)| form.read(text, *at) == Some(old));
+            return holds.collect();
         }
         let near = |at: &usize| *at < NEAR || at + NEAR > text.len();
         let mut places = Vec::new();
@@ -256,10 +268,104 @@ fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     }
 }
 
+/// Converts the position of a byte that the edits keep, in the text before them, into its position
+/// in the text after them.
+fn moved(edits: &[Replacement], at: usize) -> usize {
+    let before = edits.iter().filter(|edit| edit.at.end <= at);
+    at - before
+        .map(|edit| edit.at.len() - edit.with.len())
+        .sum::<usize>()
+}
+
 /// Converts a position in the text after the edits into the position in the text before them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();
         if edit.at.start <= at { at + moved } else { at }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Full, Hints, Search};
+
+    /// A checksum that no format has.
+    fn checksum(bytes: &[u8]) -> u32 {
+        bytes.iter().fold(0x0123_4567, |sum: u32, byte| {
+            let scaled = u32::from(*byte).wrapping_mul(2_654_435);
+            sum.rotate_left(7).wrapping_add(scaled)
+        })
+    }
+
+    /// A magic number, the length of the payload, the payload and its checksum.
+    fn file(payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
+        [
+            &b"QXYZ"[..],
+            &length,
+            payload,
+            &checksum(payload).to_le_bytes(),
+        ]
+        .concat()
+    }
+
+    /// Reads a file as a program does, which fails at three bytes of the payload. Returns the
+    /// outcome and what it has compared.
+    fn run(text: &[u8]) -> (Outcome, Vec<Comparison>) {
+        let mut comparisons = Vec::new();
+        let mut are_equal = |left: &[u8], right: &[u8]| {
+            if left != right {
+                comparisons.push(Comparison {
+                    left: left.to_vec(),
+                    right: right.to_vec(),
+                });
+            }
+            left == right
+        };
+        let outcome = match text.split_at_checked(8) {
+            Some((head, rest)) if rest.len() >= 4 => {
+                let (payload, sum) = rest.split_at(rest.len() - 4);
+                let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
+                let is_valid = are_equal(&head[..4], b"QXYZ")
+                    && are_equal(&length, &head[4..])
+                    && are_equal(&checksum(payload).to_le_bytes(), sum);
+                match is_valid && payload.windows(3).any(|part| part == b"BUG") {
+                    true => Outcome::Fail,
+                    false => Outcome::Pass,
+                }
+            }
+            _ => Outcome::Pass,
+        };
+        (outcome, comparisons)
+    }
+
+    #[test]
+    fn a_checksum_behind_the_deleted_bytes_is_corrected_each_time() {
+        let noise = |count: u32, factor: u32| (0..count).map(move |at| (at * factor % 251) as u8);
+        let payload: Vec<u8> = noise(200, 37)
+            .chain(*b"BUG")
+            .chain(noise(150, 91))
+            .collect();
+        let input = file(&payload);
+        let mut search = Full::new(&input);
+        let (mut best, mut text, mut tests) = (input.clone(), Vec::new(), 0);
+        while let Some(candidate) = search.next() {
+            candidate.write_into(&input, &best, &mut text);
+            let (outcome, comparisons) = run(&text);
+            if candidate.observed {
+                search.hint(&Hints {
+                    read: None,
+                    comparisons,
+                });
+            }
+            if outcome == Outcome::Fail {
+                best.clone_from(&text);
+            }
+            search.tell(outcome);
+            tests += 1;
+        }
+        assert_eq!(best, file(b"BUG"));
+        assert!(tests < 1000, "{tests} tests");
+    }
 }
