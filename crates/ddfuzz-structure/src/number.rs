@@ -166,15 +166,7 @@ impl Encoding {
                     Some((bytes.iter().fold(0, fold), 1 + size))
                 }
             },
-            Encoding::Cbor(major) => {
-                let head = *text.first().filter(|head| *head >> 5 == major)?;
-                let size = match head & 0x1f {
-                    short @ 0..24 => return Some((u64::from(short), 1)),
-                    long @ 24..28 => 1usize << (long - 24),
-                    _ => return None,
-                };
-                Some((text.get(1..1 + size)?.iter().fold(0, fold), 1 + size))
-            }
+            Encoding::Cbor(major) => read_cbor(major, text),
             Encoding::MessagePack(kind) => {
                 let head = *text.first()?;
                 let (mask, base, heads) = kind.heads();
@@ -197,20 +189,7 @@ impl Encoding {
                 let (half, size) = Encoding::Big(2).read(text)?;
                 Some((2 * half, size))
             }
-            Encoding::Dict(_) => match *text.first()? {
-                byte @ 139..=246 => Some((u64::from(byte - 139), 1)),
-                byte @ 247..=250 => {
-                    let low = u64::from(*text.get(1)?);
-                    Some(((u64::from(byte - 247) << 8) + low + 108, 2))
-                }
-                // Negative integers state nothing.
-                byte @ 28..=29 => {
-                    let bytes = text.get(1..if byte == 28 { 3 } else { 5 })?;
-                    let is_positive = bytes[0] & 0x80 == 0;
-                    is_positive.then(|| (bytes.iter().fold(0, fold), 1 + bytes.len()))
-                }
-                _ => None,
-            },
+            Encoding::Dict(_) => read_dict(text),
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
@@ -246,6 +225,36 @@ fn varint(mut number: u64) -> Vec<u8> {
     written
 }
 
+/// Reads the head of a CBOR item of the type `major`: its number and size.
+fn read_cbor(major: u8, text: &[u8]) -> Option<(u64, usize)> {
+    let head = *text.first().filter(|head| *head >> 5 == major)?;
+    let size = match head & 0x1f {
+        short @ 0..24 => return Some((u64::from(short), 1)),
+        long @ 24..28 => 1usize << (long - 24),
+        _ => return None,
+    };
+    let (number, _) = Encoding::Big(size).read(text.get(1..)?)?;
+    Some((number, 1 + size))
+}
+
+/// Reads an integer of a dictionary of CFF and its size; `None` if it is negative.
+fn read_dict(text: &[u8]) -> Option<(u64, usize)> {
+    match *text.first()? {
+        byte @ 139..=246 => Some((u64::from(byte - 139), 1)),
+        byte @ 247..=250 => {
+            let low = u64::from(*text.get(1)?);
+            Some(((u64::from(byte - 247) << 8) + low + 108, 2))
+        }
+        byte @ 28..=29 => {
+            let width = if byte == 28 { 2 } else { 4 };
+            let (number, _) = Encoding::Big(width).read(text.get(1..)?)?;
+            (text[1] & 0x80 == 0).then_some((number, 1 + width))
+        }
+        _ => None,
+    }
+}
+
+/// Writes an integer of a dictionary of CFF in at least `least` bytes, if that is 3 or 5.
 fn dict(least: usize, number: u64) -> Vec<u8> {
     match number {
         0..108 if least < 3 => vec![number as u8 + 139],
