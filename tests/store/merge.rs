@@ -163,6 +163,26 @@ fn inputs_that_are_cut_off_never_replace_whole_ones() {
 }
 
 #[test]
+fn a_program_without_its_hash_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let mut store = store(folder.path(), name);
+        let program = store.install_program("ul", b"#!/bin/sh\n").unwrap();
+        if name == "a" {
+            fs::write(program, "#!/b").unwrap();
+        }
+    }
+    let out = folder.path().join("out");
+    for (input, expected) in [("a", None), ("b", Some(&b"#!/bin/sh\n"[..]))] {
+        merge(&[folder.path().join(input)], &out).unwrap();
+        let merged = tree(&out);
+        let program = merged.iter().find(|(file, _)| file.ends_with("ul"));
+        let program = program.and_then(|(_, (_, bytes))| bytes.as_deref());
+        assert_eq!(program, expected, "{input}");
+    }
+}
+
+#[test]
 fn scripts_and_their_programs_come_along_and_work() {
     let folder = tempfile::tempdir().unwrap();
     let mut scripts = Vec::new();

@@ -103,7 +103,8 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
 }
 
 /// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
-/// does not have.
+/// does not have. A file without the hash that names its folder is left out, because scripts of
+/// `into` would run it.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
@@ -115,6 +116,9 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
             }
             let source = folder.join(&name);
             let bytes = fs::read(&source).map_err(FileError::at("read", &source))?;
+            if hash_of(&bytes) != hash {
+                continue;
+            }
             folder::create_all(folder::parent(&target))?;
             atomic::write_program(&target, &bytes)?;
         }
