@@ -122,6 +122,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("clap_complete", &["ddfuzz"]),
     ("clap_mangen", &["ddfuzz"]),
     ("console", &["ddfuzz"]),
+    ("cpp_demangle", &["ddfuzz-triage"]),
     ("crossbeam", &["ddfuzz-campaign", "ddfuzz-minimize"]),
     ("flate2", &["ddfuzz-campaign", "ddfuzz-structure"]),
     ("framehop", &["ddfuzz-triage"]),

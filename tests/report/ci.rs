@@ -168,7 +168,13 @@ fn the_message_and_the_stacks_stand_in_every_format() {
         xml.contains("  stack   #1   parse_line at /src/ul.c:40"),
         "{xml}"
     );
-    assert!(xml.contains("in gdb: sh /my out/reproduce.sh gdb"), "{xml}");
+    let script = "&#39;/my out/reproduce.sh&#39;";
+    for command in [
+        format!("reproduce: sh {script}\n"),
+        format!("in gdb: sh {script} gdb\n"),
+    ] {
+        assert!(xml.contains(&command), "{xml}");
+    }
     let value: Value = serde_json::from_str(&sarif(&told)).unwrap();
     let result = &value["runs"][0]["results"][0];
     let text = result["message"]["text"].as_str().unwrap();

@@ -134,6 +134,54 @@ fn of_two_proved_minimizations_the_shorter_one_wins_and_then_the_lesser() {
     assert_eq!((&reproducer[..], proved), (&b"z"[..], None));
 }
 
+/// As a copy that failed leaves files: cut off, and so before the whole ones in order and size.
+#[test]
+fn inputs_that_are_cut_off_never_replace_whole_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = ["a", "b"].map(|name| {
+        let mut store = store(folder.path(), name);
+        let crash = by_run(crash("m", "n"), 0);
+        let id = store.file(Kind::Crash, &crash, b"original").unwrap().id;
+        store.write_minimized(&id, b"whole").unwrap();
+        store.write_outcome(&id, &outcome(5, true)).unwrap();
+        id
+    });
+    let cut = ids[1].folder(&folder.path().join("b"));
+    fs::write(cut.join("original"), "orig").unwrap();
+    fs::write(cut.join("minimized"), "who").unwrap();
+    for (out, inputs) in [("ab", ["a", "b"]), ("ba", ["b", "a"])] {
+        let out = folder.path().join(out);
+        merge(&inputs.map(|name| folder.path().join(name)), &out).unwrap();
+        let entry = Store::open_read(&out)
+            .unwrap()
+            .entry(&ids[0])
+            .unwrap()
+            .unwrap();
+        assert_eq!(entry.original_bytes().unwrap(), b"original", "{inputs:?}");
+        assert_eq!(entry.reproducer_bytes().unwrap(), b"whole", "{inputs:?}");
+    }
+}
+
+#[test]
+fn a_program_without_its_hash_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let mut store = store(folder.path(), name);
+        let program = store.install_program("ul", b"#!/bin/sh\n").unwrap();
+        if name == "a" {
+            fs::write(program, "#!/b").unwrap();
+        }
+    }
+    let out = folder.path().join("out");
+    for (input, expected) in [("a", None), ("b", Some(&b"#!/bin/sh\n"[..]))] {
+        merge(&[folder.path().join(input)], &out).unwrap();
+        let merged = tree(&out);
+        let program = merged.iter().find(|(file, _)| file.ends_with("ul"));
+        let program = program.and_then(|(_, (_, bytes))| bytes.as_deref());
+        assert_eq!(program, expected, "{input}");
+    }
+}
+
 #[test]
 fn scripts_and_their_programs_come_along_and_work() {
     let folder = tempfile::tempdir().unwrap();

@@ -79,6 +79,13 @@ fn step() -> impl Strategy<Value = Step> {
         Kind::Oom,
     ]);
     let forgotten = prop::sample::select(vec!["crash.json", "../../group.json", "minimized.json"]);
+    let torn = prop::sample::select(vec![
+        "crash.json",
+        "../../group.json",
+        "minimized.json",
+        "original",
+        "minimized",
+    ]);
     let entry = 0..8usize;
     prop_oneof![
         8 => (kind, 0..2u8, 0..2u8, 0..3u8, 0..4u64).prop_map(|(kind, major, minor, input, run)| {
@@ -93,9 +100,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (entry.clone(), 0..3u8, 0..5u64)
             .prop_map(|(entry, campaign, runs)| Step::Seen { entry, campaign, runs }),
         1 => (0..3u8).prop_map(|input| Step::Corpus { input }),
-        1 => (entry.clone(), forgotten.clone())
+        1 => (entry.clone(), forgotten)
             .prop_map(|(entry, what)| Step::Forget { entry, what }),
-        1 => (entry, forgotten).prop_map(|(entry, what)| Step::Tear { entry, what }),
+        2 => (entry, torn).prop_map(|(entry, what)| Step::Tear { entry, what }),
         1 => (0..3u8).prop_map(|campaign| Step::Begin { campaign }),
         2 => (0..8usize, 0..3u8, 0..3usize)
             .prop_map(|(entry, lines, arguments)| Step::Options { entry, lines, arguments }),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ddfuzz::report::study::{rows, study_groups};
-use ddfuzz::store::{EntryId, Kind, Store, StudyRecord, merge};
+use ddfuzz::store::{EntryId, Kind, Store, StoreError, StudyRecord, merge};
 
 use crate::sample::{by_run, campaign, crash, outcome, study, subject, utility};
 use crate::tree::tree;
@@ -66,6 +66,21 @@ fn shards_give_the_whole_in_any_order_and_any_number_of_times() {
     assert_eq!(hosts, ["a", "b", "a", "b"]);
     let runs: Vec<_> = shown.iter().map(|(name, runs, _)| (*name, *runs)).collect();
     assert_eq!(runs, [("u0", 5), ("u1", 5), ("u2", 5), ("u3", 5)]);
+}
+
+/// A merge names its file by the campaign, which here is the path of a file of somebody else.
+#[test]
+fn a_study_that_is_not_named_after_its_campaign_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path(), "a");
+    store.write_study(&study("a", Vec::new())).unwrap();
+    let foreign = folder.path().join("foreign");
+    let record = study(foreign.to_str().unwrap(), Vec::new());
+    let file = folder.path().join("a/studies/a.json");
+    fs::write(&file, serde_json::to_vec(&record).unwrap()).unwrap();
+    let error = merge(&[folder.path().join("a")], &folder.path().join("out")).unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { path, .. } if path == file));
+    assert!(!foreign.with_extension("json").exists());
 }
 
 #[test]

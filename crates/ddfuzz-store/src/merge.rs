@@ -10,7 +10,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::group::{self, GroupIndex};
 use crate::writer::write_group;
-use crate::{Kind, Minimized, Reader, Store, StoreError, filing, json, layout, reader};
+use crate::{
+    EntryId, Kind, Minimized, Reader, Store, StoreError, filing, hash_of, json, layout, reader,
+};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
@@ -80,7 +82,7 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
     let ours = GroupIndex::read(into, kind, major)?;
     let mut new_entries = 0;
     for id in group::entry_ids(from, kind, major)? {
-        new_entries += u64::from(merge_entry(&id.folder(from), &id.folder(into))?);
+        new_entries += u64::from(merge_entry(&id, from, into)?);
     }
     let Some(theirs) = theirs else {
         return Ok(new_entries);
@@ -101,7 +103,8 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
 }
 
 /// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
-/// does not have.
+/// does not have. A file without the hash that names its folder is left out, because scripts of
+/// `into` would run it.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {
@@ -113,6 +116,9 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
             }
             let source = folder.join(&name);
             let bytes = fs::read(&source).map_err(FileError::at("read", &source))?;
+            if hash_of(&bytes) != hash {
+                continue;
+            }
             folder::create_all(folder::parent(&target))?;
             atomic::write_program(&target, &bytes)?;
         }
@@ -138,21 +144,23 @@ fn resolved(path: &Path) -> PathBuf {
     real
 }
 
-/// Merges the entry (stored input with its records) in the folder `from` into the folder `into`;
-/// returns whether `into` did not have the input before.
-fn merge_entry(from: &Path, into: &Path) -> Result<bool, StoreError> {
+/// Merges the entry (stored input with its records) with this id of the output directory `from`
+/// into the output directory `into`; returns whether `into` did not have the input before.
+fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreError> {
+    let (from, into) = (&id.folder(from), &id.folder(into));
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
     };
     let new = !into.join(layout::ORIGINAL).is_file();
     folder::create_all(into)?;
-    // The input first: after an interruption the entry is incomplete, but not lost.
-    keep_least(
-        &into.join(layout::ORIGINAL),
-        Some(original),
-        |a, b| a.cmp(b),
-        false,
-    )?;
+    // The input first: after an interruption the entry is incomplete, but not lost. One without
+    // its hash is damaged, for example cut off by a copy that failed.
+    let intact_first = |a: &[u8], b: &[u8]| {
+        let order = |input| (hash_of(input) != id.hash(), input);
+        order(a).cmp(&order(b))
+    };
+    let place = into.join(layout::ORIGINAL);
+    keep_least(&place, Some(original), intact_first, false)?;
     if compare_minimizations(from, into)?.is_lt() {
         // An explanation never stands beside a reproducer that it does not explain.
         for name in layout::EXPLANATION_FILES {
@@ -214,39 +222,39 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
 /// minimizations of the same input in two directories; the less one is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
+    /// Whether the reproducer is missing, or has another size than the result says.
+    damaged: bool,
     unfinished: bool,
     unproved: bool,
     size: u64,
-    untouched: bool,
 }
 
 impl Progress {
     fn of(folder: &Path) -> Result<Progress, StoreError> {
         let outcome = json::read_intact::<Minimized>(&folder.join(layout::OUTCOME))?;
-        let length = |name| fs::metadata(folder.join(name)).map(|metadata| metadata.len());
+        let minimized = fs::metadata(folder.join(layout::MINIMIZED));
+        let size = minimized.ok().map(|metadata| metadata.len());
+        // Without a reproducer of its own the result is that of the whole input.
+        let is_damaged =
+            |outcome: &Minimized| outcome.size_after != size.unwrap_or(outcome.size_before);
         Ok(Progress {
+            damaged: outcome.as_ref().is_some_and(is_damaged),
             unfinished: outcome.is_none(),
             unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
-            size: (length(layout::MINIMIZED).or_else(|_| length(layout::ORIGINAL)))
-                .unwrap_or(u64::MAX),
-            untouched: !folder.join(layout::MINIMIZED).is_file(),
+            size: size.unwrap_or(u64::MAX),
         })
     }
 }
 
-/// Compares the minimizations of one input in two folders `a` and `b`; the better one is less:
-/// finished before unfinished, then proved minimal before not proved, then by size and bytes of the
-/// reproducer, then by the text of the result and of the log.
+/// Compares the minimizations of one input in two folders `a` and `b`; the better one is less: intact
+/// before damaged, then finished before unfinished, then proved minimal before not proved, then by
+/// size and bytes of the reproducer, then by the text of the result and of the log.
 fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     let order = Progress::of(a)?.cmp(&Progress::of(b)?);
     if order.is_ne() {
         return Ok(order);
     }
-    let order = group::reproducer_bytes(a)?.cmp(&group::reproducer_bytes(b)?);
-    if order.is_ne() {
-        return Ok(order);
-    }
-    for name in [layout::OUTCOME, layout::LOG] {
+    for name in [layout::MINIMIZED, layout::OUTCOME, layout::LOG] {
         let read = |folder: &Path| json::bytes(&folder.join(name));
         // An existing log comes before a missing one.
         let order = match (read(a)?, read(b)?) {

@@ -225,14 +225,22 @@ pub struct Replayed {
 }
 
 impl Reader {
-    /// Reads the results of all studies in the output directory, sorted by campaign id.
+    /// Reads the results of all studies in the output directory, sorted by campaign id. Fails if
+    /// a file cannot be read, is damaged, or is not named after its campaign.
     pub fn studies(&self) -> Result<Vec<StudyRecord>, StoreError> {
         let folder = self.root().join(layout::STUDIES);
         let mut studies = BTreeMap::new();
         for name in reader::sorted_names(&folder, layout::is_study_name)? {
-            if let Some(study) = json::read::<StudyRecord>(&folder.join(&name))? {
-                studies.insert(name, study);
+            let path = folder.join(&name);
+            let Some(study) = json::read::<StudyRecord>(&path)? else {
+                continue;
+            };
+            // A merge names its file by the campaign, which could be the path of any other file.
+            if name.strip_suffix(".json") != Some(&study.campaign) {
+                let why = format!("it is of the campaign {:?}", study.campaign);
+                return Err(StoreError::Damaged { path, why });
             }
+            studies.insert(name, study);
         }
         Ok(studies.into_values().collect())
     }

@@ -52,6 +52,7 @@ pub use observable::{Conditions, Unobservable, another_program};
 pub use reported_object::Object;
 pub use site::{Site, short_function, short_source};
 pub use stopped::{StoppedClassifier, StoppedCrash};
-pub use symbols::{Place, Symbolizer, demangle};
+pub use symbols::demangled::demangle;
+pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
 pub use triager::{Quick, Settings, Triager, Verdict};

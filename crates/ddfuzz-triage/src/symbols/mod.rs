@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use addr2line::Loader;
-use addr2line::gimli::DwLang;
 
 use crate::Frame;
 use crate::snapshot::RawFrame;
 use crate::symbols::debug_files::{DebugFiles, Facts, MiniSymbols};
+use crate::symbols::demangled::demangle;
 
 mod debug_files;
+pub(crate) mod demangled;
 
 /// The names of the functions at one code address, inlined ones included, and their source lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -315,7 +316,7 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
             let name = frame.function.as_ref();
             let location = frame.location.as_ref();
             levels.push(Level {
-                name: name.and_then(|it| Some(it.demangle().ok()?.into_owned())),
+                name: name.and_then(|it| Some(demangle(&it.raw_name().ok()?))),
                 file: location.and_then(|it| Some(it.file?.to_owned())),
                 line: location.and_then(|it| it.line),
             });
@@ -418,10 +419,4 @@ fn declaring(loader: &Loader, start: u64, line: Option<u64>) -> Option<Declaring
         Some((_, level)) if !(first..=last).contains(&line) => Some(of(&level)),
         _ => Some(of(&holder)),
     }
-}
-
-/// Demangles the symbol name of a function, of any language (Rust, C++ …); other names are returned
-/// unchanged.
-pub fn demangle(symbol: &str) -> String {
-    addr2line::demangle_auto(symbol.into(), None::<DwLang>).into_owned()
 }

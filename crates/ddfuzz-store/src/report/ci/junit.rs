@@ -4,6 +4,7 @@ use ddfuzz_model::files::{escaped_lines, escaped_markup};
 
 use super::{Finding, Findings};
 use crate::report::Extent;
+use crate::report::text::shell_word;
 
 /// Formats the findings as JUnit XML: one test suite with a test case for each group, failed, or
 /// skipped if the group is known. Without groups it has one passing test case.
@@ -41,12 +42,11 @@ fn case(group: &Finding) -> String {
         true => ("skipped", "known: "),
         false => ("failure", ""),
     };
-    let script = match &group.script {
+    let script = match group.script.as_deref().map(shell_word) {
         Some(script) if group.has_gdb => {
-            let script = script.display();
             format!("reproduce: sh {script}\nin gdb: sh {script} gdb\n")
         }
-        Some(script) => format!("reproduce: sh {}\n", script.display()),
+        Some(script) => format!("reproduce: sh {script}\n"),
         None => String::new(),
     };
     let message = match &group.trace.message {

@@ -160,6 +160,9 @@ fn options(target: &Target, way: Way) -> Vec<u8> {
     if let Some(status) = target.crash_exit {
         line.push_str(&format!(" --crash-exit {status}"));
     }
+    if !target.sandbox.is_off() {
+        line.push_str(" --sandbox");
+    }
     if let Program::Bundled(name) = &target.program {
         line.push_str(&format!(" --target {name}"));
     }
@@ -177,4 +180,19 @@ fn options(target: &Target, way: Way) -> Vec<u8> {
         line.extend(quoted(&[name.as_bytes(), b"=", value.as_bytes()].concat()));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddfuzz_exec::Sandbox;
+
+    #[test]
+    fn a_target_in_a_sandbox_is_tested_in_one() {
+        let mut target = Target::new(Program::Path("/bin/vi".into()));
+        let has_sandbox = |target: &Target| options(target, Way::Inject).ends_with(b" --sandbox");
+        assert!(!has_sandbox(&target));
+        target.sandbox = Sandbox::On;
+        assert!(has_sandbox(&target));
+    }
 }
