@@ -1,7 +1,7 @@
 //! Differences between two states in their heap blocks: a block that only one of them has, or a
 //! word of the allocator between two blocks.
 
-use crate::delta::{Change, Delta, Differences, Identity, show_pointer};
+use crate::delta::{Change, Delta, Differences, Identity, one, show_pointer};
 use crate::graph::{Graph, Header, LeafKind, ObjectId, Place};
 use crate::types::Types;
 
@@ -46,7 +46,7 @@ impl<'a> Differences<'a> {
             self.passing
         };
         let object = &graph.objects[id];
-        let content = format!("a {}", types.get(object.of).name);
+        let content = one(&types.get(object.of).name);
         let pointers = self.pointers_to(id, is_created);
         // What the pointer to the block is in the run that has no such block.
         let other = pointers[usize::from(!is_created)];

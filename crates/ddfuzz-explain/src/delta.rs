@@ -639,6 +639,15 @@ fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     found
 }
 
+/// Returns the name of a type with the indefinite article.
+pub(crate) fn one(name: &str) -> String {
+    let is_vowel = name.starts_with(['a', 'e', 'i', 'o']);
+    match is_vowel || name.starts_with("un") && !name.starts_with("uni") {
+        true => format!("an {name}"),
+        false => format!("a {name}"),
+    }
+}
+
 /// Formats a pointer by what it leads to: `NULL`, `&x`, `a struct node`, `&list->head`.
 pub(crate) fn show_pointer(
     types: &Types,
@@ -665,7 +674,7 @@ pub(crate) fn show_pointer(
         _ => {
             let what = match object.is_variable() {
                 true => format!("&{}", object.name),
-                false => format!("a {}", types.get(object.of).name),
+                false => one(&types.get(object.of).name),
             };
             match offset {
                 0 => what,

@@ -201,14 +201,20 @@ pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
 }
 
 /// Describes the values of a variable of the cause–effect chain in both runs: `tail = NULL instead
-/// of a struct node`.
+/// of a struct node`; `tail = another struct node` where both runs have such a block.
 pub fn change(link: &LinkRecord) -> String {
     let variable = shown_name(link);
-    format!("{variable} = {} instead of {}", link.failing, link.passing)
+    let block = ["a ", "an "]
+        .iter()
+        .find_map(|it| link.failing.strip_prefix(it));
+    match block.filter(|_| link.failing == link.passing) {
+        Some(block) => format!("{variable} = another {block}"),
+        None => format!("{variable} = {} instead of {}", link.failing, link.passing),
+    }
 }
 
-/// Returns the name of a link's variable as the text has it: without the fields of standard containers,
-/// and of a buffer of the C library that the input is read into, only that.
+/// Returns the name of a link's variable as the text shows it: without the fields of standard
+/// containers; `input buffer` for memory of the C library into which the input is read.
 fn shown_name(link: &LinkRecord) -> String {
     match &link.writer {
         Some(WriterRecord::Input) if is_in_buffer(link) => {

@@ -96,6 +96,15 @@ fn a_free_that_fails_itself_is_not_said_to_be_too_early() {
     assert_eq!(it.crash.class.as_deref(), Some("abrt"), "{text}");
 }
 
+#[test]
+fn a_block_that_is_allocated_again_is_not_said_to_be_used_after_its_free() {
+    let it = explained(&program("reused.c", FLAGS), b"f1\n", Some(b"e1\n"));
+    let text = story::text(&it);
+    assert_eq!(it.freed_early.len(), 1, "{text}");
+    assert!(text.contains("Without the free by main"), "{text}");
+    assert!(!text.contains("It is used after that by"), "{text}");
+}
+
 fn wrong(failing: &str, passing: &str, pattern: &str) -> Explanation {
     let target = target(&program("memory.c", FLAGS), &[]);
     let mut request = request(target, failing.as_bytes(), Some(passing.as_bytes()));

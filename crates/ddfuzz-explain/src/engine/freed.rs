@@ -40,14 +40,20 @@ struct Skipped {
     from: Vec<u64>,
 }
 
+/// Returns true if the function that has just returned has returned an address in `memory`, as
+/// `malloc` does when it uses a freed block again.
+fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineError> {
+    let registers = run.process.registers()?;
+    Ok(memory.contains(&registers.rax))
+}
+
 impl Engine {
     /// Finds the call of `free`, or the few successive ones, without which the failure does not
-    /// happen: `averts` is true for how the failing run then ends. `None` where there are none, and
-    /// where the run fails inside that call, because of what it is given. Of several the last one is
-    /// returned.
+    /// happen; `averts` judges by the end of a run whether it did not. `None` where there are none,
+    /// and where the run fails inside that call, because of what it is given. Of several calls that
+    /// are needed together, the last one is returned.
     ///
-    /// # Errors
-    /// When the runs cannot be made.
+    /// # Errors When the runs cannot be made.
     pub fn freed_early(
         &mut self,
         averts: impl Fn(&Ending) -> bool,
@@ -138,7 +144,8 @@ impl Engine {
 
     /// Executes a run one instruction at a time up to the first one of the program that uses some memory,
     /// or passes its address to a function of a library; returns its address and those of the calls that
-    /// led to it, innermost first. Empty where none is seen.
+    /// led to it, innermost first. Empty where none is seen before a function of a library returns the
+    /// memory again.
     pub(super) fn first_use(
         &mut self,
         run: &mut Run,
@@ -172,7 +179,7 @@ impl Engine {
             if recorded.executed[0].is_library_call && ARGUMENTS.iter().any(passes) {
                 return Ok(self.own_calls(&frames));
             }
-            if is_over {
+            if is_over || recorded.executed[0].is_library_call && is_returned(run, &memory)? {
                 break;
             }
         }

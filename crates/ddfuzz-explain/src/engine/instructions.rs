@@ -215,7 +215,7 @@ impl Executed {
     }
 
     /// Returns the values from which the instruction computes the one that it writes: the operands
-    /// that it reads, and of an address that it only computes (`lea`), the registers.
+    /// that it reads; for `lea`, which only computes an address, the registers of that address.
     pub fn terms(&self) -> Vec<Value> {
         if self.instruction.mnemonic() == Mnemonic::Lea {
             let registers = self.address_registers().into_iter();
@@ -487,8 +487,9 @@ pub fn copied_by(name: &str, call: &Executed, written: Value) -> Option<Value> {
     }
 }
 
-/// Returns the conditional jumps on which it depends that the instruction `last` was executed, the latest
-/// ones first: those of its function and of those that have called it, in the program's own code.
+/// Returns the conditional jumps that decided that the instruction `last` was executed, the latest
+/// ones first: jumps of its function, and of the functions that called it, in the program's own
+/// code.
 pub fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool) -> Vec<usize> {
     let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
     let (mut level, mut highest) = (stack(last), stack(last));

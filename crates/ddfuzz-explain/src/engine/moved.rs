@@ -122,8 +122,8 @@ impl Engine {
         self.moving(&mut run, allocators, moving, u64::MAX)
     }
 
-    /// Returns the first use of the block that the call of `realloc` with this number moves, where it was
-    /// before: addresses of code in the program, innermost first; empty where none is seen.
+    /// Returns the first use of the old place of the block that the call of `realloc` with this
+    /// number moves: addresses of code in the program, innermost first; empty where none is seen.
     fn used_after_move(
         &mut self,
         allocators: Allocators,

@@ -71,7 +71,8 @@ pub struct Origin {
     pub earlier: Vec<Origin>,
 }
 
-/// A value of the failing run: what an instruction that was recorded uses.
+/// A value that an instruction of the failing run uses: the recorded instructions, the index of
+/// that one, and the value.
 type Used = (Rc<Recorded>, usize, Value);
 
 /// What is read by an instruction: its address, the point before it, and the memory.
@@ -300,7 +301,8 @@ impl Engine {
         Ok(History { origin, moments })
     }
 
-    /// Goes back to where a value came from.
+    /// Follows a value one step back: to the instruction that computed it, or to the write that
+    /// left it in memory, and to the values from which that made it.
     fn step_back(
         &mut self,
         points: &[Point],
@@ -586,8 +588,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the values of which the value was made that a write has left in memory; none where that
-    /// is not known.
+    /// Returns the values from which the value stored by a write was computed; none where that is
+    /// not known.
     fn made_of(&mut self, points: &[Point], write: &MemoryWrite) -> Result<Back, EngineError> {
         let (address, size) = (write.address, write.size);
         let written = Value::Memory(address, size);

@@ -199,8 +199,8 @@ impl Engine {
         Ok(last)
     }
 
-    /// Returns the point (statement execution) of the failing run in which a write to the memory
-    /// `watched` was made; `None` where it is not seen again.
+    /// Returns the point (statement execution) of the failing run in which the write `write` to the
+    /// memory `watched` was made; `None` where a second run does not make that write.
     pub(super) fn statement_of(
         &mut self,
         watched: Watched,
