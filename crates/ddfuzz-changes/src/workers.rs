@@ -132,8 +132,9 @@ impl Workers {
         }
     }
 
-    /// Notes for the limits that a check in the log of an earlier call took the wall time `took`:
-    /// that of a test if the version was built before (`is_built`), else mostly that of its build.
+    /// Learns for the time limits from a check in the log of an earlier call, which took the wall
+    /// time `took`: the time of a test if the version was built before (`is_built`), else mostly
+    /// that of its build.
     pub fn note_logged(&mut self, took: Duration, is_built: bool) {
         let slowest = match is_built {
             true => &mut self.slowest.1,

@@ -216,10 +216,10 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes those numbers into the text that depend on groups measured or placed after them
-    /// (lengths of groups around them, indices and offsets), and then the checksums, those of the
-    /// smallest groups first. Returns false if a number needs another size than it has been given;
-    /// its size is then among `widths`.
+    /// Writes the numbers that could not be written at once, because they depend on groups that
+    /// were measured or placed later (lengths, indices and offsets), and then the checksums, those
+    /// of the smallest groups first. Returns false if a number needs another width than it was
+    /// given; that width is then in `widths`.
     fn settle_numbers(&mut self) -> bool {
         let mut checks = Vec::new();
         let mut fits = true;

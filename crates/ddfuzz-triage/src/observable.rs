@@ -98,9 +98,9 @@ const ENTRIES: [&str; 4] = [
     "rust_fuzzer_test_input",
 ];
 
-/// Returns the last identifier in the demangled name of a function, without its arguments: `get` of
-/// `<a::Map<K> as b::Lookup>::get::{{closure}}`, as it also stands in a mangled name. `None` if
-/// there is none of at least three characters.
+/// Returns the last identifier in the demangled name of a function, which its mangled name
+/// contains, too: `get` for `<a::Map<K> as b::Lookup>::get::{{closure}}`. Generic arguments,
+/// parameters and closures are left out. `None` if it has less than three characters.
 fn identifier(name: &str) -> Option<&str> {
     let mut depth = 0_usize;
     let (mut last, mut start) = (None, None);

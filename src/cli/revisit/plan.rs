@@ -73,7 +73,7 @@ pub(super) fn select_utilities(
     })
 }
 
-/// Fails if utilities are named and none of them can be run.
+/// Fails if the command line names utilities and a study could run none of them.
 pub(super) fn refuse_without_utilities(
     args: &RevisitArgs,
     planned: &StudySelection,

@@ -350,8 +350,8 @@ pub fn workers(jobs: Option<u32>) -> usize {
     jobs.map_or_else(processors, |jobs| jobs as usize)
 }
 
-/// Prints a warning if the output directory has results of another target than that of `campaign`:
-/// its stored inputs become seeds, and commands that take the recorded target then need one.
+/// Prints a warning if the output directory has results of another target than that of `campaign`,
+/// because the inputs of both are then mixed, and commands such as `check` need the target named.
 fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
     let now = campaign.target.as_ref();
     let is_same = |record: &TargetRecord| now.is_none_or(|now| now.same_target(record));

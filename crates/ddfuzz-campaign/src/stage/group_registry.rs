@@ -515,9 +515,9 @@ impl GroupRegistry<Store> {
     }
 }
 
-/// If a campaign of `ddfuzz run`, which this directory continues, has recorded another build of the
-/// program than the present one, records that one, without a status of the groups: unfinished
-/// minimizations start again, since their logs hold results of the earlier build.
+/// Records the present build of the program if a campaign of `ddfuzz run` in this directory has
+/// recorded another one. The groups are not checked with it; unfinished minimizations start again,
+/// since their logs hold results of the earlier build.
 fn take_unchecked_build(
     store: &mut Store,
     campaign: &Campaign,

@@ -310,8 +310,8 @@ mod tests {
         .concat()
     }
 
-    /// Reads a file as a program does, which fails at three bytes of the payload. Returns the
-    /// outcome and what it has compared.
+    /// Reads a file as the program under test would, and fails if the payload has three certain
+    /// bytes. Returns the outcome and the comparisons that were made.
     fn run(text: &[u8]) -> (Outcome, Vec<Comparison>) {
         let mut comparisons = Vec::new();
         let mut are_equal = |left: &[u8], right: &[u8]| {

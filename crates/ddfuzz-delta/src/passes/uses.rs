@@ -139,9 +139,10 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the edits that delete an argument in all lists after a name, counted from the end of
-    /// each list, because methods have one more parameter than arguments; each with the number of
-    /// bytes by which it shortens the text, in descending order of this number.
+    /// Returns the edits that delete an argument in all lists after a name, whose position is
+    /// counted from the end of each list, because methods have one more parameter than arguments.
+    /// Each comes with the number of bytes by which it shortens the text, in descending order of
+    /// this number.
     fn arguments(&self) -> Vec<(usize, Edit)> {
         let mut edits = Vec::new();
         for uses in &self.uses {

@@ -279,9 +279,9 @@ struct HarnessObserver {
 }
 
 impl HarnessObserver {
-    /// Prepares the entry function of `target` for observed runs; the server starts with the first.
-    /// `None` if the program has no callbacks that a jump can replace, or no entry function that can
-    /// be called. Fails when the program is missing or cannot be executed.
+    /// Prepares the entry function of `target` for observed runs; its fork server starts with the
+    /// first run. `None` if the program has no comparison callbacks that a jump can replace, or no
+    /// entry function that can be called. Fails when the program is missing or cannot be executed.
     fn new(target: &Target) -> Result<Option<HarnessObserver>, ExecError> {
         let executor = match ways::observed_harness(&with_more_time(target)) {
             Ok(executor) => executor,

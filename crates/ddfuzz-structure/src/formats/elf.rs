@@ -45,8 +45,9 @@ struct Layout {
     symbol: usize,
     /// Offset of the field of a symbol with the index of its section.
     symbol_section: usize,
-    /// Size of a relocation without an addend, and the offset (big-endian) and the width of the index
-    /// of its symbol, in bytes; little-endian, the index is at the end.
+    /// Size in bytes of a relocation without an addend, and offset and width of the index of its
+    /// symbol in a big-endian file; in a little-endian file, the index is at the end of the
+    /// relocation.
     relocation: (usize, usize, usize),
 }
 

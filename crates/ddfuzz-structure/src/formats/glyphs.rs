@@ -87,8 +87,8 @@ impl Glyphs {
         }
     }
 
-    /// Returns what a number states that is the index of the glyph `glyph`; `None` if there is no
-    /// such glyph.
+    /// Returns the meaning of a number that is the index of the glyph `glyph`; `None` if there is
+    /// no such glyph.
     pub fn index(&self, glyph: usize) -> Option<Meaning> {
         self.labels.get(glyph).map(|label| Meaning::Index(*label))
     }

@@ -26,7 +26,8 @@ const RELOCATION: usize = 8;
 struct Layout {
     head: usize,
     segment: usize,
-    /// Fields of a segment: offset in the file, size there, and number of sections.
+    /// Fields of a segment, each with its offset in the entry and its width in bytes: offset in the
+    /// file, size in the file, number of sections.
     segment_fields: [(usize, usize); 3],
     section: usize,
     /// Fields of a section: size, offset in the file, offset of relocations, and their number.

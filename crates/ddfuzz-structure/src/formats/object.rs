@@ -201,7 +201,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Makes the nodes of the whole file of those of its head; `None` if two regions overlap.
+    /// Makes the nodes of the whole file from the nodes of its head and the regions; `None` if two
+    /// regions overlap.
     pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
         let regions = self.regions.into_iter();
         let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));

@@ -154,7 +154,8 @@ impl Program<'_> {
         Some(nodes)
     }
 
-    /// Returns the section with the address `address`, and the offset of that in the file.
+    /// Returns the section that contains the address `address`, and the offset in the file at which
+    /// that address stands.
     fn locate(&self, address: usize) -> Option<(&Section, usize)> {
         let mut sections = self.sections.iter();
         sections.find_map(|section| {
@@ -224,8 +225,8 @@ impl Program<'_> {
         Some(stated)
     }
 
-    /// Makes the group of an imported library, whose entry is at offset `at`, and regions of its name
-    /// and its lists of functions: the entry and the name go with the first list.
+    /// Makes the group of an imported library, whose entry is at offset `at`, and regions of its
+    /// name and its lists of functions. The entry and the name are deleted with the first list.
     fn library(&mut self, reader: &mut Reader, at: usize) -> Group {
         let field = |field: usize| {
             self.object

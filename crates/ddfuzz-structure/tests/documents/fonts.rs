@@ -245,7 +245,7 @@ pub fn truetype() -> Vec<u8> {
     )
 }
 
-/// Returns the bytes of a table, and reads words in it.
+/// The bytes of a table, in which words can be read.
 struct Table<'a>(&'a [u8]);
 
 impl<'a> Table<'a> {

@@ -87,7 +87,8 @@ fn relocated(wide: bool) -> Vec<u8> {
     elf_with(wide, &[([4, 2, entries.len() / 2], entries)])
 }
 
-/// The names of the symbols to which relocations refer, in an object file with right offsets.
+/// The names of the symbols to which the relocations of an object file refer; `None` if one of its
+/// offsets leads out of the file.
 fn related(text: &[u8], wide: bool) -> Option<Vec<&[u8]>> {
     text.starts_with(b"\x7fELF").then_some(())?;
     let number = |at: usize, size: usize| -> Option<usize> {

@@ -87,8 +87,8 @@ fn an_object_is_reduced_to_one_symbol() {
     assert!(reduced.tests <= 150, "{} tests", reduced.tests);
 }
 
-/// A program of Windows with 32 bits: code, and a section with the functions imported from two
-/// libraries, each listed twice.
+/// A 32-bit Windows program: code, and a section with the functions imported from two libraries;
+/// each library has two lists of them.
 pub fn pe() -> Vec<u8> {
     let (head, address, start) = (64 + 16, 0x2000, 512);
     let rva = |at: usize| address + at;

@@ -20,7 +20,8 @@ fn nobody_waits_for_the_answer_who_has_been_stopped() {
     assert!(began.elapsed() < limits.cpu);
 }
 
-/// An executor whose runs all end by SIGSEGV, and whose first check finds a wrong result.
+/// An executor whose runs all end by SIGSEGV, and which reports once that a run of it differed from
+/// a new process.
 struct Doubtful {
     corrected: Vec<(Vec<u8>, Run)>,
 }
