@@ -36,7 +36,10 @@ pub fn severity(
         "trap" => (Severity::Low, "a trap instruction"),
         "rustpanic" | "gopanic" => (Severity::Low, "a panic"),
         "sys" => (Severity::Low, "a forbidden system call"),
-        "hang" => (Severity::Low, "the program does not end"),
+        "hang" => (
+            Severity::Low,
+            "the program exceeds its time limit (whether it would end is not known)",
+        ),
         "oom" => (Severity::Low, "the program exceeds its memory limit"),
         class if class.starts_with("exit:") => (
             Severity::Low,
