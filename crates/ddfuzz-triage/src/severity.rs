@@ -36,10 +36,7 @@ pub fn severity(
         "trap" => (Severity::Low, "a trap instruction"),
         "rustpanic" | "gopanic" => (Severity::Low, "a panic"),
         "sys" => (Severity::Low, "a forbidden system call"),
-        "hang" => (
-            Severity::Low,
-            "the program exceeds its time limit (whether it would end is not known)",
-        ),
+        "hang" => (Severity::Low, "the program exceeds its time limit"),
         "oom" => (Severity::Low, "the program exceeds its memory limit"),
         class if class.starts_with("exit:") => (
             Severity::Low,
