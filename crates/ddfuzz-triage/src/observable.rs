@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::Crash;
+use crate::site::is_in_each_harness;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
 
@@ -67,7 +68,7 @@ pub fn another_program<'a>(
     let own = crashes.flat_map(|crash| crash.frames.iter().filter(|frame| frame.own));
     let mut names: Vec<&str> = Vec::new();
     for name in own.filter_map(|frame| identifier(frame.name.as_deref()?)) {
-        if !ENTRIES.contains(&name) && !names.contains(&name) {
+        if name != "main" && !is_in_each_harness(name) && !names.contains(&name) {
             names.push(name);
         }
     }
@@ -89,14 +90,6 @@ pub fn another_program<'a>(
         "give a build of the program that failed, with symbols or under the same file name",
     )))
 }
-
-/// Functions that many programs have, so that they identify none.
-const ENTRIES: [&str; 4] = [
-    "main",
-    "target_main",
-    "LLVMFuzzerTestOneInput",
-    "rust_fuzzer_test_input",
-];
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
 /// contains, too: `get` for `<a::Map<K> as b::Lookup>::get::{{closure}}`. Generic arguments,
@@ -392,4 +385,27 @@ fn uncounted(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
             format!("add --crash-exit {status}"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_identifier_of_a_name_is_that_of_the_function() {
+        let names = [
+            ("<a::Map<K> as b::Lookup>::get::{{closure}}", Some("get")),
+            (
+                "store::Table<int>::look_up(char const*) const",
+                Some("look_up"),
+            ),
+            ("strips::__libfuzzer_sys_run", Some("__libfuzzer_sys_run")),
+            ("odd_bug", Some("odd_bug")),
+            ("f", None),
+        ];
+        for (name, expected) in names {
+            assert_eq!(identifier(name), expected, "{name}");
+        }
+        assert!(is_in_each_harness("__libfuzzer_sys_run") && !is_in_each_harness("odd_bug"));
+    }
 }

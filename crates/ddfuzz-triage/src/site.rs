@@ -165,6 +165,11 @@ const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 /// Function that the macro `fuzz_target!` of cargo-fuzz defines.
 const FUZZ_TARGET: &str = "__libfuzzer_sys_run";
 
+/// Returns true if each harness has a function of this name, so that the name identifies none.
+pub(crate) fn is_in_each_harness(name: &str) -> bool {
+    RUNS.contains(&name) || [FUZZ_TARGET, "LLVMFuzzerTestOneInput", "target_main"].contains(&name)
+}
+
 /// Shortens the name of a function for display: generic arguments become `decode<…>`, and the
 /// function that `fuzz_target!` defines is shown by the name of the macro.
 pub fn short_function(name: &str) -> String {

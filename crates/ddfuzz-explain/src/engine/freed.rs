@@ -53,7 +53,8 @@ impl Engine {
     /// and where the run fails inside that call, because of what it is given. Of several calls that
     /// are needed together, the last one is returned.
     ///
-    /// # Errors When the runs cannot be made.
+    /// # Errors
+    /// When the runs cannot be made.
     pub fn freed_early(
         &mut self,
         averts: impl Fn(&Ending) -> bool,
