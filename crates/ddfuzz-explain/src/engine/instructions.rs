@@ -180,14 +180,7 @@ impl Executed {
         let it = &self.instruction;
         match it.op_kind(number_of) {
             OpKind::Register => value_of(it.op_register(number_of)),
-            OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64 => None,
+            _ if it.try_immediate(number_of).is_ok() => None,
             _ => self.memory(is_read).map(|it| Value::Memory(it.0, it.1)),
         }
     }

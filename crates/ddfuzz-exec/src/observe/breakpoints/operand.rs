@@ -24,24 +24,10 @@ pub(super) fn width(instruction: &Instruction) -> Option<usize> {
                     .then_some(0)
             })
             .is_some(),
-        kind => is_immediate(kind),
+        _ => instruction.try_immediate(operand).is_ok(),
     };
     (matches!(width, 1 | 2 | 4 | 8) && instruction.op_count() == 2 && known(0) && known(1))
         .then_some(width)
-}
-
-fn is_immediate(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64
-    )
 }
 
 /// Returns the value of one operand, `width` bytes wide, of an instruction at which a thread has
