@@ -257,3 +257,23 @@ fn a_crash_that_comes_once_and_not_again_is_flaky_and_not_lost() {
     assert_eq!((&flaky["tries"], &result["flaky"]), (&4.into(), &1.into()));
     assert!(desk.file("out/flaky").is_dir() && desk.file("out/crashes").is_dir());
 }
+
+#[test]
+fn a_crash_in_every_second_run_is_filed_as_flaky_with_its_rate() {
+    let desk = Desk::new();
+    put(&desk, "in/1", "every second");
+    put(&desk, "in/2", "always");
+    let program = "x=$(cat); [ \"$x\" = always ] && kill -ABRT $$; \
+                   if [ -e $DESK/tmp/odd ]; then rm $DESK/tmp/odd; exit 0; fi; \
+                   : >$DESK/tmp/odd; kill -SEGV $$";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    let call = "triage in --json --jobs 1 --exec command -o out";
+    let result = desk.call_with(call, &words).exits(1).json();
+    let inputs = result["inputs"].as_array().unwrap().iter();
+    let rates = inputs.map(|input| (input["hits"].as_u64(), input["tries"].as_u64()));
+    let rates: Vec<_> = rates.collect();
+    assert_eq!(rates, [(Some(1), Some(3)), (Some(3), Some(3))]);
+    assert_eq!(result["flaky"], 1);
+    let filed = |kind: &str| std::fs::read_dir(desk.file(kind)).unwrap().count();
+    assert_eq!((filed("out/flaky"), filed("out/crashes")), (1, 1));
+}

@@ -74,7 +74,9 @@ pub use stage::{
 };
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
-pub use verdict::{Judged, fails_on_anything, identity, judged, kind_of, line_of, may_leak};
+pub use verdict::{
+    Judged, examined_thrice, fails_on_anything, identity, judged, kind_of, line_of, may_leak,
+};
 
 /// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is
 /// `store`. When `stop` turns true, the call saves its state and ends.

@@ -214,9 +214,10 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
 }
 
 /// Returns the number of runs of which a failure of this rate misses all with a probability of less
-/// than 1 in 1000; `None` if there are more than 300.
+/// than 1 in 1000, where the rate is taken as the lower end of its confidence interval; `None` if
+/// there are more than 300.
 fn tries_needed(rate: Rate) -> Option<u32> {
-    let passes = 1.0 - rate.hits as f64 / rate.tries as f64;
+    let passes = 1.0 - rate.lower_end();
     let tries = (0.001_f64.ln() / passes.ln()).ceil();
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }

@@ -20,8 +20,8 @@ pub enum Judged {
 
 /// Runs an input that another fuzzer has found, to tell what it does. If `any` is true (some keys
 /// are known), runs it once, only to learn the keys of its crash, and returns [`Judged::Again`] if
-/// `is_known` accepts these. Else examines the input in full ([`examined`]), with `leaks` also for
-/// memory leaks.
+/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks` also
+/// for memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -43,7 +43,7 @@ pub fn judged(
         }
         quick = Some((class, major, minor));
     }
-    let mut examined = examined(triager, input, leaks)?;
+    let mut examined = examined_thrice(triager, input, leaks)?;
     if let Some((class, major, minor)) = quick {
         let keys = Keys {
             major,
@@ -54,6 +54,38 @@ pub fn judged(
         examined = came_once(triager, keys, class, examined);
     }
     Ok(Judged::New(examined))
+}
+
+/// Number of runs that must all fail for a crash of another fuzzer to count as one that occurs in
+/// each run.
+const AGREEING: u32 = 3;
+
+/// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
+/// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky.
+///
+/// # Errors
+/// When the target cannot be started or traced.
+pub fn examined_thrice(
+    triager: &mut Triager,
+    input: &[u8],
+    leaks: bool,
+) -> Result<Examined, ExecError> {
+    let mut examined = examined(triager, input, leaks)?;
+    let Some(crash) = &mut examined.crash else {
+        return Ok(examined);
+    };
+    // Leaks are looked for by a run of their own.
+    if crash.class.is_leak() {
+        return Ok(examined);
+    }
+    while crash.tries < AGREEING {
+        let random_addresses = crash.tries + 1 == AGREEING;
+        let run = triager.key_at(input, random_addresses)?;
+        crash.hits += u32::from(matches!(run, Quick::Crash { .. }));
+        crash.tries += 1;
+    }
+    examined.tries = crash.tries;
+    Ok(examined)
 }
 
 /// Checks whether the target crashes with this major key whatever its input is: returns true if the

@@ -177,6 +177,17 @@ pub struct Rate {
     pub tries: u64,
 }
 
+impl Rate {
+    /// Returns the lower end of Wilson's score interval of the rate at one standard deviation: five
+    /// of six true rates are higher. Not a number without runs.
+    pub fn lower_end(self) -> f64 {
+        let tries = self.tries as f64;
+        let share = self.hits as f64 / tries;
+        let spread = share * (1.0 - share) / tries + 1.0 / (4.0 * tries * tries);
+        (share + 1.0 / (2.0 * tries) - spread.sqrt()) / (1.0 + 1.0 / tries)
+    }
+}
+
 impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} of {} runs", self.hits, self.tries)

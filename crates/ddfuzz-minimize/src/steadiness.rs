@@ -90,19 +90,10 @@ fn votes(rate: Rate) -> u64 {
 /// Returns the number x for which `votes` runs together miss a failure once in x times; the failure
 /// rate is taken as the lower end of the confidence interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
-    let silent = 1.0 - lower_end(rate);
+    let silent = 1.0 - rate.lower_end();
     // Only products: logarithms differ between machines, and logs must not.
     let missed = (0..votes).fold(1.0, |missed, _| missed * silent);
     1.0 / missed
-}
-
-/// Returns the lower end of Wilson's score interval of a rate at one standard deviation: five of
-/// six true rates are higher.
-fn lower_end(rate: Rate) -> f64 {
-    let tries = rate.tries as f64;
-    let share = rate.hits as f64 / tries;
-    let spread = share * (1.0 - share) / tries + 1.0 / (4.0 * tries * tries);
-    (share + 1.0 / (2.0 * tries) - spread.sqrt()) / (1.0 + 1.0 / tries)
 }
 
 #[cfg(test)]

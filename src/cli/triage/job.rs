@@ -1,12 +1,13 @@
 //! Runs one triage (`ddfuzz triage`): from input files to groups, and to the output directory.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
-use crate::campaign::{Examined, examined, fails_on_anything, identity, kind_of, may_leak};
+use crate::campaign::{Examined, examined_thrice, fails_on_anything, identity, kind_of, may_leak};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
@@ -104,47 +105,69 @@ impl TriageJob<'_> {
 
     /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
     /// input with this pair, so that the result does not depend on which worker thread was first.
+    /// An input that turns out flaky is moved to the flaky crashes, and the next one is taken.
     fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut triager = None;
-        for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
-            let Some((input, _)) = progress.outcomes.outcome(&progress.states[at]) else {
-                continue;
-            };
-            let known = &progress.outcomes.variants[variant];
-            let filed = |directory: &TriageDirectory| directory.has(&known.line, input);
-            let is_filed = progress.directory.as_ref().is_none_or(filed);
-            let settled = known.examined == input && is_filed;
-            // An earlier call has examined it.
-            if settled && known.trace.is_none() {
-                let directory = progress.directory.as_ref();
-                let trace = directory.and_then(|directory| directory.trace(&known.line, input));
-                progress.outcomes.variants[variant].trace = trace;
+        loop {
+            let mut moved = false;
+            for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
+                moved |= self.settle_variant(progress, &mut triager, variant, at)?;
             }
-            let known = &progress.outcomes.variants[variant];
-            if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
-                continue;
-            }
-            let file = &self.found.inputs[at];
-            // What has changed or gone since was run before: what that run told stands.
-            let bytes = regular::read(&file.path, self.max_len);
-            let Some(bytes) = bytes.ok().filter(|bytes| ContentHash::of(bytes) == input) else {
-                continue;
-            };
-            let triager = match &mut triager {
-                Some(triager) => triager,
-                none => none.insert(Triager::of_target(&self.target, self.way)?),
-            };
-            let leaks = self.leaks || may_leak(file);
-            let examined = examined(triager, &bytes, leaks)?;
-            let variant = (known.line.kind, known.line.major, known.line.minor);
-            let same = examined.crash.as_deref().is_some_and(|crash| {
-                (kind_of(crash), crash.keys.major, crash.keys.minor) == variant
-            });
-            if same {
-                progress.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
+            if !moved {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// Examines the file `at`, the smallest with the crash variant `variant`, if another input of
+    /// this variant was examined before, and stores its crash in place of that one's. Returns true
+    /// if the crash of the file turned out to be flaky.
+    fn settle_variant(
+        &self,
+        progress: &mut TriageState,
+        triager: &mut Option<Triager>,
+        variant: usize,
+        at: usize,
+    ) -> Result<bool, Failure> {
+        let Some((input, _)) = progress.outcomes.outcome(&progress.states[at]) else {
+            return Ok(false);
+        };
+        let known = &progress.outcomes.variants[variant];
+        let filed = |directory: &TriageDirectory| directory.has(&known.line, input);
+        let is_filed = progress.directory.as_ref().is_none_or(filed);
+        let settled = known.examined == input && is_filed;
+        // An earlier call has examined it.
+        if settled && known.trace.is_none() {
+            let directory = progress.directory.as_ref();
+            let trace = directory.and_then(|directory| directory.trace(&known.line, input));
+            progress.outcomes.variants[variant].trace = trace;
+        }
+        let known = &progress.outcomes.variants[variant];
+        if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        let file = &self.found.inputs[at];
+        // What has changed or gone since was run before: what that run told stands.
+        let bytes = regular::read(&file.path, self.max_len);
+        let Some(bytes) = bytes.ok().filter(|bytes| ContentHash::of(bytes) == input) else {
+            return Ok(false);
+        };
+        let triager = match triager {
+            Some(triager) => triager,
+            none => none.insert(Triager::of_target(&self.target, self.way)?),
+        };
+        let leaks = self.leaks || may_leak(file);
+        let examined = examined_thrice(triager, &bytes, leaks)?;
+        let Some(crash) = examined.crash.as_deref() else {
+            return Ok(false);
+        };
+        let keys = (crash.keys.major, crash.keys.minor);
+        let same = keys == (known.line.major, known.line.minor);
+        let flaky = kind_of(crash) == Kind::Flaky;
+        if flaky || same && kind_of(crash) == known.line.kind {
+            progress.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
+        }
+        Ok(flaky)
     }
 
     /// Marks the crash group, if there is one, whose crash occurs on the empty input and on other,
@@ -170,7 +193,10 @@ impl TriageJob<'_> {
             interrupted: self.stop.load(Ordering::Relaxed),
             ..TriageResult::default()
         };
-        let mut contents = std::collections::HashSet::new();
+        let mut contents = HashSet::new();
+        let least = progress.outcomes.least(&progress.states).into_values();
+        let content = |(_, at): (u64, usize)| progress.outcomes.outcome(&progress.states[at]);
+        let least: HashSet<_> = least.filter_map(content).map(|(input, _)| input).collect();
         for (file, state) in self.found.inputs.iter().zip(&progress.states) {
             if let FileState::Unreadable(why) = state {
                 say_unread(&file.path, why, output);
@@ -180,6 +206,10 @@ impl TriageJob<'_> {
                 compare(file, outcome, &progress.outcomes, output);
                 result.flaky += u64::from((1..outcome.tries).contains(&outcome.hits));
                 result.healthy += u64::from(outcome.variant.is_none());
+                let outcome = match least.contains(&content) {
+                    true => outcome,
+                    false => outcome.of_first_run(),
+                };
                 result.inputs.push(row(file, outcome, &progress.outcomes));
             }
         }

@@ -23,6 +23,22 @@ pub struct Outcome {
     pub variant: Option<usize>,
 }
 
+impl Outcome {
+    /// Returns the outcome with the first run alone counted if all runs crashed. Whether a crash is
+    /// run again depends on which worker thread was first, except for the smallest input of its
+    /// variant.
+    pub fn of_first_run(self) -> Outcome {
+        match self.variant.is_some() && self.hits == self.tries {
+            true => Outcome {
+                hits: 1,
+                tries: 1,
+                ..self
+            },
+            false => self,
+        }
+    }
+}
+
 /// Maximum number of crash variants (pairs of major and minor key) whose stack traces are kept in
 /// memory.
 const TRACED: usize = 1000;

@@ -77,7 +77,8 @@ pub struct TriageInput {
     /// Confidence that the keys of the input's crash identify the bug; null if the input does not
     /// crash.
     pub confidence: Option<Confidence>,
-    /// Number of runs of the input that ended in the crash recorded for it.
+    /// Number of runs of the input that failed, in whatever way. An input that crashes as a smaller
+    /// one does is run once; the smallest of a minor key three times.
     pub hits: u32,
     /// Number of times that the triage ran the input.
     pub tries: u32,
