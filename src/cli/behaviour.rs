@@ -128,6 +128,21 @@ pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<Targ
     })
 }
 
+/// Returns a warning after a campaign if at least half of its runs, and more than one, exceeded the
+/// time limit; else `None`.
+pub fn time_warning(summary: &Summary, target: &Target) -> Option<TargetWarning> {
+    let is_usual = summary.hung > 1 && summary.hung * 2 >= summary.runs;
+    is_usual.then(|| TargetWarning {
+        seen: format!(
+            "{} of {} exceeded the time limit, {} of CPU time",
+            size::grouped(summary.hung),
+            size::counted(summary.runs, "run"),
+            size::duration(target.limits.cpu),
+        ),
+        fix: "a shorter --timeout, or shorter inputs by --max-len, make more runs".to_owned(),
+    })
+}
+
 impl std::fmt::Display for TargetWarning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}; {}", self.seen, self.fix)

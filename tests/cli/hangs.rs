@@ -16,3 +16,14 @@ fn a_hang_is_minimized_to_what_runs_into_the_same_loop() {
     desk.call("log verify small.log.jsonl --timeout 0.06")
         .exits(0);
 }
+
+#[test]
+fn what_is_slow_in_the_search_for_a_hang_is_no_hang_of_its_own() {
+    let desk = Desk::new();
+    desk.write("hang", "xxxxxxh");
+    desk.compile("tests/cli/programs/slow_or_hanging.c", "slow");
+    let call = "triage hang --json -o out --minimize --budget-time 5s -- ./slow";
+    desk.call(call).exits(1);
+    let groups = std::fs::read_dir(desk.file("out/hangs")).unwrap().count();
+    assert_eq!(groups, 1);
+}

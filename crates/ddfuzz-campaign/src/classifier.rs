@@ -65,7 +65,7 @@ impl RunClassifier {
             return Ok(None);
         }
         // To compute a hang's keys alone takes as long as to examine it.
-        if ended == Ended::Timeout && self.hangs_in_full {
+        if ended == Ended::Timeout {
             return self.examine(ended, input, executor).map(Some);
         }
         match self.triager.key(input)? {
@@ -105,6 +105,12 @@ impl RunClassifier {
         Ok(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
                 let kind = Kind::of_class(&crash.class);
+                let is_known = self.reported.contains(&crash.keys.minor)
+                    && !self.is_smaller(crash.keys.major, input);
+                if is_known && !(self.hangs_in_full && kind == Kind::Hang) {
+                    let major = crash.keys.major;
+                    return Ok(Classified::Known { kind, major });
+                }
                 if !self.hangs_in_full || kind != Kind::Hang {
                     self.reported.insert(crash.keys.minor);
                 }

@@ -213,7 +213,14 @@ impl Minimizing {
             start(&patient, Some(way), Freshness::Fresh).map(|started| started.executor)
         });
         let learns = self.learn_limit && held.ended != Ended::Timeout;
-        let StartedTarget { executor, triager } = started;
+        let StartedTarget {
+            executor,
+            mut triager,
+        } = started;
+        // What hangs within shorter limits is no hang by that.
+        if TimeLimit::from(limits) != TimeLimit::from(self.target.limits) {
+            triager.examine_within(TimeLimit::from(self.target.limits));
+        }
         let oracle = CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit)
             .with_one_executor(TimeLimit::from(limits), time)
             .observed_by(Box::new(move || observe::start(&observed, way)));

@@ -279,6 +279,7 @@ impl<'a> CampaignSession<'a> {
             new_groups: campaign.new_groups(|major| self.is_muted(&major.short()))?,
             known_crashes: checkpoint.known_crashes(|major| self.is_muted(major)),
             crashes: checkpoint.total(Kind::Crash),
+            hung: checkpoint.total(Kind::Hang),
             interrupted: self.interrupted(),
             ended_by,
             until,
@@ -346,6 +347,9 @@ pub struct Summary {
     pub known_crashes: u64,
     /// Number of runs of the campaign that crashed, in all calls of ddfuzz together.
     pub crashes: u64,
+    /// Number of runs of the campaign that exceeded their time limit, in all calls of ddfuzz
+    /// together.
+    pub hung: u64,
     /// Whether the user stopped the call of ddfuzz before its deadline.
     pub interrupted: bool,
     /// What ended the fuzzing: the number of runs, time, `--until`, the user, or the end of the

@@ -562,13 +562,14 @@ impl Slips {
 
     /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, and notes
     /// its keys, so that [`Slips::of`] makes no record of them again. `None` if the crash did not
-    /// occur again.
+    /// occur again; then only the keys of a hang are noted, since its runs take the longest: it may
+    /// only have been slow.
     ///
     /// # Errors
     /// If the target cannot be run.
     pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         let crash = self.classifier.examine(&slip.input)?;
-        if crash.is_some() {
+        if crash.is_some() || slip.class.is_hang() {
             self.examined.insert(slip.keys);
         }
         Ok(crash)

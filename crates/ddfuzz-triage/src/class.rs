@@ -47,6 +47,11 @@ impl Class {
         self.sanitizer() == Some(Sanitizer::Lsan)
     }
 
+    /// Checks whether this is the class of runs that exceed their time limit.
+    pub fn is_hang(&self) -> bool {
+        self.0 == "hang"
+    }
+
     /// Checks whether crashes of this class are grouped by the function of the innermost user
     /// frame, and not by its exact code address.
     pub(crate) fn is_by_function(&self) -> bool {

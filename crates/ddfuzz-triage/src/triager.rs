@@ -91,6 +91,8 @@ pub struct Triager {
     reported: ReportFrames,
     /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
+    /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of all runs.
+    examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
@@ -128,6 +130,7 @@ impl Triager {
             symbolizer: Symbolizer::default(),
             reported,
             refused: false,
+            examining: None,
             names: true,
             instrumentation: OnceCell::new(),
         }
@@ -188,6 +191,13 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
+    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep those
+    /// of the target. A search for a hang makes its runs within a part of the limit; only a run
+    /// within the whole limit shows that another input hangs, too.
+    pub fn examine_within(&mut self, time: TimeLimit) {
+        self.examining = Some(time);
+    }
+
     /// Runs `input` until it crashes or exceeds a limit, at most three times (twice without address
     /// randomization, then once with it), and returns the crash record. If no run crashed and leak
     /// search is enabled, a last run looks for leaks.
@@ -195,6 +205,17 @@ impl Triager {
     /// # Errors
     /// When the target cannot be started or traced.
     pub fn examine(&mut self, input: &[u8]) -> Result<Verdict, ExecError> {
+        let Some(time) = self.examining else {
+            return self.examine_now(input);
+        };
+        let usual = TimeLimit::from(self.start.limits());
+        self.start.limit_time(time);
+        let verdict = self.examine_now(input);
+        self.start.limit_time(usual);
+        verdict
+    }
+
+    fn examine_now(&mut self, input: &[u8]) -> Result<Verdict, ExecError> {
         let at = SystemTime::now();
         let mut ended = Ended::Exit(0);
         for try_number in 1..=TRIES {

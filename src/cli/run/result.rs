@@ -149,7 +149,8 @@ impl CampaignReport<'_> {
         let late = is_late
             .then(|| behaviour::campaign_warning(summary, corpus))
             .flatten();
-        let all = self.target_warnings.iter().chain(&late);
+        let slow = behaviour::time_warning(summary, &self.minimizing.target);
+        let all = self.target_warnings.iter().chain(&late).chain(&slow);
         let full = summary.out_of_room.then(|| match summary.unstored {
             0 => OUT_OF_ROOM.to_owned(),
             lost => format!(
