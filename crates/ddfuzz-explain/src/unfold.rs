@@ -67,6 +67,9 @@ pub trait State: Memory {
 
 /// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
+/// Largest depth of records, unions and arrays within each other; only broken debug information
+/// describes deeper ones.
+const DEEPEST: usize = 64;
 /// Number of bytes that are read of an object at most; of a larger one, only the beginning is read.
 const LARGEST: u64 = 4 << 20;
 /// Size in bytes of the largest text, and of the largest part of a mapping between two objects,
@@ -82,6 +85,7 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
         state,
         graph: Graph::default(),
         leaves: 0,
+        depth: 0,
         later: Default::default(),
     };
     for variable in variables {
@@ -102,6 +106,8 @@ struct Unfolding<'a> {
     mapped: Vec<Area>,
     graph: Graph,
     leaves: usize,
+    /// Number of records, unions and arrays around the one whose values are being collected.
+    depth: usize,
     /// Pointers that are still to be followed (object, leaf, type of the target), in three queues:
     /// those that say more about their target are followed first.
     later: [VecDeque<(ObjectId, usize, TypeId)>; 3],
@@ -433,10 +439,23 @@ impl Unfolding<'_> {
     }
 
     fn collect(&mut self, of: TypeId, at: u64, path: &str, bytes: &[u8], leaves: &mut Vec<Leaf>) {
-        if self.leaves + leaves.len() > MOST_LEAVES {
+        if self.leaves + leaves.len() > MOST_LEAVES || self.depth == DEEPEST {
             self.graph.is_cut = true;
             return;
         }
+        self.depth += 1;
+        self.collect_parts(of, at, path, bytes, leaves);
+        self.depth -= 1;
+    }
+
+    fn collect_parts(
+        &mut self,
+        of: TypeId,
+        at: u64,
+        path: &str,
+        bytes: &[u8],
+        leaves: &mut Vec<Leaf>,
+    ) {
         let described = self.types.get(of).clone();
         let leaf = |kind| Leaf {
             offset: at,

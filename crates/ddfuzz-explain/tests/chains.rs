@@ -205,3 +205,14 @@ fn the_elements_of_a_vector_of_rust() {
     let element = "machine->stack[1] = 0 instead of 1".to_owned();
     assert!(changes.contains(&element), "{changes:?}");
 }
+
+#[test]
+fn a_record_of_the_name_of_its_own_part_is_no_part_of_itself() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    let program = program_by("rustc", "parked.rs", &["-g"]);
+    let it = explained(&program, b"a\n", Some(b"abc\n"));
+    let told = story::text(&it);
+    assert!(told.contains("inner.inner = 0"), "{told}");
+}

@@ -142,7 +142,9 @@ impl TypeReader {
             return Ok(None);
         }
         let key = reader.signature(at, name, size)?;
-        Ok(self.records.get(&key).copied())
+        let known = self.records.get(&key).copied();
+        // No record contains itself: one that is still being read only looks the same.
+        Ok(known.filter(|known| self.types.get(*known).shape != Shape::Void))
     }
 
     fn described(
@@ -503,6 +505,9 @@ impl Reader<'_> {
             .collect())
     }
 
+    /// Formats what tells one record from another: its name and size, and of each field the name,
+    /// the offset and the name of its type. Records of two modules may share a name and the names
+    /// of their fields.
     fn signature(
         &self,
         at: UnitOffset,
@@ -513,7 +518,26 @@ impl Reader<'_> {
         for entry in self.children(at)? {
             let offset = entry.attr_value(gimli::DW_AT_data_member_location);
             let offset = offset.and_then(|it| it.udata_value());
-            text += &format!(",{}@{offset:?}", self.name(&entry).unwrap_or_default());
+            let name = self.name(&entry).unwrap_or_default();
+            text += &format!(",{name}@{offset:?}{}", self.name_of_type(&entry)?);
+        }
+        Ok(text)
+    }
+
+    /// Formats the name of an entry's type, with a `*` for each nameless type (a pointer, an array)
+    /// that leads there; only the first few are followed.
+    fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
+        let unit = &self.units[self.unit];
+        let (mut entry, mut text) = (entry.clone(), String::new());
+        for _ in 0..4 {
+            let Some(AttributeValue::UnitRef(at)) = entry.attr_value(gimli::DW_AT_type) else {
+                break;
+            };
+            entry = unit.entry(at)?;
+            match self.name(&entry) {
+                Some(name) => return Ok(format!("{text}:{name}")),
+                None => text.push('*'),
+            }
         }
         Ok(text)
     }
