@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use ddfuzz::delta::{
-    AxiomError, Dd, Dd1999, DdPlus, Ddmin2002, Mode, NotFailing, NotPassing, Outcome, dd, ddmin,
-    minimize,
+    AxiomError, Dd, Dd1999, DdPlus, Ddmin2002, Full, Mode, NotFailing, NotPassing, Outcome, dd,
+    ddmin, minimize,
 };
 
 #[test]
@@ -111,4 +111,15 @@ fn dd_says_which_half_of_the_axiom_does_not_hold() {
             "the empty input fails, but a passing input is needed to start with"
         ]
     );
+}
+
+#[test]
+fn a_search_that_also_replaces_bytes_deletes_all_that_it_can() {
+    let items: Vec<u8> = (0..=255).chain(0..=255).collect();
+    let needs = |kept: &[u8]| match kept.contains(&7) && kept.contains(&200) {
+        true => Outcome::Fail,
+        false => Outcome::Pass,
+    };
+    let kept = minimize(&items, |_| Full::new(&items), needs).unwrap();
+    assert_eq!(kept, [7, 200]);
 }

@@ -86,6 +86,23 @@ pub fn changes(passing: &[u8], failing: &[u8]) -> Vec<Change> {
 
 /// Applies `changes`, whose inserted bytes are ranges of `failing`, to the text `passing`, and
 /// writes the result into `text`, which is cleared first. The changes must be in ascending order.
+///
+/// ```
+/// use ddfuzz_delta::{Change, Mode, Outcome, apply, changes, dd};
+///
+/// let (passing, failing) = (b"size 4, depth 1", b"size 7, depth 9");
+/// let mut text = Vec::new();
+/// // Fails if the depth is more than 5.
+/// let isolated = dd(&changes(passing, failing), Mode::Isolate, |kept: &[Change]| {
+///     apply(passing, failing, kept, &mut text);
+///     match text.ends_with(b"9") {
+///         true => Outcome::Fail,
+///         false => Outcome::Pass,
+///     }
+/// })?;
+/// assert_eq!(&failing[isolated.difference[0].with.clone()], b"9");
+/// # Ok::<(), ddfuzz_delta::AxiomError>(())
+/// ```
 pub fn apply<'a>(
     passing: &[u8],
     failing: &[u8],

@@ -32,9 +32,10 @@ pub fn ddmin<T: Clone>(
     minimize(items, Ddmin::new, test)
 }
 
-/// Minimizes a failing sequence with any search that deletes items, in the same way as [`ddmin`].
-/// `search` makes the search from the number of items. The documentation of each search says what
-/// the result guarantees.
+/// Minimizes a failing sequence with any search, in the same way as [`ddmin`]. `search` makes the
+/// search from the number of items. The documentation of each search says what the result
+/// guarantees. Items are only deleted: candidates that replace bytes are not tested, so drive
+/// [`Full`](crate::Full) by its steps, as `examples/minimize.rs` does.
 ///
 /// # Errors
 /// [`NotFailing`] if the test of all items does not give FAIL.

@@ -122,14 +122,15 @@ impl<'a> Tester<'a> {
         (outcome, answered)
     }
 
-    /// Runs `search` to its end: answers each test that it asks for. It must be a search that only
-    /// deletes units.
+    /// Runs `search` to its end: answers each test that it asks for. A candidate that replaces bytes
+    /// ([`Edit::Set`](crate::Edit::Set)) has no configuration: it is not run, and its outcome is
+    /// UNRESOLVED.
     pub fn run(&mut self, search: &mut dyn Search) {
-        while let Some(config) = search
-            .next()
-            .and_then(|asked| asked.edit.apply(search.best()))
-        {
-            let (outcome, _) = self.answer(&config);
+        while let Some(asked) = search.next() {
+            let outcome = match asked.edit.apply(search.best()) {
+                Some(config) => self.answer(&config).0,
+                None => Outcome::Unresolved,
+            };
             search.tell(outcome);
         }
     }

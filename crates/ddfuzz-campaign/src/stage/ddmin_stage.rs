@@ -461,7 +461,8 @@ impl Statistics {
     /// Checks whether a report of the statistics is due. `now`: the time since the stage was made.
     pub(super) fn is_due(&self, now: Duration) -> bool {
         let recent = |last: Duration| now.saturating_sub(last) < REPORT_EVERY;
-        self.changed && !self.reported.is_some_and(recent)
+        // The share of the time falls while nothing else changes.
+        (self.changed || self.reported.is_some()) && !self.reported.is_some_and(recent)
     }
 
     /// Sends the statistics to LibAFL's event manager: `ddmin_groups` (known groups),

@@ -154,13 +154,32 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
         flags => format!(" -fsanitize={flags}"),
     };
     let file = linked.file;
+    let c = match linked.function {
+        EntryFunction::LibFuzzer => {
+            format!("{cc} -g{flags} -o test {file} harness.c && ./test")
+        }
+        // Such a harness may have a `main` of its own.
+        EntryFunction::TargetMain => format!(
+            "{cc} -g{flags} -Dmain=harness_main -c -o harness.o harness.c && \
+             {cc} -g{flags} -o test {file} harness.o && ./test"
+        ),
+    };
+    let cpp = match linked.function {
+        EntryFunction::LibFuzzer => {
+            format!("{cxx} -g{flags} -o test test.o harness.cc && ./test")
+        }
+        EntryFunction::TargetMain => format!(
+            "{cxx} -g{flags} -Dmain=harness_main -c -o harness.o harness.cc && \
+             {cxx} -g{flags} -o test test.o harness.o && ./test"
+        ),
+    };
     format!(
         "// Compile and run it as shown. It exits with 0 if the bug is fixed, with 1 if it still\n\
          // fails, and with 2 if it cannot decide. Replace harness.c by the sources of the\n\
          // harness, or by their objects compiled with the same flags; libFuzzer is not linked.\n\
-         //   {cc} -g{flags} -o test {file} harness.c && ./test\n\
+         //   {c}\n\
          // For a harness in C++:\n\
-         //   {cc} -g{flags} -c -o test.o {file} && {cxx} -g{flags} -o test test.o harness.cc && ./test\n"
+         //   {cc} -g{flags} -c -o test.o {file} && {cpp}\n"
     )
 }
 
