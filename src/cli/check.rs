@@ -1,6 +1,7 @@
 //! `ddfuzz check`: after a fix, runs the reproducers of an output directory again, and reports for
 //! each group whether it is fixed, the same, or another crash, or that this build cannot show it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::campaign_args::read_known;
@@ -12,7 +13,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
-use crate::triage::{Unobservable, another_program};
+use crate::triage::{Found, Unobservable, another_program};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
@@ -161,11 +162,33 @@ fn one_target(
     }
     // What a study has found says itself what was run.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
-    let campaigns: Vec<&Campaign> = campaigns.into_iter().filter(of_one).collect();
+    let finders = finders(reader, groups)?;
+    let has_found = |campaign: &&Campaign| finders.is_empty() || finders.contains(&campaign.id);
+    let campaigns = campaigns.into_iter().filter(of_one).filter(has_found);
+    let campaigns: Vec<&Campaign> = campaigns.collect();
     only_recorded_target(&campaigns, &args.out).map(|mut target| {
         target.limits = args.target.override_limits(target.limits);
         Some(target)
     })
+}
+
+/// Returns the ids of the campaigns whose runs have found the failures in `groups`; none if some
+/// failure came from a user's file, since its record names no campaign.
+fn finders(reader: &Reader, groups: &[Group]) -> Result<BTreeSet<String>, Failure> {
+    let mut finders = BTreeSet::new();
+    for group in groups {
+        for entry in Recheck::entries(reader, group)? {
+            match entry.crash.found {
+                Some(Found::Run { campaign, .. }) => {
+                    finders.insert(campaign);
+                }
+                // It was found by the minimization of another entry.
+                Some(Found::Slip { .. }) => {}
+                Some(Found::File { .. }) | None => return Ok(BTreeSet::new()),
+            }
+        }
+    }
+    Ok(finders)
 }
 
 /// Returns the reason why runs of `target` that pass show no fix: its program has another file name

@@ -112,6 +112,17 @@ fn hangs_are_checked_and_groups_of_several_targets_need_a_program() {
     desk.call("check nowhere").exits(2);
 }
 
+#[test]
+fn a_campaign_on_another_program_that_found_nothing_is_no_matter() {
+    let desk = Desk::new();
+    let found = "run --runs 300 --seed 1 --minimize off --target crtplot -o out";
+    desk.call(found).exits(1);
+    desk.call("run --runs 16 --seed 1 --minimize off -o out -- true")
+        .exits(0);
+    let checked = desk.call("check out --json").exits(1).json();
+    assert_eq!(checked["fixed"], 0, "{checked}");
+}
+
 /// A program of C whose `BUG` is a condition on the first byte of its input.
 const FRAIL: &str = "#include <limits.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
     volatile int kept;\nchar *volatile held;\n\
