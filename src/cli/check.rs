@@ -26,6 +26,7 @@ use crate::triage::{Found, Unobservable, another_program};
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
 pub struct CheckArgs {
     /// Output directory
+    #[arg(default_value = "ddfuzz-out")]
     out: PathBuf,
     #[command(flatten)]
     target: TargetArgs,

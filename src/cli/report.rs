@@ -28,8 +28,8 @@ use crate::store::{Entry, Reader};
 )]
 pub struct PageArgs {
     /// Output directory
-    #[arg(required_unless_present = "schema")]
-    out: Option<PathBuf>,
+    #[arg(default_value = "ddfuzz-out")]
+    out: PathBuf,
     /// Write the page to FILE; - is stdout. A file that ddfuzz has written is overwritten, any
     /// other is not [default: OUT/report.html]
     #[arg(short = 'o', long = "out", value_name = "FILE")]
@@ -44,10 +44,11 @@ pub struct PageArgs {
 }
 
 pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
-    let Some(out) = &args.out else {
+    let out = &args.out;
+    if args.schema {
         output.print(include_str!("../../docs/report.schema.json").trim_end());
         return Ok(Exit::Done);
-    };
+    }
     if let Some(group) = &args.markdown {
         return markdown(&args, group, out, output);
     }

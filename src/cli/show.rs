@@ -17,6 +17,7 @@ use crate::store::{CodeCoverage, Kind, Reader, StoreError};
 #[command(after_help = "Example:\n  ddfuzz show ddfuzz-out\n  ddfuzz show ddfuzz-out 3fa4")]
 pub struct ShowArgs {
     /// Output directory
+    #[arg(default_value = "ddfuzz-out")]
     out: PathBuf,
     /// Show only the groups whose major key begins with these hex digits, each in full: its
     /// message, stack and source

@@ -1,6 +1,23 @@
 //! Classifies crashes: from a crashing run to the keys by which crashes are grouped.
 //!
-//! - In: an executor whose runs can be traced ([`Start`]), and an input.
+//! ```no_run
+//! use std::path::PathBuf;
+//!
+//! use ddfuzz_exec::{Program, Target, Way};
+//! use ddfuzz_triage::{Triager, Verdict};
+//!
+//! let target = Target::new(Program::Path(PathBuf::from("./parser")));
+//! let mut triager = Triager::of_target(&target, Way::Command)?;
+//! for file in ["crash-1", "crash-2"] {
+//!     match triager.examine(&std::fs::read(file)?)? {
+//!         Verdict::Crash(crash) => println!("{file}: {} {}", crash.class, crash.keys.major),
+//!         Verdict::Flaky { tries, .. } => println!("{file}: no crash in {tries} runs"),
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! - In: a target, or anything whose runs can be traced ([`Start`]), and an input.
 //! - Out: a [`Crash`] record (class, keys, frames, registers, severity), or only the keys.
 //! - Central type: [`Triager`], which runs an input again under ptrace. At the signal that kills
 //!   the process it reads a [`Snapshot`](snapshot::Snapshot); class, keys and severity are pure

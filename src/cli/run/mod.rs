@@ -359,10 +359,16 @@ fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
         .campaigns()
         .all()
         .filter_map(|one| one.target.as_ref());
-    let name = |record: &TargetRecord| match (&record.bundled, &record.program) {
-        (Some(name), _) => name.clone(),
-        (None, Some(program)) => text::shell_word(Path::new(&program.0)),
-        (None, None) => "one that is not recorded".to_owned(),
+    let name = |record: &TargetRecord| {
+        let program = match (&record.bundled, &record.program) {
+            (Some(name), _) => name.clone(),
+            (None, Some(program)) => text::shell_word(Path::new(&program.0)),
+            (None, None) => return "one that is not recorded".to_owned(),
+        };
+        let args = record.args.iter();
+        let args = args.map(|arg| text::shell_word(Path::new(&arg.0)));
+        let words: Vec<String> = std::iter::once(program).chain(args).collect();
+        format!("`{}`", words.join(" "))
     };
     if let (Some(other), Some(now)) = (records.filter(|record| !is_same(record)).last(), now) {
         output.say(&format!(
