@@ -128,10 +128,10 @@ pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<Targ
     })
 }
 
-/// Returns a warning after a campaign if at least half of its runs, and more than one, exceeded the
-/// time limit; else `None`.
+/// Returns a warning after a campaign if at least half of its runs exceeded the time limit; else
+/// `None`.
 pub fn time_warning(summary: &Summary, target: &Target) -> Option<TargetWarning> {
-    let is_usual = summary.hung > 1 && summary.hung * 2 >= summary.runs;
+    let is_usual = summary.hung > 0 && summary.hung * 2 >= summary.runs;
     is_usual.then(|| TargetWarning {
         seen: format!(
             "{} of {} exceeded the time limit, {} of CPU time",
