@@ -93,11 +93,23 @@ impl ResultPlace {
                     .path(file)
                     .hint("give another file with -o or --log"));
             }
+            check_regular(file)?;
             if file.exists() && !args.resume && !args.force {
                 return Err(Failure::exists(file, CONTINUE_OR_OVERWRITE));
             }
         }
-        let twice = |result: &PathBuf| *result == log || is_same_file(result, &log);
+        // Only a log says that an existing file is an earlier result.
+        if args.resume && !log.exists() && !has_logs(&results[0]) {
+            if let Some(file) = results.iter().find(|file| file.exists()) {
+                let hint = format!(
+                    "there is no log {} to continue: overwrite it with --force, or give another \
+                     file with -o",
+                    log.display()
+                );
+                return Err(Failure::exists(file, &hint));
+            }
+        }
+        let twice = |result: &PathBuf| is_same_path(result, &log);
         if results.iter().any(twice) {
             let message = format!("{} is both the result file and the log", log.display());
             return Err(Failure::usage(message)
@@ -252,6 +264,44 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
 }
 
+/// Returns true if logs stand beside the result file, which have its name with further endings: a
+/// command line is minimized with a log for each of its parts.
+fn has_logs(result: &Path) -> bool {
+    let name = result.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_log = |entry: std::fs::DirEntry| {
+        let file = entry.file_name();
+        let ending = file.as_encoded_bytes().strip_prefix(name);
+        ending.is_some_and(|ending| ending.ends_with(b".log.jsonl"))
+    };
+    let folder = folder::parent(result);
+    let mut entries = folder.read_dir().into_iter().flatten().flatten();
+    entries.any(is_log)
+}
+
+/// Fails if there is something at `file` that is not a regular file, such as a device.
+fn check_regular(file: &Path) -> Result<(), Failure> {
+    let is_other = file.metadata().is_ok_and(|facts| !facts.is_file());
+    match is_other {
+        true => Err(
+            Failure::usage(format!("{} is not a regular file", file.display()))
+                .path(file)
+                .hint("give another file with -o or --log; `-o -` writes the result to stdout"),
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Returns true if two paths lead to the same file, or would if the files were created.
+pub fn is_same_path(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| {
+        let path = absolute(path);
+        let folder = path.parent()?.canonicalize().ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    let same = place(one).is_some() && place(one) == place(other);
+    one == other || same || is_same_file(one, other)
+}
+
 /// Returns true if two paths lead to the same existing file (by device and inode).
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
@@ -368,9 +418,13 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
 /// directory cannot be read.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
-        let entries = store.reader().entries(Kind::Crash, &slip.major)?;
-        let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
-        slip.file = found.and_then(|entry| recorded_path(&entry.original()));
+        slip.file = None;
+        for kind in Kind::ALL {
+            let entries = store.reader().entries(kind, &slip.major)?;
+            let found = entries.iter().find(|entry| entry.id.minor() == slip.minor);
+            let path = found.and_then(|entry| recorded_path(&entry.original()));
+            slip.file = slip.file.take().or(path);
+        }
     }
     Ok(())
 }

@@ -51,6 +51,7 @@ mod older;
 mod own_targets;
 mod report;
 mod reports;
+mod result_files;
 mod robust;
 mod run;
 mod sandbox;

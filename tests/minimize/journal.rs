@@ -80,14 +80,17 @@ fn a_log_of_another_minimization_is_refused_and_left_alone() {
 }
 
 #[test]
-fn another_way_of_execution_or_other_limits_are_the_same_minimization() {
+fn another_way_of_execution_is_the_same_minimization_and_other_limits_are_not() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = log_in(&dir);
     finish(&path);
     let mut other = start(INPUT);
     other.target.way = ddfuzz::exec::Way::Command;
+    assert!(Journal::resume(&path, other.clone()).is_ok());
     other.limits.memory += 1;
-    assert!(Journal::resume(&path, other).is_ok());
+    assert!(Journal::resume(&path, other.clone()).is_err());
+    let begun = Journal::resume_or_begin(&path, other.clone()).expect("begun");
+    assert_eq!(begun.start().limits, other.limits);
 }
 
 #[test]

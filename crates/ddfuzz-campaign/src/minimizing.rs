@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{
     CampaignError, ProgramWatch, StoreWriter, fails_on_anything, lock,
-    minimization_order::is_variant,
+    minimization_order::is_variant, verdict::program_hash,
 };
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
@@ -311,6 +311,7 @@ impl Minimizing {
             minor: crash.keys.minor,
         };
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
+        start.build = program_hash(&self.target.program).ok();
         start.use_language(self.usual_language.as_deref());
         start.use_structure(self.structure.as_deref());
         start.seed = self.seed;
@@ -372,7 +373,8 @@ impl Minimizing {
             Some(begun) => begun.hold_minor,
             None => is_variant(lock(store).reader(), &entry, self.variants)?,
         };
-        let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
+        let mut journal =
+            Journal::resume_or_begin(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),

@@ -158,14 +158,22 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
+/// Returns the hash of a program's file.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
+    match program {
+        Program::Bundled(name) => Ok(ContentHash::of(bundled::program(name).unwrap_or_default())),
+        Program::Path(path) => ContentHash::of_file(path).map_err(FileError::at("read", path)),
+    }
+}
+
 /// Returns a hash that identifies a target: of its program, arguments, environment and limits, and
 /// of the version of the keys. The way of execution, libraries, and files named by arguments are
 /// not included.
 pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
-    let program = match &target.program {
-        Program::Bundled(name) => ContentHash::of(bundled::program(name).unwrap_or_default()),
-        Program::Path(path) => ContentHash::of_file(path).map_err(FileError::at("read", path))?,
-    };
+    let program = program_hash(&target.program)?;
     let record = TargetRecord::new(target, Way::Command);
     let text = serde_json::to_vec(&(record, target.limits, program, keys::VERSION));
     let text = text.map_err(|error| CampaignError::System {

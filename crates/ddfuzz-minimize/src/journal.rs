@@ -37,10 +37,25 @@ impl Journal {
         if !path.try_exists().map_err(LogError::io("reading", path))? {
             return Journal::create(path, start);
         }
-        let log = Log::read(path)?;
-        check_same(&log, &start)?;
+        check_same(&Log::read(path)?, &start)?;
         let writer = LogWriter::resume(path)?;
-        Journal::go_on(log, start, writer)
+        // What another process wrote until then belongs to it.
+        Journal::go_on(Log::read(path)?, start, writer)
+    }
+
+    /// Resumes the log file at `path` as [`Journal::resume`] does; a log whose tests were made by
+    /// another build of the program, or within other limits, is replaced by a new one.
+    ///
+    /// # Errors
+    /// As [`Journal::resume`]; if the file cannot be removed.
+    pub fn resume_or_begin(path: &Path, start: StartLine) -> Result<Journal, LogError> {
+        let logged = Log::read_start(path);
+        if logged
+            .is_some_and(|logged| other_build(&logged, &start) || logged.limits != start.limits)
+        {
+            std::fs::remove_file(path).map_err(LogError::io("removing", path))?;
+        }
+        Journal::resume(path, start)
     }
 
     /// Starts a new log: writes its first line `start` with `writer`.
@@ -108,11 +123,19 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (logged.call != start.call, "call"),
         (logged.cache != start.cache, "cache"),
         (!same_difference(logged, start), "difference"),
+        (other_build(logged, start), "build of the program"),
+        (logged.limits != start.limits, "limit (of time or memory)"),
     ];
     match differences.into_iter().find(|(differs, _)| *differs) {
         Some((_, what)) => Err(LogError::Mismatch { what }),
         None => Ok(()),
     }
+}
+
+/// Checks whether two start lines name different builds of the program; older logs name none.
+fn other_build(logged: &StartLine, start: &StartLine) -> bool {
+    let builds = logged.build.zip(start.build);
+    builds.is_some_and(|(logged, now)| logged != now)
 }
 
 /// Checks whether two start lines require the same coverage of the same build, or both require

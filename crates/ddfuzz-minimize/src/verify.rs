@@ -9,6 +9,7 @@ use crate::candidate_texts::remove;
 use crate::certificate::{count_runs, runs};
 use crate::log::{ContentHash, Line, Log, LogError, StartLine, TestLine};
 use crate::progress::Progress;
+use crate::steadiness::ESTIMATING;
 use crate::{
     Answer, Claim, Counts, CutOff, Kind, MinimizeError, Minimized, Oracle, OracleError, Proved,
     SlipKeys,
@@ -173,7 +174,7 @@ impl Verified {
 
 /// Replays a log, and then runs its result again and, if minimality is claimed, each removal of a
 /// single byte, in fresh processes; stops at the first removal that still fails. A flaky result is
-/// run until it fails, at most as often as a candidate was. `on_progress` is called after each
+/// run until it fails, at most as often as a candidate was or 20 times, whichever is more. `on_progress` is called after each
 /// removal.
 ///
 /// # Errors
@@ -199,7 +200,11 @@ pub fn verify(
         Ok(answer)
     };
     let mut result = ask(&minimized.text)?.outcome;
-    for _ in 1..replayed.votes {
+    let votes = match minimized.flaky() {
+        Some(_) => replayed.votes.max(ESTIMATING),
+        None => replayed.votes,
+    };
+    for _ in 1..votes {
         if result == Outcome::Fail {
             break;
         }

@@ -64,7 +64,9 @@ impl DifferenceJob<'_> {
             true => (passing, failing),
             false => (failing, passing),
         };
-        let id = store.file(Kind::Crash, crash, crashing)?.id;
+        let id = store
+            .file(Kind::of_class(&crash.class), crash, crashing)?
+            .id;
         let result = id.folder(store.reader().root()).join(self.name(other));
         let place = self.files(&result)?;
         let ResultPlace::File { results, log } = &place else {

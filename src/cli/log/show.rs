@@ -10,6 +10,7 @@ use crate::cli::{Exit, Failure, Output, ui};
 use crate::files::atomic;
 use crate::minimize::Claim;
 use crate::minimize::log::{OsText, StartLine};
+use crate::report::text::printable;
 use crate::report::{MinimizationHistory, Pass, Reduction, curve, passes_table, size, svg};
 
 /// Maximum number of reductions (candidates that became the new best) that `ddfuzz log show` lists
@@ -70,7 +71,8 @@ fn title(name: &str, shrinking: &MinimizationHistory) -> String {
         Some(claim) => claim.to_string(),
         None => "unfinished".to_owned(),
     };
-    format!("{name}: {}, {sizes}, {claim}", shrinking.search)
+    let search = printable(&shrinking.search);
+    format!("{name}: {search}, {sizes}, {claim}")
 }
 
 fn draw(
@@ -103,8 +105,9 @@ fn draw(
 fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String {
     let width = ui::stdout_width();
     let mut text = format!(
-        "{name} with {}, {}\n\n{}",
-        shrinking.search,
+        "{} with {}, {}\n\n{}",
+        printable(name),
+        printable(&shrinking.search),
         shrinking.sizes(),
         curve(shrinking, width)
     );
@@ -142,7 +145,9 @@ fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     for step in &steps[skipped..] {
         text.push_str(&format!(
             "{:>10}  {:>10}  {}\n",
-            step.i, step.size, step.rule
+            step.i,
+            step.size,
+            printable(&step.rule)
         ));
     }
     text

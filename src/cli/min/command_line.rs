@@ -360,7 +360,7 @@ fn time_of(log: &Path) -> Duration {
         Line::Check(check) => check.us,
         _ => 0,
     });
-    Duration::from_micros(micros.sum())
+    Duration::from_micros(micros.fold(0, u64::saturating_add))
 }
 
 impl CallMinimization<'_> {

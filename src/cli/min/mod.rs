@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use super::campaign_args::{Structures, searches};
 use super::results::{
-    InputFile, ResultArgs, ResultPlace, input_file, is_same_file, read_input, shown_path,
+    InputFile, ResultArgs, ResultPlace, input_file, is_same_path, read_input, shown_path,
     slip_on_file, unlisted_slips, with_ending,
 };
 use super::run::workers;
@@ -433,10 +433,7 @@ fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure>
     if let ResultPlace::File { results, log } = place {
         taken.extend(results.iter().chain([log]).map(PathBuf::as_path));
     }
-    if taken
-        .iter()
-        .any(|one| *one == file || is_same_file(one, file))
-    {
+    if taken.iter().any(|one| is_same_path(one, file)) {
         let message = format!("{} is the input, the result or the log", file.display());
         return Err(Failure::usage(message)
             .path(file)

@@ -241,7 +241,7 @@ pub(super) fn minimize_options(
     });
     let original = std::path::absolute(entry.original()).ok();
     start.input = original.map(|path| OsText(path.into()));
-    let mut journal = Journal::resume(log, start).map_err(MinimizeError::from)?;
+    let mut journal = Journal::resume_or_begin(log, start).map_err(MinimizeError::from)?;
     let held = HeldCrash::from(&entry.crash);
     let oracle = || -> BoxedOracle<'_> {
         let (base, held) = (of_entry.clone(), held.clone());

@@ -48,6 +48,10 @@ impl Log {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |last| last + 1);
+        if whole == 0 && !begins_a_log(bytes) {
+            let why = "it does not begin as one".to_owned();
+            return Err(LogError::Malformed { line: 1, why });
+        }
         let mut log = Log {
             start: None,
             lines: Vec::new(),
@@ -77,6 +81,14 @@ impl Log {
         }
         Ok(log)
     }
+}
+
+/// Checks whether bytes without a line end may be what a killed writer has left of a log's first
+/// line.
+fn begins_a_log(bytes: &[u8]) -> bool {
+    const BEGINNING: &[u8] = b"{\"v\":";
+    let length = bytes.len().min(BEGINNING.len());
+    bytes[..length] == BEGINNING[..length]
 }
 
 /// Returns the format version that the first line `json` of a log states; `None` if it states none.
@@ -119,7 +131,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates a new, empty log file at `path`.
+    /// Creates a new, empty log file at `path`. As long as the writer lives, no other can be opened
+    /// on the file.
     ///
     /// # Errors
     /// If the file exists or cannot be created.
@@ -128,17 +141,18 @@ impl LogWriter {
             let exists = io::Error::from(io::ErrorKind::AlreadyExists);
             return Err(LogError::io("creating", path)(exists));
         }
-        let file = Appender::open(path).map_err(FileError::into_io);
+        let file = Appender::open_alone(path).map_err(FileError::into_io);
         let file = file.map_err(LogError::io("creating", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// Opens a log file to append to it, and cuts off an incomplete last line.
+    /// Opens a log file to append to it, and cuts off an incomplete last line. As long as the writer
+    /// lives, no other can be opened on the file.
     ///
     /// # Errors
-    /// If the file cannot be opened or shortened.
+    /// If the file cannot be opened or shortened, or has a writer already.
     pub fn resume(path: &Path) -> Result<LogWriter, LogError> {
-        let file = Appender::open(path).map_err(FileError::into_io);
+        let file = Appender::open_alone(path).map_err(FileError::into_io);
         let file = file.map_err(LogError::io("opening", path))?;
         Ok(LogWriter::on(Box::new(file), path))
     }

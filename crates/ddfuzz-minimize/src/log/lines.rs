@@ -108,6 +108,10 @@ pub struct StartLine {
     pub structure: Option<String>,
     /// The target that is run: its program, arguments, environment and way of execution.
     pub target: TargetRecord,
+    /// BLAKE3 hash of the target's program file; absent if an interestingness test or `coverage`
+    /// decides, and in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<ContentHash>,
     /// Class and keys of the crash that candidates must show; null if an interestingness test or
     /// `coverage` decides.
     pub key: Option<KeyRecord>,
@@ -172,6 +176,7 @@ impl StartLine {
             search: search.to_owned(),
             structure: structure_name(search, input),
             target,
+            build: None,
             key,
             limits,
             ddfuzz: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,6 +1,6 @@
 //! An append-only file of records, in which only the last one can be incomplete.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -52,6 +52,26 @@ impl Appender {
     /// If the file cannot be opened, read or truncated.
     pub fn open(path: &Path) -> Result<Appender, FileError> {
         Appender::open_whole(path, "drop the torn last line of", whole_lines)
+    }
+
+    /// Opens or creates a file of lines as [`Appender::open`] does, and locks it: no other process
+    /// can open it so until the appender is dropped.
+    ///
+    /// # Errors
+    /// As [`Appender::open`]; if it is locked.
+    pub fn open_alone(path: &Path) -> Result<Appender, FileError> {
+        let lock_first = |file: &File, found| {
+            match file.try_lock() {
+                Err(TryLockError::WouldBlock) => {
+                    let why = "another process is writing it";
+                    return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
+                }
+                // Some file systems have no locks.
+                Err(TryLockError::Error(_)) | Ok(()) => {}
+            }
+            whole_lines(file, found)
+        };
+        Appender::open_whole(path, "drop the torn last line of", lock_first)
     }
 
     /// Opens or creates a file of records of any form, and removes what follows the first `len`

@@ -26,7 +26,8 @@ pub fn is_temporary(name: &OsStr) -> bool {
 /// new ones.
 ///
 /// # Errors
-/// If a step fails; the old file is then unchanged, and no temporary file remains.
+/// If `path` is something other than a regular file or a symbolic link, such as a device, or if a
+/// step fails; the old file is then unchanged, and no temporary file remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
@@ -78,6 +79,15 @@ fn keep(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    // A device would be gone, and its name be that of a file.
+    if path
+        .symlink_metadata()
+        .is_ok_and(|there| !there.is_file() && !there.is_symlink())
+    {
+        let why = "it is not a regular file";
+        let error = io::Error::new(io::ErrorKind::InvalidInput, why);
+        return Err(FileError::at("replace", path)(error));
+    }
     temporary(path, |file| file.write_all(bytes), mode)?
         .persist(path)
         .map_err(|refused| FileError::at("replace", path)(refused.error))?;

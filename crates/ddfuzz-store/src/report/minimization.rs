@@ -228,7 +228,7 @@ impl MinimizationHistory {
     pub fn wants_log_tests(&self) -> bool {
         let all = self.size_before - self.size_after.min(self.size_before);
         let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);
-        self.executed >= 100 && early * 10 >= all * 9
+        self.executed >= 100 && early.saturating_mul(10) >= all.saturating_mul(9)
     }
 }
 

@@ -1,0 +1,119 @@
+//! Result files and logs of `min`, `max` and `diff`: nothing of the user's is overwritten, and a log
+//! goes on only where it began.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::ddfuzz::Desk;
+
+/// A desk with the program `./letters`, which needs X and Y, and an input that crashes it.
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_letters.c", "letters");
+    desk.write("crash", "aaaXbbbbbbYccc");
+    desk
+}
+
+/// The message of the error with which a call of `ddfuzz` refuses.
+fn refusal(desk: &Desk, words: &str) -> String {
+    let error = desk.call(&format!("{words} --json -- ./letters"));
+    let error = error.exits(2).json();
+    error["error"]["message"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_no_regular_file_stays() {
+    let desk = desk();
+    let made = Command::new("mkfifo").arg(desk.file("pipe")).status();
+    assert!(made.unwrap().success());
+    for words in ["min crash -o pipe --force", "min crash --log pipe --force"] {
+        let message = refusal(&desk, words);
+        assert!(message.contains("not a regular file"), "{message}");
+        assert!(!desk.file("pipe").is_file() && desk.file("pipe").exists());
+    }
+}
+
+#[test]
+fn what_no_log_tells_of_is_not_taken_for_an_earlier_result() {
+    let desk = desk();
+    desk.write("kept", "precious\n");
+    let message = refusal(&desk, "min crash -o kept --log new.log --resume");
+    assert!(message.contains("exists already"), "{message}");
+    desk.write("notes", "notes without a line end");
+    let message = refusal(&desk, "min crash -o new --log notes --resume");
+    assert!(
+        message.contains("not a line of a minimization log"),
+        "{message}"
+    );
+    assert_eq!(desk.read("kept"), b"precious\n");
+    assert_eq!(desk.read("notes"), b"notes without a line end");
+}
+
+#[test]
+fn the_result_and_the_log_are_two_files() {
+    let desk = desk();
+    let message = refusal(&desk, "min crash -o both --log ./both");
+    assert!(
+        message.contains("both the result file and the log"),
+        "{message}"
+    );
+    assert!(!desk.file("both").exists());
+}
+
+#[test]
+fn a_log_has_one_writer() {
+    let desk = desk();
+    desk.call("min crash -o small --budget-tests 4 -- ./letters")
+        .exits(0);
+    let log = std::fs::File::open(desk.file("small.log.jsonl")).unwrap();
+    log.try_lock().unwrap();
+    let message = refusal(&desk, "min crash -o small --resume");
+    assert!(
+        message.contains("another process is writing it"),
+        "{message}"
+    );
+    drop(log);
+    desk.call("min crash -o small --resume -- ./letters")
+        .exits(0);
+    assert_eq!(desk.read("small"), b"XY");
+}
+
+#[test]
+fn tests_of_another_build_or_within_other_limits_prove_nothing() {
+    let desk = desk();
+    let begin = "min crash -o small --exec command --budget-tests 16 -- ./letters";
+    desk.call(begin).exits(0);
+    let message = refusal(
+        &desk,
+        "min crash -o small --exec command --memory 200M --resume",
+    );
+    assert!(message.contains("another limit"), "{message}");
+    desk.call("min crash -o out/ --exec command --budget-tests 16 -- ./letters")
+        .exits(0);
+    // The same code, which needs an X only.
+    let mut program = desk.read("letters");
+    let needs = b"the letters X and Y";
+    let at = program.windows(needs.len()).position(|text| text == needs);
+    program[at.unwrap() + needs.len() - 1] = b'X';
+    let other = desk.write("other", program);
+    std::fs::set_permissions(&other, Permissions::from_mode(0o755)).unwrap();
+    desk.put(&other, "letters");
+    let message = refusal(&desk, "min crash -o small --exec command --resume");
+    assert!(message.contains("another build"), "{message}");
+    let record = desk.call("min crash -o out/ --exec command --json -- ./letters");
+    let record = record.exits(0).json();
+    assert_eq!(record["size_after"], 1, "{record}");
+}
+
+#[test]
+fn a_hang_that_is_told_apart_is_filed_as_one() {
+    let desk = Desk::new();
+    desk.write("good", "xx");
+    desk.write("hang", "xh");
+    let program = "x=$(cat); case $x in *h*) while :; do :; done;; esac";
+    let words = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+    desk.call_with("diff good hang -o out/ --timeout 200ms", &words)
+        .exits(0);
+    assert!(desk.file("out/hangs").is_dir() && !desk.file("out/crashes").exists());
+}
