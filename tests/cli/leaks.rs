@@ -78,3 +78,32 @@ fn triage_finds_the_leak_of_a_program_that_is_run_by_its_entry() {
         assert!(inputs["inputs"][1]["class"].is_null(), "{inputs}");
     }
 }
+
+#[test]
+fn watch_looks_for_the_leak_of_a_content_that_it_has_run_as_a_file_of_the_corpus() {
+    let desk = Desk::new();
+    let source = desk.write("leaky.c", LEAKY);
+    let compiled = desk
+        .command("cc")
+        .args(["-O0", "-fsanitize=address", "-o", "leaky"])
+        .arg(source)
+        .output()
+        .expect("the tests need a C compiler");
+    if !compiled.status.success() {
+        return needs::missing("ASan", "the compiler has no -fsanitize=address");
+    }
+    for folder in ["corpus", "found"] {
+        std::fs::create_dir(desk.file(folder)).unwrap();
+    }
+    desk.write("corpus/a", "leak");
+    desk.call("watch corpus --once --json -o out -- ./leaky")
+        .exits(0);
+    let name = format!("found/leak-{}", "5".repeat(40));
+    desk.write(&name, "leak");
+    let both = "watch corpus found --once --resume --json -o out -- ./leaky";
+    let result = desk.call(both).exits(1).json();
+    assert_eq!(result["groups"][0]["class"], "lsan:direct-leak", "{result}");
+    // Once is enough.
+    let again = desk.call(both).exits(0).json();
+    assert_eq!(again["runs"], 0, "{again}");
+}

@@ -8,6 +8,7 @@ use crate::sample::campaign;
 
 fn line(text: &[u8]) -> Triaged {
     Triaged {
+        leaks: false,
         v: 1,
         campaign: "c".to_owned(),
         target: ContentHash::of(b"target"),

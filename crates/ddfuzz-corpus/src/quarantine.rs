@@ -186,6 +186,7 @@ fn file_as_flaky(
     store.write_reproduce(&filed.id, &target.by_main())?;
     let (mut journal, lines) = store.triage_journal()?;
     journal.add(&Triaged {
+        leaks: false,
         v: Triaged::VERSION,
         campaign: campaign.to_owned(),
         target: identity(target)?,

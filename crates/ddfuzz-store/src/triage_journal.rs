@@ -34,6 +34,9 @@ pub struct Triaged {
     pub examined: bool,
     /// Summary of the crash; null if the input does not crash.
     pub crash: Option<CrashLine>,
+    /// Whether memory leaks were looked for, if the input did not crash otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub leaks: bool,
 }
 
 impl Triaged {

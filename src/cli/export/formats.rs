@@ -322,7 +322,9 @@ pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
 /// directory has a `Cargo.toml` or `.git`), else unchanged.
 pub(super) fn from_package(path: &Path, package: Option<&Path>) -> PathBuf {
     let relative = package.and_then(|package| {
-        let whole = std::fs::canonicalize(path).ok()?;
+        // The last name is kept if it is a link: some programs do what it says.
+        let folder = std::fs::canonicalize(crate::files::folder::parent(path)).ok()?;
+        let whole = folder.join(path.file_name()?);
         let common = package
             .ancestors()
             .find(|folder| whole.starts_with(folder))?;

@@ -285,6 +285,7 @@ impl TriageOutcomes {
 
     fn line(&self, input: ContentHash, outcome: Outcome, examined: bool) -> Triaged {
         Triaged {
+            leaks: false,
             v: Triaged::VERSION,
             campaign: String::new(),
             target: self.target,

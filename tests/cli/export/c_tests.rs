@@ -125,3 +125,19 @@ fn the_entry_has_the_variables_and_the_directory_of_the_run() {
         assert_eq!(compiled(&desk, "test.c harness.c"), Some(status));
     }
 }
+
+#[test]
+fn a_program_is_called_by_the_link_by_which_it_crashed() {
+    let desk = Desk::new();
+    let source = "#include <string.h>\nint main(int argc, char **argv) {\n\
+                  if (argc && strstr(argv[0], \"other\")) __builtin_trap();\n    return 0;\n}\n";
+    desk.write("tool.c", source);
+    desk.compile(desk.file("tool.c").to_str().unwrap(), "tool");
+    std::os::unix::fs::symlink("tool", desk.file("other")).unwrap();
+    desk.write("crash", "k");
+    let words = "triage crash -o ddfuzz-out --json -- ./other";
+    let major = desk.call(words).exits(1).json()["groups"][0]["major"].clone();
+    let words = format!("export {} --as c-test --to test.c", major.as_str().unwrap());
+    desk.call(&words).exits(0);
+    assert_eq!(compiled(&desk, "test.c"), Some(1));
+}

@@ -110,7 +110,11 @@ impl<'a> WatchEngine<'a> {
             settings,
             producer,
             build: ProgramWatch::of(&settings.minimizing.target)?,
-            files: FileQueue::new(Sources::new(&settings.sources, &root), settings.max_len),
+            files: FileQueue::new(
+                Sources::new(&settings.sources, &root),
+                settings.max_len,
+                settings.leaks,
+            ),
             minimize_queue: MinimizeQueue::default(),
             producing: Producing::Running,
             last_looks: 0,

@@ -116,6 +116,8 @@ struct Task {
 struct ExaminedInput {
     task: Task,
     judged: Judged,
+    /// Whether leaks were looked for if the input did not crash.
+    leaks: bool,
 }
 
 /// An examiner thread of a watch: runs the inputs of tasks on its own instance of the target.
@@ -180,7 +182,11 @@ impl InputExaminer<'_> {
                 *least = size.min(*least);
             }
         }
-        Ok(ExaminedInput { task, judged })
+        Ok(ExaminedInput {
+            task,
+            judged,
+            leaks,
+        })
     }
 }
 

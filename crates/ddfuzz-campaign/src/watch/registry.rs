@@ -1,7 +1,7 @@
 //! The contents and crashes that a watch knows: which files were run (the journal of triage), and
 //! the groups of the campaign.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 use std::sync::Mutex;
 
 use crate::{
@@ -28,8 +28,9 @@ pub(super) struct ContentRegistry<'a> {
     identity: ContentHash,
     pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
-    /// Hashes of the file contents that were run or are being run.
-    contents: HashSet<ContentHash>,
+    /// Hashes of the file contents that were run or are being run, each with whether there is no
+    /// more to find by looking for leaks: they were looked for, or the run has crashed.
+    contents: HashMap<ContentHash, bool>,
     /// Known crashes that reproduce each time, by their major and minor keys.
     crashes: HashMap<(Key, Key), KnownCrash>,
 }
@@ -54,7 +55,7 @@ impl<'a> ContentRegistry<'a> {
         lines.retain(|line| line.v == Triaged::VERSION && line.campaign == name);
         let done = lines.len() as u64;
         let mut counts: HashMap<(Kind, Key), u64> = HashMap::new();
-        let (mut contents, mut crashes) = (HashSet::new(), HashMap::new());
+        let (mut contents, mut crashes) = (HashMap::new(), HashMap::new());
         for line in lines {
             if let Some(crash) = &line.crash {
                 *counts.entry((crash.kind, crash.major)).or_default() += 1;
@@ -63,7 +64,7 @@ impl<'a> ContentRegistry<'a> {
                 // Run by another build, or within other limits.
                 continue;
             }
-            contents.insert(line.input);
+            contents.insert(line.input, line.leaks || line.crash.is_some());
             let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
             if let Some(crash) = steady {
                 let ended = line.ended;
@@ -101,10 +102,17 @@ impl<'a> ContentRegistry<'a> {
         self.crashes.keys().copied().collect()
     }
 
-    /// Marks the content of a file, given by its hash, as run; returns false if it was marked
-    /// before.
-    pub(super) fn mark(&mut self, content: ContentHash) -> bool {
-        self.contents.insert(content)
+    /// Marks the content of a file, given by its hash, as run, with a search for leaks if `leaks`;
+    /// returns false if that was marked before. libFuzzer writes an input to its corpus before it
+    /// finds that it leaks, and to a file named so afterwards.
+    pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
+        match self.contents.entry(content) {
+            Entry::Vacant(new) => {
+                new.insert(leaks);
+                true
+            }
+            Entry::Occupied(mut run) => leaks && !run.insert(true),
+        }
     }
 
     /// Converts the result of an examined input to a classified run, which is to be committed
@@ -121,6 +129,7 @@ impl<'a> ContentRegistry<'a> {
             tries: 1,
             examined: false,
             crash: None,
+            leaks: answer.leaks,
         };
         let examined = match &answer.judged {
             Judged::Again(major, minor) => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam::channel::{Sender, TrySendError};
 
 use super::registry::ContentRegistry;
-use crate::{FileStamp, Screen, watch::Task};
+use crate::{FileStamp, Screen, may_leak, watch::Task};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
@@ -161,6 +161,8 @@ impl Sources {
 pub(super) struct FileQueue {
     sources: Sources,
     max_len: u64,
+    /// Whether leaks are looked for with all files; if false, only with those named after a leak.
+    leaks: bool,
     files: VecDeque<SettledFile>,
     /// A task (a file to run) that the channel to the examiner threads had no room for; it is
     /// handed out next.
@@ -170,10 +172,11 @@ pub(super) struct FileQueue {
 }
 
 impl FileQueue {
-    pub(super) fn new(sources: Sources, max_len: u64) -> FileQueue {
+    pub(super) fn new(sources: Sources, max_len: u64, leaks: bool) -> FileQueue {
         FileQueue {
             sources,
             max_len,
+            leaks,
             files: VecDeque::new(),
             blocked: None,
             handed_out: 0,
@@ -265,7 +268,7 @@ impl FileQueue {
                 }
             };
             let content = ContentHash::of(&bytes);
-            if registry.mark(content) {
+            if registry.mark(content, self.leaks || may_leak(&input)) {
                 return Some(Task {
                     at: self.handed_out,
                     file: input,
