@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ddfuzz::exec::{
-    CoverageReporting, Ended, Executor, Freshness, Program, Target, Traceable, Way, Written, start,
+    CoverageReporting, Ended, Executor, Freshness, Program, RefusalReason, Target, Traceable, Way,
+    Written, start,
 };
 
 use crate::filters::list::{FILTERS, MORE_FILTERS};
@@ -188,6 +189,22 @@ fn writes_that_nobody_reads_return_what_they_return_in_a_new_process() {
             assert_eq!(ended, Ended::Exit(109), "{way:?}");
         }
         assert_eq!(executor.refusals(), []);
+    }
+}
+
+#[test]
+fn flags_of_the_outputs_are_as_new_for_each_run_by_every_way() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
+        let mut executor = begin(&program, "output_flags", way);
+        for round in 0..100 {
+            let input: &[u8] = if round % 10 == 3 { b"bcd" } else { b"acd" };
+            let ended = executor.run(input).unwrap().ended;
+            assert_eq!(ended, Ended::Exit(0), "{way:?}, round {round}");
+        }
+        let refusals = executor.refusals();
+        let all = |(reason, _): &(RefusalReason, u64)| matches!(reason, RefusalReason::Call(_));
+        assert!(refusals.iter().all(all), "{refusals:?}");
     }
 }
 

@@ -244,6 +244,22 @@ static void do_status_flags(void)
     fcntl(early_fd, F_SETFL, O_NONBLOCK);
 }
 
+/* The files to which the outputs lead are shared by all runs. */
+static void do_output_flags(void)
+{
+    int flags = 0;
+    for (int fd = 1; fd <= 2; fd++) {
+        int now = fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK);
+        flags |= now;
+        fcntl(fd, F_SETFL, now | (fd == 1 ? O_APPEND : O_NONBLOCK));
+    }
+    printf("%d\n", flags);
+    fflush(stdout);
+    if (input[0] == 'b' && fork() == 0)
+        _exit(0);
+    _exit(flags != 0);
+}
+
 static void do_offset(void)
 {
     printf("%ld %ld\n", (long)lseek(0, 0, SEEK_CUR), (long)lseek(early_fd, 7, SEEK_CUR));
@@ -815,9 +831,10 @@ static const struct {
 } kinds[] = {
     KIND(static), KIND(thread_local), KIND(large), KIND(page_of_input),
     KIND(many_pages), KIND(heap), KIND(free), KIND(stack),
-    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(unmap), KIND(unmap_all),
+    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(unmap),
+    KIND(unmap_all),
     KIND(protect), KIND(advise), KIND(remap), KIND(lock), KIND(open), KIND(close_stdin),
-    KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(offset),
+    KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(output_flags), KIND(offset),
     KIND(stream), KIND(pipe), KIND(socket), KIND(event), KIND(epoll), KIND(inotify), KIND(memfd),
     KIND(create), KIND(directory), KIND(stdout_to_file), KIND(sendfile), KIND(write_results), KIND(handler), KIND(mask),
     KIND(signal_stack), KIND(raise), KIND(pending), KIND(abort), KIND(crash), KIND(divide),
