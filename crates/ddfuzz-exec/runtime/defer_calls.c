@@ -93,9 +93,10 @@ static int of_own_memory(const struct call *call, long *result)
 {
     long flags = call->arguments[3];
     int of_file = !(flags & MAP_ANONYMOUS);
-    /* Files are opened to read only, so that nobody writes by a shared mapping. */
+    /* Files are opened to read only, so that nobody writes by a shared mapping. What a run lets grow
+     * downwards would not be put back. */
     int own = of_file ? files_is_opened(call->arguments[4]) : (flags & MAP_TYPE) == MAP_PRIVATE;
-    return pass_if(own, call, result);
+    return pass_if(own && !(flags & MAP_GROWSDOWN), call, result);
 }
 
 static int of_advice(const struct call *call, long *result)

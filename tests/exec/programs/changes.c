@@ -47,7 +47,7 @@ static long input_length;
 static int counter = 5;
 static char large[LARGE];
 static __thread int thread_counter = 7;
-static char *heap, *mapping, *wide;
+static char *heap, *mapping, *wide, *growing;
 static FILE *early;
 static int early_fd;
 static sigjmp_buf recovery;
@@ -163,6 +163,14 @@ static void do_map_shared(void)
 {
     int *mine = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     printf("%d\n", mine[0]++);
+}
+
+/* Memory that grows downwards when it is used. */
+static void do_grow(void)
+{
+    char *below = growing - PAGE;
+    printf("%d\n", input[0] == 'a' ? *below : 0);
+    *below = 9;
 }
 
 static void do_unmap(void)
@@ -831,7 +839,7 @@ static const struct {
 } kinds[] = {
     KIND(static), KIND(thread_local), KIND(large), KIND(page_of_input),
     KIND(many_pages), KIND(heap), KIND(free), KIND(stack),
-    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(unmap),
+    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(grow), KIND(unmap),
     KIND(unmap_all),
     KIND(protect), KIND(advise), KIND(remap), KIND(lock), KIND(open), KIND(close_stdin),
     KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(output_flags), KIND(offset),
@@ -866,6 +874,15 @@ static void prepare(void)
         abort();
 }
 
+/* A page that may grow downwards, with room below it. */
+static void map_growing(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS, access = PROT_READ | PROT_WRITE;
+    char *room = mmap(NULL, 2 * WIDE, PROT_NONE, flags, -1, 0);
+    munmap(room, 2 * WIDE);
+    growing = mmap(room + WIDE, PAGE, access, flags | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : "";
@@ -875,6 +892,8 @@ int main(int argc, char **argv)
         return 0;
     }
     prepare();
+    if (strcmp(wanted, "grow") == 0)
+        map_growing();
     errno = 0;
     input_length = read(0, input, sizeof input - 1);
     printf("%ld %.8s\n", input_length, input);
