@@ -104,7 +104,7 @@ const PUT_BACK: &[&str] = &[
 ];
 
 /// Kinds of which a run is not the same in each process, or takes its time.
-const OTHERS: &[&str] = &["loop", "eat", "orphan", "library_data", "peek"];
+const OTHERS: &[&str] = &["loop", "eat", "use_up", "orphan", "library_data", "peek"];
 
 fn changing(program: &Compiled, kind: &str) -> Target {
     let mut target = target(program);
@@ -206,6 +206,21 @@ fn flags_of_the_outputs_are_as_new_for_each_run_by_every_way() {
         let all = |(reason, _): &(RefusalReason, u64)| matches!(reason, RefusalReason::Call(_));
         assert!(refusals.iter().all(all), "{refusals:?}");
     }
+}
+
+#[test]
+fn as_much_memory_can_be_had_as_in_a_new_process() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "use_up", Way::Inject);
+    let expected = executor.run(b"abc").unwrap().ended;
+    assert!(matches!(expected, Ended::Exit(_)), "{expected:?}");
+    let mut executor = begin(&program, "use_up", Way::Snapshot);
+    assert_eq!(executor.run(b"abc").unwrap().ended, expected);
+    let refusals = executor.refusals();
+    let [(RefusalReason::Call(call), 1)] = refusals[..] else {
+        panic!("{refusals:?}");
+    };
+    assert!([libc::SYS_brk, libc::SYS_mmap].contains(&i64::from(call)));
 }
 
 /// A prime number, greater than any number of inputs.

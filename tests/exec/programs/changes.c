@@ -173,6 +173,15 @@ static void do_grow(void)
     *below = 9;
 }
 
+/* As much memory as there is. */
+static void do_use_up(void)
+{
+    int blocks = 0;
+    while (malloc(1 << 16))
+        blocks++;
+    _exit(blocks % 101);
+}
+
 static void do_unmap(void)
 {
     printf("%d\n", mapping[PAGE]++);
@@ -839,7 +848,7 @@ static const struct {
 } kinds[] = {
     KIND(static), KIND(thread_local), KIND(large), KIND(page_of_input),
     KIND(many_pages), KIND(heap), KIND(free), KIND(stack),
-    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(grow), KIND(unmap),
+    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(grow), KIND(use_up), KIND(unmap),
     KIND(unmap_all),
     KIND(protect), KIND(advise), KIND(remap), KIND(lock), KIND(open), KIND(close_stdin),
     KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(output_flags), KIND(offset),
