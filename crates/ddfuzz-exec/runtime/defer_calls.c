@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "defer.h"
@@ -274,6 +275,15 @@ static int if_frozen(const struct call *call, long *result)
     return pass_if(defer_frozen, call, result);
 }
 
+/* The clocks of CPU time are those of another process after the fork point, where they would go
+ * backwards. */
+static int of_clock(const struct call *call, long *result)
+{
+    long clock = (int)call->arguments[0];
+    int is_of_cpu = clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+    return pass_if(defer_frozen && !is_of_cpu, call, result);
+}
+
 /* The random number by which malloc of the C library recognizes its own marks: no program sees it.
  * malloc and what it calls are one object file; it may ask by getrandom, which has no frame. */
 static int of_random(const struct call *call, long *result)
@@ -339,7 +349,7 @@ static const struct line table[] = {
     {SYS_futex, of_futex},
     {SYS_getrandom, of_random},
     /* What differs between runs, and may be shared where the user says so. */
-    {SYS_clock_gettime, if_frozen},
+    {SYS_clock_gettime, of_clock},
     {SYS_clock_getres, if_frozen},
     {SYS_gettimeofday, if_frozen},
     {SYS_time, if_frozen},
