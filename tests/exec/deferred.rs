@@ -150,6 +150,14 @@ fn a_frozen_start_is_shared_by_runs_of_one_process_and_by_no_new_ones() {
 }
 
 #[test]
+fn cpu_time_does_not_go_backwards_behind_a_frozen_start() {
+    let program = compile("defer", &["-pthread"]);
+    let (why, ends) = frozen(&program, "cpu-time", Freshness::Shared);
+    assert_eq!(ends, BTreeSet::from(["Exit(0)".to_owned()]), "{why}");
+    assert!(!why.contains("later with --freeze-start"), "{why}");
+}
+
+#[test]
 fn a_kernel_that_cannot_watch_calls_forks_at_main() {
     let program = compile("defer", &["-pthread"]);
     let mut target = doing(&program, &["state"]);

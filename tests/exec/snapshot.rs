@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ddfuzz::exec::{
-    CoverageReporting, Ended, Executor, Freshness, Program, Target, Traceable, Way, Written, start,
+    CoverageReporting, Ended, Executor, Freshness, Program, RefusalReason, Target, Traceable, Way,
+    Written, start,
 };
 
 use crate::filters::list::{FILTERS, MORE_FILTERS};
@@ -103,7 +104,7 @@ const PUT_BACK: &[&str] = &[
 ];
 
 /// Kinds of which a run is not the same in each process, or takes its time.
-const OTHERS: &[&str] = &["loop", "eat", "orphan", "library_data", "peek"];
+const OTHERS: &[&str] = &["loop", "eat", "use_up", "orphan", "library_data", "peek"];
 
 fn changing(program: &Compiled, kind: &str) -> Target {
     let mut target = target(program);
@@ -189,6 +190,37 @@ fn writes_that_nobody_reads_return_what_they_return_in_a_new_process() {
         }
         assert_eq!(executor.refusals(), []);
     }
+}
+
+#[test]
+fn flags_of_the_outputs_are_as_new_for_each_run_by_every_way() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    for way in [Way::Command, Way::Inject, Way::Snapshot] {
+        let mut executor = begin(&program, "output_flags", way);
+        for round in 0..100 {
+            let input: &[u8] = if round % 10 == 3 { b"bcd" } else { b"acd" };
+            let ended = executor.run(input).unwrap().ended;
+            assert_eq!(ended, Ended::Exit(0), "{way:?}, round {round}");
+        }
+        let refusals = executor.refusals();
+        let all = |(reason, _): &(RefusalReason, u64)| matches!(reason, RefusalReason::Call(_));
+        assert!(refusals.iter().all(all), "{refusals:?}");
+    }
+}
+
+#[test]
+fn as_much_memory_can_be_had_as_in_a_new_process() {
+    let program = compile("changes", &["-pthread", "-lm"]);
+    let mut executor = begin(&program, "use_up", Way::Inject);
+    let expected = executor.run(b"abc").unwrap().ended;
+    assert!(matches!(expected, Ended::Exit(_)), "{expected:?}");
+    let mut executor = begin(&program, "use_up", Way::Snapshot);
+    assert_eq!(executor.run(b"abc").unwrap().ended, expected);
+    let refusals = executor.refusals();
+    let [(RefusalReason::Call(call), 1)] = refusals[..] else {
+        panic!("{refusals:?}");
+    };
+    assert!([libc::SYS_brk, libc::SYS_mmap].contains(&i64::from(call)));
 }
 
 /// A prime number, greater than any number of inputs.

@@ -20,6 +20,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "defer.h"
@@ -93,9 +94,10 @@ static int of_own_memory(const struct call *call, long *result)
 {
     long flags = call->arguments[3];
     int of_file = !(flags & MAP_ANONYMOUS);
-    /* Files are opened to read only, so that nobody writes by a shared mapping. */
+    /* Files are opened to read only, so that nobody writes by a shared mapping. What a run lets grow
+     * downwards would not be put back. */
     int own = of_file ? files_is_opened(call->arguments[4]) : (flags & MAP_TYPE) == MAP_PRIVATE;
-    return pass_if(own, call, result);
+    return pass_if(own && !(flags & MAP_GROWSDOWN), call, result);
 }
 
 static int of_advice(const struct call *call, long *result)
@@ -273,6 +275,15 @@ static int if_frozen(const struct call *call, long *result)
     return pass_if(defer_frozen, call, result);
 }
 
+/* The clocks of CPU time are those of another process after the fork point, where they would go
+ * backwards. */
+static int of_clock(const struct call *call, long *result)
+{
+    long clock = (int)call->arguments[0];
+    int is_of_cpu = clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+    return pass_if(defer_frozen && !is_of_cpu, call, result);
+}
+
 /* The random number by which malloc of the C library recognizes its own marks: no program sees it.
  * malloc and what it calls are one object file; it may ask by getrandom, which has no frame. */
 static int of_random(const struct call *call, long *result)
@@ -338,7 +349,7 @@ static const struct line table[] = {
     {SYS_futex, of_futex},
     {SYS_getrandom, of_random},
     /* What differs between runs, and may be shared where the user says so. */
-    {SYS_clock_gettime, if_frozen},
+    {SYS_clock_gettime, of_clock},
     {SYS_clock_getres, if_frozen},
     {SYS_gettimeofday, if_frozen},
     {SYS_time, if_frozen},

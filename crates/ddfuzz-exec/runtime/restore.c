@@ -242,14 +242,14 @@ static void take_request(void)
         call1(SYS_exit_group, 0); /* ddfuzz is gone */
     RUN->index = 0;
     RUN->length = UINT64_MAX; /* a fork may have changed the file since */
-    if (!calls_reset_status())
-        give_up();
     if (RUN->request.count > MOST_INPUTS)
         RUN->request.count = MOST_INPUTS;
     write_page(&nothing, sizeof nothing, offsetof(struct page, exec_errno));
     uint32_t none = 0;
     write_page(&none, sizeof none, offsetof(struct page, refused));
     capture((RUN->request.flags & REQUEST_CAPTURED) != 0);
+    if (!calls_reset_status()) /* of the files to which the outputs lead now */
+        give_up();
 }
 
 /* Begins the next run of the request, or of the next request. */

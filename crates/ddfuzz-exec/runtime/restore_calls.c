@@ -340,10 +340,12 @@ static int own(uintptr_t begin, uintptr_t length)
     return 1;
 }
 
+/* Notes the mapping that a call has made. A new process might still have the memory that could not
+ * be had here: the reserve counts, too. */
 static int own_result(long result, long length)
 {
     if (result < 0 && result > -PAGE)
-        return 1;
+        return result != -ENOMEM;
     if (own((uintptr_t)result, whole_pages(length)))
         return 1;
     call2(SYS_munmap, result, length);
@@ -369,7 +371,7 @@ static int of_mmap(const struct stopped_call *call, long *result)
 static int of_own_memory(const struct stopped_call *call, long *result)
 {
     int inside = call->a[1] >= 0 && is_own((uintptr_t)call->a[0], whole_pages(call->a[1]));
-    return inside && perform(call, result);
+    return inside && perform(call, result) && *result != -ENOMEM;
 }
 
 /* Whether memory is older than the run, plain, and was not unmapped by it. */
@@ -421,7 +423,7 @@ static int of_brk(const struct stopped_call *call, long *result)
         return 0;
     perform(call, result);
     RUN->brk = (uintptr_t)*result;
-    return 1;
+    return wanted <= RUN->brk; /* else a new process might have that memory */
 }
 
 /* Attributes that are only noted */

@@ -61,8 +61,25 @@ void serve_unmap_page(void)
     munmap(serve_page, sizeof(struct page));
 }
 
+/* Flags of the outputs' open files, which all runs share, when the server began to serve. */
+static int output_flags[2];
+
+static void note_output_flags(void)
+{
+    for (int at = 0; at < 2; at++)
+        output_flags[at] = fcntl(STDOUT_FILENO + at, F_GETFL);
+}
+
+static void reset_output_flags(void)
+{
+    for (int at = 0; at < 2; at++)
+        if (output_flags[at] >= 0)
+            fcntl(STDOUT_FILENO + at, F_SETFL, output_flags[at]);
+}
+
 void serve_hello(enum trouble trouble, int detail)
 {
+    note_output_flags();
     struct hello hello = {DDFUZZ_MAGIC, DDFUZZ_VERSION, getpid(), trouble, detail, 0};
     if (!write_whole(FD_REPLY, &hello, sizeof hello))
         _exit(0); /* ddfuzz is gone, or the program closed an inherited descriptor */
@@ -166,6 +183,7 @@ void serve_become_child(void)
         dup2(FD_INPUT, STDIN_FILENO);
         lseek(STDIN_FILENO, 0, SEEK_SET);
         fcntl(STDIN_FILENO, F_SETFL, 0); /* a run before may have set flags: all share the file */
+        reset_output_flags();
     } else if (terminal_take() != 0) {
         serve_page->exec_errno = EAGAIN; /* the next server has another terminal */
         _exit(127);

@@ -103,11 +103,7 @@ impl ForkPoint {
             ForkPoint::Clock => true,
             ForkPoint::Call(number) => matches!(
                 i64::from(number),
-                libc::SYS_getrandom
-                    | libc::SYS_clock_gettime
-                    | libc::SYS_gettimeofday
-                    | libc::SYS_getpid
-                    | libc::SYS_gettid
+                libc::SYS_getrandom | libc::SYS_gettimeofday | libc::SYS_getpid | libc::SYS_gettid
             ),
             ForkPoint::Main | ForkPoint::Fault | ForkPoint::Timer => false,
         }

@@ -47,7 +47,7 @@ static long input_length;
 static int counter = 5;
 static char large[LARGE];
 static __thread int thread_counter = 7;
-static char *heap, *mapping, *wide;
+static char *heap, *mapping, *wide, *growing;
 static FILE *early;
 static int early_fd;
 static sigjmp_buf recovery;
@@ -165,6 +165,23 @@ static void do_map_shared(void)
     printf("%d\n", mine[0]++);
 }
 
+/* Memory that grows downwards when it is used. */
+static void do_grow(void)
+{
+    char *below = growing - PAGE;
+    printf("%d\n", input[0] == 'a' ? *below : 0);
+    *below = 9;
+}
+
+/* As much memory as there is. */
+static void do_use_up(void)
+{
+    int blocks = 0;
+    while (malloc(1 << 16))
+        blocks++;
+    _exit(blocks % 101);
+}
+
 static void do_unmap(void)
 {
     printf("%d\n", mapping[PAGE]++);
@@ -242,6 +259,22 @@ static void do_status_flags(void)
     printf("%d %d\n", fcntl(0, F_GETFL), fcntl(early_fd, F_GETFL));
     fcntl(0, F_SETFL, O_NONBLOCK);
     fcntl(early_fd, F_SETFL, O_NONBLOCK);
+}
+
+/* The files to which the outputs lead are shared by all runs. */
+static void do_output_flags(void)
+{
+    int flags = 0;
+    for (int fd = 1; fd <= 2; fd++) {
+        int now = fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK);
+        flags |= now;
+        fcntl(fd, F_SETFL, now | (fd == 1 ? O_APPEND : O_NONBLOCK));
+    }
+    printf("%d\n", flags);
+    fflush(stdout);
+    if (input[0] == 'b' && fork() == 0)
+        _exit(0);
+    _exit(flags != 0);
 }
 
 static void do_offset(void)
@@ -815,9 +848,10 @@ static const struct {
 } kinds[] = {
     KIND(static), KIND(thread_local), KIND(large), KIND(page_of_input),
     KIND(many_pages), KIND(heap), KIND(free), KIND(stack),
-    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(unmap), KIND(unmap_all),
+    KIND(break), KIND(map), KIND(map_file), KIND(map_shared), KIND(grow), KIND(use_up), KIND(unmap),
+    KIND(unmap_all),
     KIND(protect), KIND(advise), KIND(remap), KIND(lock), KIND(open), KIND(close_stdin),
-    KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(offset),
+    KIND(close_all), KIND(dup), KIND(close_on_exec), KIND(status_flags), KIND(output_flags), KIND(offset),
     KIND(stream), KIND(pipe), KIND(socket), KIND(event), KIND(epoll), KIND(inotify), KIND(memfd),
     KIND(create), KIND(directory), KIND(stdout_to_file), KIND(sendfile), KIND(write_results), KIND(handler), KIND(mask),
     KIND(signal_stack), KIND(raise), KIND(pending), KIND(abort), KIND(crash), KIND(divide),
@@ -849,6 +883,15 @@ static void prepare(void)
         abort();
 }
 
+/* A page that may grow downwards, with room below it. */
+static void map_growing(void)
+{
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS, access = PROT_READ | PROT_WRITE;
+    char *room = mmap(NULL, 2 * WIDE, PROT_NONE, flags, -1, 0);
+    munmap(room, 2 * WIDE);
+    growing = mmap(room + WIDE, PAGE, access, flags | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : "";
@@ -858,6 +901,8 @@ int main(int argc, char **argv)
         return 0;
     }
     prepare();
+    if (strcmp(wanted, "grow") == 0)
+        map_growing();
     errno = 0;
     input_length = read(0, input, sizeof input - 1);
     printf("%ld %.8s\n", input_length, input);

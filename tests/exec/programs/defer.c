@@ -74,6 +74,16 @@ static int by_pid(void)
     return before != getpid();
 }
 
+/* Uses CPU time, and returns whether there was less of it later. */
+static int by_cpu_time(void)
+{
+    clock_t before = clock();
+    while (clock() < before + CLOCKS_PER_SEC / 50) {}
+    before = clock();
+    read_input();
+    return clock() < before;
+}
+
 static int by_mutex(void)
 {
     pthread_mutex_t mutex;
@@ -263,6 +273,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "counter")) return by_counter();
     if (!strcmp(what, "random")) return by_random();
     if (!strcmp(what, "pid")) return by_pid();
+    if (!strcmp(what, "cpu-time")) return by_cpu_time();
     if (!strcmp(what, "mutex")) return by_mutex();
     if (!strcmp(what, "rest")) return by_rest(path);
     if (!strcmp(what, "mask")) return by_mask();
