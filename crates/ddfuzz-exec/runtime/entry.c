@@ -29,6 +29,7 @@ struct entry_point entry_from(const char *words)
     uintptr_t function = next_number(&words), initialize = next_number(&words);
     uintptr_t find_module = next_number(&words);
     uintptr_t start = next_number(&words), end = next_number(&words);
+    entry.lowest_stack = next_number(&words);
     entry.function = (int (*)(const uint8_t *, size_t))(base + function);
     if (initialize)
         entry.initialize = (int (*)(int *, char ***))(base + initialize);
