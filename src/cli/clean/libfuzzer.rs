@@ -162,7 +162,7 @@ fn outcome_of(told: &[u8], kept: usize, all: usize) -> Option<MergeOutcome> {
             }
         }
     }
-    (seen.len() == all).then(|| MergeOutcome {
+    (seen.len() == all).then_some(MergeOutcome {
         all: LibFuzzerCoverage {
             cov: edges.len() as u64,
             ft: features.len() as u64,
