@@ -250,13 +250,20 @@ fn what_only_libfuzzer_tells_apart_is_kept_by_its_own_count() {
     };
     let desk = Desk::new();
     std::fs::create_dir(desk.file("in")).unwrap();
+    // libFuzzer is asked about one file of each depth.
     for length in [300, 1_000, 8_000, 60_000] {
-        desk.write(&format!("in/{length}"), vec![b'x'; length]);
+        for letter in *b"xyz" {
+            let name = format!("in/{length}{}", char::from(letter));
+            desk.write(&name, vec![letter; length]);
+        }
     }
     let result = cleaned(&desk, "", &target);
     let own = &result["libfuzzer"];
-    assert!(own["added"].as_u64() >= Some(1), "{result}");
+    assert!((1..4).contains(&own["added"].as_u64().unwrap()), "{result}");
     assert_eq!(own["before"], own["after"], "{result}");
+    let (cov, ft) = counted(&target, &desk.file("in"), &desk.file("tmp"));
+    assert_eq!(own["before"]["cov"].as_u64(), Some(cov), "{result}");
+    assert_eq!(own["before"]["ft"].as_u64(), Some(ft), "{result}");
     assert_counted_alike(&desk, &target);
 }
 

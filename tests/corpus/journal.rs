@@ -36,6 +36,7 @@ fn samples() -> Vec<(ContentId, u32, Observation)> {
         time: Duration::from_micros(17),
         work: 300,
         read: None,
+        stack_depth: None,
         features,
     };
     let died = Observation {
@@ -45,6 +46,7 @@ fn samples() -> Vec<(ContentId, u32, Observation)> {
     };
     let read = Observation {
         read: Some(u64::MAX),
+        stack_depth: Some(4096),
         time: Duration::from_secs(1 << 30),
         work: u64::MAX,
         ..seen(Ended::Exit(-1), features(&[0, u32::MAX]))

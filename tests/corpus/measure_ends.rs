@@ -8,7 +8,7 @@ use ddfuzz::corpus::measure::{Contents, MeasureSettings, measure};
 use ddfuzz::corpus::{ContentId, Features};
 use ddfuzz::exec::{Ended, Target, Way};
 
-use crate::harness::{afl, harness};
+use crate::harness::{afl, harness, harness_with};
 use crate::seats::{Seats, bundled, lines, settings};
 
 /// What the content `bytes` did.
@@ -174,4 +174,28 @@ fn a_way_without_coverage_tells_how_runs_end() {
     assert!(good.time > Duration::ZERO);
     assert!(long.suspicious && matches!(long.ended, Ended::Signal(_)));
     assert_eq!(long.alone, None);
+}
+
+#[test]
+fn a_run_reports_how_deep_its_stack_was() {
+    let deep = "__attribute__((noinline)) static int deep(size_t n)
+        { volatile char room[64]; room[0] = (char)n; return n ? deep(n - 1) + room[0] : 0; }";
+    let Some(target) = harness_with("depth", deep, "place = deep(length / 2);") else {
+        return;
+    };
+    let seats = Seats::new();
+    for length in 0..64 {
+        seats.put(format!("{length:02}"), "x".repeat(length));
+    }
+    let contents = seats.measure(&target, 2);
+    let depth = |length| seen(&contents, "x".repeat(length).as_bytes()).stack_depth;
+    if cfg!(target_arch = "x86_64") {
+        let least = depth(0).unwrap();
+        let step = depth(2).unwrap() - least;
+        assert!(step > 0);
+        for length in 0..64 {
+            let calls = length as u64 / 2;
+            assert_eq!(depth(length), Some(least + calls * step), "{length}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Minimizations from start to end.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ddfuzz::delta::{Caching, Outcome};
 use ddfuzz::minimize::log::{Line, Log, Source};
@@ -106,6 +107,50 @@ fn where_the_empty_input_fails_it_is_the_result_and_the_user_is_warned() {
 fn an_empty_input_that_fails_is_minimal_already() {
     let (result, _) = run(b"", &mut outcomes(|_| Outcome::Fail));
     assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
+}
+
+/// Minimizes four MiB of which two bytes are needed, up to reduction number `most`; returns the sizes
+/// that were handed over, and those that the log has.
+fn sizes_of_large(most: usize) -> (Vec<usize>, Vec<u64>) {
+    let mut input = vec![b'-'; 4 << 20];
+    (input[1000], input[(4 << 20) - 1000]) = (b'x', b'y');
+    let (handed, logged) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+    let stop = AtomicBool::new(false);
+    let mut options = Options {
+        on_reduce: Box::new(|text: &[u8]| {
+            handed.borrow_mut().push(text.len());
+            Ok(())
+        }),
+        on_line: Box::new(|line| {
+            if let Line::Reduce(reduce) = line {
+                logged.borrow_mut().push(reduce.size);
+                stop.store(logged.borrow().len() == most, Ordering::Relaxed);
+            }
+        }),
+        stop: Some(&stop),
+        ..Options::default()
+    };
+    let mut oracle = outcomes(subsequence(b"xy"));
+    let (result, _) = run_with(&input, start(&input), &mut oracle, &mut options);
+    let is_interrupted = matches!(result, Err(MinimizeError::Interrupted { .. }));
+    assert_eq!(is_interrupted, most < usize::MAX);
+    drop(options);
+    (handed.into_inner(), logged.into_inner())
+}
+
+#[test]
+fn a_large_reduction_is_handed_over_if_it_has_halved_and_at_the_end() {
+    for most in [3, 4, usize::MAX] {
+        let (handed, logged) = sizes_of_large(most);
+        assert_eq!(
+            handed.last().copied(),
+            logged.last().map(|size| *size as usize)
+        );
+        assert!(handed.len() < logged.len(), "{handed:?} {logged:?}");
+        let (last, before) = handed.split_last().unwrap();
+        assert!(before.is_sorted_by(|one, next| *next < 1 << 20 || next * 2 <= *one));
+        assert!(before.iter().all(|size| size > last));
+    }
 }
 
 #[test]

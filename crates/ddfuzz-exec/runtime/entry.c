@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "load_address.h"
@@ -29,6 +30,7 @@ struct entry_point entry_from(const char *words)
     uintptr_t function = next_number(&words), initialize = next_number(&words);
     uintptr_t find_module = next_number(&words);
     uintptr_t start = next_number(&words), end = next_number(&words);
+    entry.lowest_stack = next_number(&words);
     entry.function = (int (*)(const uint8_t *, size_t))(base + function);
     if (initialize)
         entry.initialize = (int (*)(int *, char ***))(base + initialize);
@@ -56,10 +58,24 @@ int entry_call(const struct entry_point *entry, const uint8_t *input, size_t len
     return entry->is_fuzzer ? 0 : result & 0xff;
 }
 
+/* Size in bytes from which a block is worth huge pages, which take fewer page faults. */
+enum { LARGE = 4 << 20 };
+
+/* Allocates a heap block of exactly this size; NULL without memory. */
+static uint8_t *allocate(size_t length)
+{
+    uint8_t *block = malloc(length ? length : 1);
+    uintptr_t page = 4095, start = ((uintptr_t)block + page) & ~page;
+    uintptr_t end = ((uintptr_t)block + length) & ~page;
+    if (block && length >= LARGE)
+        madvise((void *)start, end - start, MADV_HUGEPAGE); /* refused where there are none */
+    return block;
+}
+
 int entry_input(int fd, size_t at, size_t length, uint8_t **input)
 {
     size_t taken = 0;
-    *input = malloc(length ? length : 1);
+    *input = allocate(length);
     if (!*input)
         return ENOMEM;
     while (taken < length) {

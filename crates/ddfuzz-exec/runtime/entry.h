@@ -16,13 +16,17 @@ struct entry_point {
     int (*find_module)(void *, char *, size_t, void **);
     uint8_t *counters;
     size_t counter_count;
+    /* Distance of libFuzzer's __sancov_lowest_stack, which is thread-local, below the address of the
+     * thread; 0 without one. */
+    uintptr_t lowest_stack;
     uintptr_t callbacks[CALLBACKS]; /* libFuzzer's comparison callbacks */
     size_t callback_count;
 };
 
 /* Parses the variable DDFUZZ_ENTRY: `t` or `f` (is_fuzzer), then in hexadecimal, each after a
  * comma, the addresses before loading of the function, of the initializer (0: none), of
- * find_module (0: none), of the counters' start and end, and of libFuzzer's comparison callbacks.
+ * find_module (0: none), of the counters' start and end, the distance of the lowest stack (0: none),
+ * and the addresses of libFuzzer's comparison callbacks.
  * NULL gives no function. */
 struct entry_point entry_from(const char *words);
 

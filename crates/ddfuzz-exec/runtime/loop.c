@@ -90,18 +90,34 @@ static uint64_t cpu_time(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The lowest stack address that the program's instrumented code records, which is in the memory of
+ * this thread; NULL if it records none. */
+static uintptr_t *lowest_stack(const struct entry_point *point)
+{
+    uintptr_t thread = 0;
+#ifdef __x86_64__
+    __asm__("mov %%fs:0, %0" : "=r"(thread));
+#endif
+    return thread && point->lowest_stack ? (uintptr_t *)(thread - point->lowest_stack) : NULL;
+}
+
 /* Runs one input and fills its entry. */
 static void run(const struct entry_point *point, struct entry *entry, uint64_t wanted)
 {
     uint8_t *input = take_input(entry);
     int counts = counters.size && wanted & (REQUEST_COUNTERS | REQUEST_NOVEL);
     int timed = counts && wanted & REQUEST_COUNTERS;
+    uintptr_t *lowest = counts ? lowest_stack(point) : NULL;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     if (counts)
         counters_clear(&counters);
+    if (lowest)
+        *lowest = here;
     uint64_t began = timed ? cpu_time() : 0;
     int status = entry_call(point, input, entry->length) << 8;
     /* A measured time is at least 1 microsecond; 0 means not measured. */
     entry->cpu_us = timed ? (cpu_time() - began) / 1000 + 1 : 0;
+    entry->stack_depth = lowest ? here - *lowest + 1 : 0;
     entry->slot = 0;
     if (counts && (wanted & REQUEST_COUNTERS || counters_are_novel(&counters)))
         entry->slot = counters_keep(&counters);

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 8u
+#define DDFUZZ_VERSION 9u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
@@ -108,13 +108,15 @@ struct page {
  * range of values). After that, up to the end: slots with the counters of single runs. Reached
  * ranges and slots have the length of the counters, and begin at multiples of 64 bytes. There are
  * fewer slots than entries: few runs reach something new. */
-enum { ENTRIES = 4096, MOST_INPUTS = 1024, COUNTERS = ENTRIES + 32 * MOST_INPUTS };
+enum { ENTRIES = 4096, MOST_INPUTS = 1024, COUNTERS = ENTRIES + 40 * MOST_INPUTS };
 
 struct entry {
     uint64_t offset, length; /* position of the input in FD_INPUT, in bytes */
     int32_t status;          /* as wait(2) gives it, if the run returned normally */
     uint32_t slot;           /* number of the slot with its counters, from 1; 0 for none */
     uint64_t cpu_us;         /* CPU time where REQUEST_COUNTERS is set, else 0 */
+    uint64_t stack_depth;    /* 1 more than the bytes of stack that instrumented code has used; 0 where
+                                the counters are not kept, or the program does not record it */
 };
 
 #endif

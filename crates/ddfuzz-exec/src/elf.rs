@@ -1,7 +1,7 @@
 //! Reads from a program's ELF file how it can be run, and where its entry function is.
 
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader, SectionHeader};
-use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, elf};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, SectionKind, elf};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Mutex, PoisonError};
 use std::{fs::File, io, ops::Range, path::Path};
@@ -302,6 +302,9 @@ pub(crate) struct EntryFunction {
     kind: EntryKind,
     /// Start and end address of the program's coverage counters; `None` without counters.
     counters: Option<(u64, u64)>,
+    /// Distance of libFuzzer's variable `__sancov_lowest_stack` below the thread pointer; 0 where
+    /// it is missing, and where the program has counters that only libFuzzer reads.
+    lowest_stack: u64,
     /// Addresses of libFuzzer's comparison callbacks, in the order of `CALLBACKS`; 0 where missing.
     /// A process that runs many inputs patches them to return at once, because no engine uses them.
     callbacks: [u64; CALLBACKS.len()],
@@ -346,6 +349,9 @@ enum EntryKind {
 /// it stays when a program is stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
+/// Name of the ELF section that holds counters of the harness itself, which libFuzzer reads, too.
+const EXTRA_COUNTERS: &str = "__libfuzzer_extra_counters";
+
 /// The functions that take an input, collected while the symbols of a program are read, in any
 /// order.
 #[derive(Default)]
@@ -355,6 +361,8 @@ struct EntryFunctions {
     initialize: Option<u64>,
     callbacks: [u64; CALLBACKS.len()],
     find_module: Option<u64>,
+    /// Offset of `__sancov_lowest_stack` in the program's thread-local variables.
+    lowest_stack: Option<u64>,
     /// Whether the program contains AddressSanitizer.
     pub(crate) has_asan: bool,
 }
@@ -365,6 +373,11 @@ impl EntryFunctions {
     pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
+            return;
+        }
+        if name == "__sancov_lowest_stack" {
+            // An offset, which may be 0.
+            self.lowest_stack.get_or_insert(address);
             return;
         }
         let place = match name {
@@ -403,10 +416,32 @@ impl EntryFunctions {
             at,
             kind,
             counters,
+            lowest_stack: self
+                .lowest_stack
+                .filter(|_| file.section_by_name(EXTRA_COUNTERS).is_none())
+                .and_then(|offset| below_thread_pointer(file, offset))
+                .unwrap_or(0),
             callbacks,
             find_module: self.find_module.filter(|_| self.has_asan).unwrap_or(0),
         })
     }
+}
+
+/// Returns how far below the thread pointer the thread-local variable at `offset` of a program is:
+/// on x86-64 the program's thread-local variables end there, by their alignment. `None` on other
+/// processors, and where they do not begin at a multiple of their alignment.
+fn below_thread_pointer<'data>(file: &impl Object<'data>, offset: u64) -> Option<u64> {
+    let is_local = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
+    let sections = file.sections().filter(|section| is_local(section.kind()));
+    let (mut start, mut end, mut align) = (u64::MAX, 0, 1);
+    for section in sections {
+        start = start.min(section.address());
+        end = end.max(section.address().checked_add(section.size())?);
+        align = align.max(section.align());
+    }
+    let size = end.checked_sub(start)?.checked_next_multiple_of(align)?;
+    let is_known = cfg!(target_arch = "x86_64") && start.is_multiple_of(align);
+    size.checked_sub(offset).filter(|_| is_known)
 }
 
 impl EntryFunction {
@@ -418,8 +453,10 @@ impl EntryFunction {
             EntryKind::LibFuzzer { initialize } => ('f', initialize.unwrap_or(0)),
         };
         let (start, end) = self.counters.unwrap_or((0, 0));
-        let (at, find_module) = (self.at, self.find_module);
-        let mut words = format!("{kind},{at:x},{initialize:x},{find_module:x},{start:x},{end:x}");
+        let (at, find_module, lowest_stack) = (self.at, self.find_module, self.lowest_stack);
+        let mut words = format!(
+            "{kind},{at:x},{initialize:x},{find_module:x},{start:x},{end:x},{lowest_stack:x}"
+        );
         for callback in self.callbacks.iter().filter(|callback| **callback != 0) {
             words.push_str(&format!(",{callback:x}"));
         }

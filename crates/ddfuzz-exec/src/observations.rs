@@ -4,7 +4,7 @@
 use ddfuzz_delta::Comparison;
 use std::{collections::VecDeque, fs::File, io, path::Path};
 
-use crate::shared_page::{CounterSlot, Page};
+use crate::shared_page::{Page, RunOutcome};
 use crate::{observe::LoopObserver, protocol::flag};
 
 /// Requests observations of a fork server's runs and collects them: coverage, comparisons,
@@ -78,12 +78,16 @@ impl RunObservations {
     }
 
     /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// `slot` of the shared memory. Adds them to the coverage that [`covered`](Self::covered)
-    /// returns; does nothing if the slot is empty.
-    pub(crate) fn take(&mut self, run: usize, page: &Page, slot: CounterSlot) {
-        if let Some(counters) = page.kept(slot) {
+    /// the slot of the shared memory that `outcome` names. Adds them to the coverage that
+    /// [`covered`](Self::covered) returns; does nothing if the slot is empty.
+    pub(crate) fn take(&mut self, run: usize, page: &Page, outcome: &RunOutcome) {
+        if let Some(counters) = page.kept(outcome.slot) {
             self.reached.add(&counters);
-            self.covered.push(RunCoverage { run, counters });
+            self.covered.push(RunCoverage {
+                run,
+                counters,
+                stack_depth: outcome.stack_depth,
+            });
         }
     }
 
@@ -124,6 +128,10 @@ pub struct RunCoverage {
     pub run: usize,
     /// For each instrumented code location, how often the run passed it, modulo 256.
     pub counters: Vec<u8>,
+    /// How deep the run's stack was where the program records it for libFuzzer
+    /// (`-fsanitize-coverage=stack-depth`), in bytes from a place that is the same for all runs of
+    /// the program; `None` if it is unknown, or if libFuzzer counts more than this and `counters`.
+    pub stack_depth: Option<u64>,
 }
 
 /// The hit-count ranges of each coverage counter that the runs of an executor have reached.

@@ -38,7 +38,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -255,7 +255,7 @@ impl ServerExecutor {
             let outcomes = outcomes.map_err(|source| self.launch.sharing_error(source))?;
             let returned = answer.number + usize::from(answer.ended.is_exit());
             for (number, outcome) in outcomes.into_iter().enumerate().take(returned) {
-                self.observations.take(number, &server.page, outcome.slot);
+                self.observations.take(number, &server.page, &outcome);
                 match number < answer.number {
                     true => runs.push(Run {
                         cpu: outcome.cpu,

@@ -14,7 +14,7 @@ use std::{
 /// (`runtime/protocol.h`).
 const ENTRIES: usize = 4096;
 /// Size, in bytes, of an entry in the table of inputs of the memory shared with a fork server.
-const ENTRY: usize = 32;
+const ENTRY: usize = 40;
 /// Offset, in bytes, in the memory shared with a fork server, of the hit-count ranges that earlier
 /// runs have reached; the slots for coverage counters follow them.
 const COUNTERS: usize = ENTRIES + ENTRY * MOST_INPUTS;
@@ -142,12 +142,14 @@ impl Page {
         let word = |entry: &[u8], at: usize| {
             u32::from_ne_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
         };
+        let long = |entry: &[u8], at: usize| {
+            u64::from(word(entry, at)) | u64::from(word(entry, at + 4)) << 32
+        };
         let outcome = |entry: &[u8]| RunOutcome {
             status: word(entry, 16).cast_signed(),
             slot: CounterSlot(word(entry, 20)),
-            cpu: Duration::from_micros(
-                u64::from(word(entry, 24)) | u64::from(word(entry, 28)) << 32,
-            ),
+            cpu: Duration::from_micros(long(entry, 24)),
+            stack_depth: long(entry, 32).checked_sub(1),
         };
         Ok(bytes.chunks_exact(ENTRY).map(outcome).collect())
     }
@@ -184,6 +186,8 @@ pub(crate) struct RunOutcome {
     pub(crate) slot: CounterSlot,
     /// CPU time of the run; zero if it was not measured for the run.
     pub(crate) cpu: Duration,
+    /// Bytes of stack that the instrumented code of the run has used; `None` if unknown.
+    pub(crate) stack_depth: Option<u64>,
 }
 
 /// Number of a slot of the shared memory that holds the coverage counters of one run; 0 for none.

@@ -29,10 +29,11 @@ pub(super) struct PendingCandidate {
 
 /// The texts of one minimization: the candidate that is tested, the current best (the smallest
 /// failing text so far), and the outcomes of all earlier texts.
-#[derive(Clone, Default)]
-pub(super) struct CandidateTexts {
-    original: Vec<u8>,
-    best: Vec<u8>,
+#[derive(Clone)]
+pub(super) struct CandidateTexts<'a> {
+    original: &'a [u8],
+    /// The smallest failing text so far; `None` as long as it is the original input.
+    best: Option<Vec<u8>>,
     /// Bytes of the original input that make up the best (the smallest failing text so far); `None`
     /// after an edit that does not describe the best as such a selection.
     best_kept: Option<Config>,
@@ -55,23 +56,31 @@ pub(super) struct CandidateTexts {
     pub counts: Counts,
 }
 
-impl CandidateTexts {
-    pub fn new(original: &[u8], caching: Caching) -> CandidateTexts {
+impl<'a> CandidateTexts<'a> {
+    pub fn new(original: &'a [u8], caching: Caching) -> CandidateTexts<'a> {
         CandidateTexts {
-            original: original.to_vec(),
-            best: original.to_vec(),
+            original,
+            best: None,
             best_kept: Some(Config::all(original.len())),
+            text: Vec::new(),
+            pending: None,
+            rule: None,
             cache: Cache::new(caching),
-            ..CandidateTexts::default()
+            unproven: HashSet::new(),
+            singles: BTreeMap::new(),
+            removals: OnceCell::new(),
+            contradictions: Contradictions::default(),
+            tests: 0,
+            counts: Counts::default(),
         }
     }
 
-    pub fn original(&self) -> &[u8] {
-        &self.original
+    pub fn original(&self) -> &'a [u8] {
+        self.original
     }
 
     pub fn best(&self) -> &[u8] {
-        &self.best
+        self.best.as_deref().unwrap_or(self.original)
     }
 
     /// Returns the text of the candidate that is being tested.
@@ -93,7 +102,7 @@ impl CandidateTexts {
     /// Makes the empty text the best (the smallest failing text), because the test of the empty
     /// input failed.
     pub fn take_empty(&mut self) {
-        self.best.clear();
+        self.best = Some(Vec::new());
         self.best_kept = Some(Config::empty());
         self.begin_best();
     }
@@ -108,7 +117,7 @@ impl CandidateTexts {
     /// Returns the number of distinct texts that result from removing a single byte of the best
     /// (the smallest failing text so far).
     pub fn removals(&self) -> u64 {
-        *self.removals.get_or_init(|| count_runs(&self.best))
+        *self.removals.get_or_init(|| count_runs(self.best()))
     }
 
     /// Records the outcome of a check, which is a run of `text` outside of the search; `cut_off` is
@@ -160,7 +169,7 @@ impl CandidateTexts {
         phase: Option<Phase>,
         text: &mut Vec<u8>,
     ) -> (ContentHash, Option<Hit>) {
-        candidate.write_into(&self.original, &self.best, text);
+        candidate.write_into(self.original, self.best(), text);
         let hash = ContentHash::of(text);
         // The proof repeats tests that prove nothing, in a fresh process with a longer time limit;
         // an observed test must run.
@@ -218,13 +227,14 @@ impl CandidateTexts {
                 Edit::Keep(config) => Some(config),
                 Edit::Cut(_) | Edit::Set(_) => None,
             };
-            std::mem::swap(&mut self.best, &mut self.text);
+            let before = self.best.replace(std::mem::take(&mut self.text));
+            self.text = before.unwrap_or_default();
             self.begin_best();
             let rule = rule.name().to_owned();
             return Some(ReduceLine {
                 i,
                 rule,
-                size: self.best.len() as u64,
+                size: self.best().len() as u64,
             });
         }
         if let Some(position) = self.single(&pending.candidate.edit)
@@ -243,7 +253,7 @@ impl CandidateTexts {
             return;
         }
         let text = pending.hash.text_id();
-        let before = match self.text == self.best {
+        let before = match self.text == self.best() {
             true => Some(Outcome::Fail),
             false => self.cache.seen(text).map(|seen| seen.outcome),
         };
@@ -263,7 +273,7 @@ impl CandidateTexts {
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,
-            Edit::Keep(_) => self.text.len() < self.best.len(),
+            Edit::Keep(_) => self.text.len() < self.best().len(),
         }
     }
 
@@ -291,16 +301,16 @@ impl CandidateTexts {
     /// is one.
     pub fn certificate(&self) -> Certificate {
         let mut hashed = 0;
-        let mut text = Vec::with_capacity(self.best.len());
-        Certificate::new(&self.best, |at| {
+        let mut text = Vec::with_capacity(self.best().len());
+        Certificate::new(self.best(), |at| {
             if let Some((_, test)) = self.singles.range(at.clone()).next() {
                 return Some(ProofRef::Test(*test));
             }
-            hashed += self.best.len();
+            hashed += self.best().len();
             if hashed > MOST_HASHED {
                 return None;
             }
-            remove(at).write_into(&self.original, &self.best, &mut text);
+            remove(at).write_into(self.original, self.best(), &mut text);
             self.proof_of(&text)
         })
     }
@@ -309,10 +319,10 @@ impl CandidateTexts {
     /// and may become `0`: no recorded test shows that the failure disappears then. Returns 0 for
     /// texts larger than [`Full::SMALL`].
     pub fn untried_values(&self) -> u64 {
-        if self.best.len() > Full::SMALL {
+        if self.best().len() > Full::SMALL {
             return 0;
         }
-        let mut text = self.best.clone();
+        let mut text = self.best().to_vec();
         let mut untried = 0;
         for at in 0..text.len() {
             let byte = std::mem::replace(&mut text[at], Full::LEAST);

@@ -39,6 +39,9 @@ pub fn minimize(
     drive(input, &mut SingleOracle::new(oracle), journal, options)
 }
 
+/// Size in bytes from which a new best text is not passed to the caller each time.
+const LARGE: usize = 1 << 20;
+
 /// Minimizes `input`, with `journal` as its log, and returns the result. `answerer` runs the tests:
 /// a single oracle, or a pool of workers that run predicted tests ahead.
 pub(super) fn drive(
@@ -57,8 +60,14 @@ pub(super) fn drive(
         shown: None,
         reported: HashSet::new(),
         reported_strays: HashSet::new(),
+        passed: usize::MAX,
+        is_behind: false,
     };
-    let result = driver.go_through(journal);
+    let mut result = driver.go_through(journal);
+    if driver.is_behind {
+        let passed = driver.report_best();
+        result = result.and_then(|minimized| passed.map(|()| minimized));
+    }
     // However the minimization ended, all crashes that were met are reported.
     driver.answerer.finish();
     let filed = driver.report_unclaimed_slips();
@@ -69,7 +78,7 @@ pub(super) fn drive(
 }
 
 struct Driver<'a, 'o> {
-    progress: Progress,
+    progress: Progress<'a>,
     answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
@@ -85,6 +94,11 @@ struct Driver<'a, 'o> {
     /// workers ran ahead but the search did not need; each with whether its crash record was
     /// included.
     reported_strays: HashSet<(SlipKeys, bool)>,
+    /// Size of the last best text that was passed to the caller, in bytes; [`usize::MAX`] before
+    /// the first.
+    passed: usize,
+    /// Whether a best text was not passed to the caller, since it is large.
+    is_behind: bool,
 }
 
 impl Lines for Driver<'_, '_> {
@@ -158,7 +172,7 @@ impl Driver<'_, '_> {
             self.show();
             // There is none if the outcome does not depend on the input.
             if gives_new_best(&line) && self.progress.reduced().is_some() {
-                self.report_best()?;
+                self.report_new_best()?;
             }
         }
         // There is no next line only after the end line, so there is a result.
@@ -277,8 +291,20 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
+    /// Passes the best text to the caller, but a large one only if it is no more than half as large
+    /// as the last one; else it is passed at the end.
+    fn report_new_best(&mut self) -> Result<(), MinimizeError> {
+        let size = self.progress.result().len();
+        if size >= LARGE && size > self.passed / 2 {
+            self.is_behind = true;
+            return Ok(());
+        }
+        self.report_best()
+    }
+
     fn report_best(&mut self) -> Result<(), MinimizeError> {
         let best = self.progress.result();
+        (self.passed, self.is_behind) = (best.len(), false);
         (self.options.on_reduce)(best).map_err(callback_failed("the reproducer"))
     }
 

@@ -38,7 +38,9 @@ pub struct Options<'a> {
     /// Whether the log contains the text of each candidate.
     pub log_inputs: bool,
     /// Called with each new best text (the smallest that fails) after its `reduce` line is synced,
-    /// and once after a resume. The callback must write the text atomically.
+    /// and once after a resume; with a text of 1 MiB or more only if it is at most half as large as
+    /// that of the last call, or at the end, however the minimization ends. The callback must write
+    /// the text atomically.
     pub on_reduce: OnReduce<'a>,
     /// Called with each slip (a crash of another bug), once per pair of crash keys, before the log
     /// line of its test is written. A resume that lost the line calls it again. A slip without a

@@ -89,8 +89,8 @@ pub(super) enum NextStep<'a> {
 
 /// The state of a minimization as a pure function of its log: it takes lines and returns the next
 /// line. Live, resumed and replayed minimizations use it, so that they agree.
-pub(super) struct Progress {
-    texts: CandidateTexts,
+pub(super) struct Progress<'a> {
+    texts: CandidateTexts<'a>,
     machine: Box<dyn Search>,
     stage: Stage,
     /// The `reduce` line that has to be the next line of the log, because a candidate became the
@@ -144,8 +144,8 @@ pub(super) struct Progress {
     end: Option<EndLine>,
 }
 
-impl Progress {
-    pub fn new(input: &[u8], start: &StartLine) -> Result<Progress, MinimizeError> {
+impl<'a> Progress<'a> {
+    pub fn new(input: &'a [u8], start: &StartLine) -> Result<Progress<'a>, MinimizeError> {
         let mut machine = structured_search(&start.search, start.structure.as_deref(), input)?;
         // A script, or a program by its command, is started for each test.
         let is_slow = start.key.is_none() || start.target.way == Way::Command;
@@ -184,7 +184,7 @@ impl Progress {
         })
     }
 
-    pub fn texts(&self) -> &CandidateTexts {
+    pub fn texts(&self) -> &CandidateTexts<'a> {
         &self.texts
     }
 

@@ -164,7 +164,7 @@ pub(super) trait Answerer {
     /// runs.
     fn answer(
         &mut self,
-        progress: &Progress,
+        progress: &Progress<'_>,
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError>;
 
@@ -227,7 +227,7 @@ impl<'a> SingleOracle<'a> {
 
     /// Runs the text that is due and, in the same request, the tests that are predicted to be asked
     /// next, up to `left` in all, and keeps the answers.
-    fn run_ahead(&mut self, progress: &Progress, left: Option<u64>) -> Result<(), OracleError> {
+    fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));
         let (mut questions, mut texts) = (Vec::new(), Vec::new());
@@ -275,7 +275,7 @@ impl<'a> SingleOracle<'a> {
 impl Answerer for SingleOracle<'_> {
     fn answer(
         &mut self,
-        progress: &Progress,
+        progress: &Progress<'_>,
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
         let Some(question) = progress.question() else {

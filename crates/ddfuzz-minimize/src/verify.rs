@@ -96,11 +96,11 @@ pub fn least_slips(input: &[u8], log: &Log) -> Result<Vec<LeastSlip>, MinimizeEr
 
 /// Feeds all lines of a log to a new state of its minimization, and returns the state. `each` is
 /// called after each line, while the text of the line is still available.
-fn feed_all(
-    input: &[u8],
+fn feed_all<'a>(
+    input: &'a [u8],
     log: &Log,
-    each: &mut dyn FnMut(&Progress, &Line),
-) -> Result<Progress, MinimizeError> {
+    each: &mut dyn FnMut(&Progress<'_>, &Line),
+) -> Result<Progress<'a>, MinimizeError> {
     let start = log.start.as_ref().ok_or(LogError::Empty)?;
     if start.input_blake3 != ContentHash::of(input) {
         return Err(LogError::Mismatch { what: "input" }.into());

@@ -80,9 +80,9 @@ impl CleanJob {
         let cleaning = self.cleaning(target, filed_for, way);
         let store = Mutex::new(store);
         let mut screen = CleanScreen::new(output);
-        let result = clean(&store, &id, &cleaning, &mut screen, &self.stop);
+        let executor = started.executor;
+        let result = clean(&store, &id, &cleaning, executor, &mut screen, &self.stop);
         drop(screen);
-        drop(started);
         drop(store.into_inner().unwrap_or_else(PoisonError::into_inner));
         signals::unless_stopped(&self.stop, result.map_err(Failure::from))
     }

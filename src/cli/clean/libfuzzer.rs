@@ -1,15 +1,16 @@
-//! Measures the coverage of a corpus with the program's own libFuzzer (`-merge=1`), as a check of
-//! the kept subset.
+//! Measures the coverage of a corpus with the program's own libFuzzer, by the inner process of its
+//! `-merge=1`, as a check of the kept subset.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::cli::cargo::libfuzzer::{FuzzerOutput, Process, Scratch, TerminalUse, flag};
+use crate::cli::cargo::libfuzzer::{Process, Scratch, TerminalUse, flag};
 use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
@@ -19,13 +20,10 @@ use crate::report::clean::LibFuzzerCoverage;
 /// processor.
 const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
-/// Maximum number of symbolic links to inputs that are put into `/dev/shm`: each takes about a
-/// kilobyte of memory.
-const MOST_IN_MEMORY: usize = 50_000;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A libFuzzer binary that measures the coverage of a corpus by merging it (`-merge=1`).
+/// A libFuzzer binary that measures the coverage of a corpus by merging it.
 #[derive(Debug)]
 pub struct LibFuzzer {
     program: PathBuf,
@@ -62,26 +60,21 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer to merge the corpora `folders` into the first of them. Returns its parsed
-    /// output, or a text that says why it failed, which is `interrupted` if `stop` turned true.
-    /// `scratch` is its working directory, unless the target has one.
-    fn run(
-        &self,
-        folders: &[&Path],
-        scratch: &Path,
-        stop: &AtomicBool,
-    ) -> Result<FuzzerOutput, String> {
+    /// Runs libFuzzer's inner process of a merge, which runs each file that the file `control` names
+    /// and appends what it reaches. Fails with a text that says why, which is `interrupted` if
+    /// `stop` turned true. `scratch` is its working directory, unless the target has one.
+    fn run(&self, control: &Path, scratch: &Path, stop: &AtomicBool) -> Result<(), String> {
         let mut words = self.flags.clone();
         let own = [
             "-seed=1",
             "-rss_limit_mb=0",
             "-malloc_limit_mb=0",
-            "-merge=1",
+            "-merge_inner=1",
         ];
         words.extend(own.map(OsString::from));
+        words.push(flag("merge_control_file", control));
         words.push(format!("-timeout={}", self.seconds).into());
         words.push(flag("artifact_prefix", &scratch.join("failing-")));
-        words.extend(folders.iter().map(OsString::from));
         let cwd = self.cwd.as_deref().unwrap_or(scratch);
         let quiet = TerminalUse::Detached(false);
         let started = Process::start(&self.program, &words, &self.env, Some(cwd), quiet);
@@ -92,7 +85,7 @@ impl LibFuzzer {
             }
             let end = process.end();
             match end.map_err(|error| format!("its end is not known: {error}"))? {
-                Some(end) if end.status.success() => return Ok(end.said),
+                Some(end) if end.status.success() => return Ok(()),
                 Some(end) => {
                     return Err(format!("it ended with {}: {}", end.status, end.said.why()));
                 }
@@ -103,79 +96,83 @@ impl LibFuzzer {
 }
 
 impl FuzzerMerge for LibFuzzer {
+    fn counts_stack_depth_only(&self) -> bool {
+        self.flags.is_empty()
+    }
+
     fn merge(
         &self,
         kept: &[PathBuf],
         others: &[PathBuf],
         stop: &AtomicBool,
     ) -> Result<MergeOutcome, String> {
-        let scratch = scratch(kept.len() + others.len()).map_err(no_room)?;
-        let into = linked(&scratch, "kept", kept).map_err(no_room)?;
-        let from = linked(&scratch, "others", others).map_err(no_room)?;
-        let said = self.run(&[&into, &from], scratch.path(), stop)?;
-        if said.is_restarted {
-            return Err("it was started again after a file that it does not run".to_owned());
-        }
-        let (cov, ft) = said.coverage.ok_or("it reported no coverage")?;
-        let added = new_files(&into);
-        Ok(MergeOutcome {
-            all: LibFuzzerCoverage { cov, ft },
-            added: added.map_err(|error| format!("what it added cannot be read: {error}"))?,
-        })
+        let scratch = Scratch::new().map_err(no_room)?;
+        let control = scratch.path().join("control");
+        let head = control_head(scratch.path(), kept, others).map_err(no_room)?;
+        std::fs::write(&control, &head).map_err(no_room)?;
+        self.run(&control, scratch.path(), stop)?;
+        let text = std::fs::read(&control);
+        let text = text.map_err(|error| format!("its result cannot be read: {error}"))?;
+        let told = text.get(head.len()..).unwrap_or_default();
+        let outcome = outcome_of(told, kept.len(), kept.len() + others.len());
+        outcome.ok_or_else(|| "it reported no coverage".to_owned())
     }
 }
 
-/// Creates a temporary directory for `links` symbolic links: in `/dev/shm`, which is ten times as
-/// fast, unless there are too many links or it cannot be written.
-fn scratch(links: usize) -> io::Result<Scratch> {
-    let memory = Path::new("/dev/shm");
-    let in_memory = (links <= MOST_IN_MEMORY).then(|| Scratch::within(memory));
-    in_memory.and_then(Result::ok).map_or_else(Scratch::new, Ok)
+/// Returns the beginning of a control file of libFuzzer's merge: the number of files, the number of
+/// those that are kept in any case, and their paths, one a line. A file whose path has a line break
+/// is named by a symbolic link in `scratch`.
+fn control_head(scratch: &Path, kept: &[PathBuf], others: &[PathBuf]) -> io::Result<Vec<u8>> {
+    let mut head = format!("{}\n{}\n", kept.len() + others.len(), kept.len()).into_bytes();
+    for (number, file) in kept.iter().chain(others).enumerate() {
+        let mut file = std::path::absolute(file)?;
+        if file.as_os_str().as_bytes().contains(&b'\n') {
+            let link = scratch.join(format!("link-{number}"));
+            symlink(&file, &link)?;
+            file = link;
+        }
+        head.extend_from_slice(file.as_os_str().as_bytes());
+        head.push(b'\n');
+    }
+    Ok(head)
 }
 
-/// Creates a folder `name` in `scratch` with symbolic links to the files; returns its path. Each
-/// link leads through another one to the file's directory: file systems keep a short link in its
-/// inode, and a long one in a block.
-fn linked(scratch: &Scratch, name: &str, files: &[PathBuf]) -> io::Result<PathBuf> {
-    let folder = scratch.path().join(name);
-    std::fs::create_dir(&folder)?;
-    let mut directories: HashMap<PathBuf, PathBuf> = HashMap::new();
-    for (number, file) in files.iter().enumerate() {
-        let file = std::path::absolute(file)?;
-        let (Some(directory), Some(file_name)) = (file.parent(), file.file_name()) else {
-            return Err(io::ErrorKind::IsADirectory.into());
+/// Returns the outcome of a merge of `all` files, of which the first `kept` are kept in any case,
+/// from what libFuzzer's inner process has appended to the control file: for each file a line `FT`
+/// with the features and a line `COV` with the edges that no file before it had, each after the
+/// file's number. `None` if a file has no line `FT`.
+fn outcome_of(told: &[u8], kept: usize, all: usize) -> Option<MergeOutcome> {
+    let (mut features, mut edges) = (HashSet::new(), HashSet::new());
+    let (mut seen, mut added) = (HashSet::new(), Vec::new());
+    for line in String::from_utf8_lossy(told).lines() {
+        let mut words = line.split_ascii_whitespace();
+        let kind = words.next().unwrap_or_default();
+        let mut numbers = words.map_while(|word| word.parse::<u64>().ok());
+        let Some(number) = numbers.next().and_then(|one| usize::try_from(one).ok()) else {
+            continue;
         };
-        let through = match directories.get(directory) {
-            Some(known) => known.clone(),
-            None => {
-                let link = format!("{name}-{}", directories.len());
-                symlink(directory, scratch.path().join(&link))?;
-                let through = Path::new("..").join(link);
-                directories.insert(directory.to_owned(), through.clone());
-                through
+        if kind == "COV" {
+            edges.extend(numbers);
+        } else if kind == "FT" && number < all {
+            let before = features.len();
+            features.extend(numbers);
+            seen.insert(number);
+            if number >= kept && features.len() > before {
+                added.push(number - kept);
             }
-        };
-        symlink(through.join(file_name), folder.join(number.to_string()))?;
-    }
-    Ok(folder)
-}
-
-/// Returns, sorted, the contents of those files in the folder that are not symbolic links: inputs
-/// that libFuzzer's merge has added.
-fn new_files(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_file() {
-            all.push(std::fs::read(entry.path())?);
         }
     }
-    all.sort_unstable();
-    Ok(all)
+    (seen.len() == all).then_some(MergeOutcome {
+        all: LibFuzzerCoverage {
+            cov: edges.len() as u64,
+            ft: features.len() as u64,
+        },
+        added,
+    })
 }
 
 fn no_room(error: io::Error) -> String {
-    format!("its corpus cannot be put in a temporary directory: {error}")
+    format!("its list of files cannot be written: {error}")
 }
 
 /// Returns the environment variables for libFuzzer: those in `set`, with leak detection switched
@@ -206,29 +203,30 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_merge_adds_is_no_link() {
-        let scratch = Scratch::new().unwrap();
-        let file = scratch.path().join("file");
-        std::fs::write(&file, "kept").unwrap();
-        let folder = linked(&scratch, "kept", &[file]).unwrap();
-        std::fs::write(folder.join("added"), "new").unwrap();
-        assert_eq!(new_files(&folder).unwrap(), [b"new"]);
+    fn a_merge_adds_what_reaches_something_new() {
+        let told = b"STARTED 0 2\nFT 0 1 2\nCOV 0 7\nSTARTED 1 3\nFT 1\nCOV 1\n\
+                     STARTED 2 5\nFT 2 2 9\nCOV 2 8\nSTARTED 3 5\nFT 3 9\nCOV 3\n";
+        let outcome = outcome_of(told, 1, 4).unwrap();
+        assert_eq!(outcome.all, LibFuzzerCoverage { cov: 2, ft: 3 });
+        assert_eq!(outcome.added, [1]);
+        assert_eq!(outcome_of(told, 1, 5), None);
+        assert_eq!(outcome_of(b"STARTED 0 2\n", 1, 1), None);
     }
 
     #[test]
-    fn links_are_short_wherever_the_files_lie() {
-        let (scratch, far) = (Scratch::new().unwrap(), Scratch::new().unwrap());
-        let folders = ["a", "b"].map(|name| far.path().join(name.repeat(200)));
-        let files = folders.map(|folder| {
-            std::fs::create_dir(&folder).unwrap();
-            std::fs::write(folder.join("same"), folder.as_os_str().as_encoded_bytes()).unwrap();
-            folder.join("same")
-        });
-        let folder = linked(&scratch, "others", &files).unwrap();
-        for (number, file) in files.iter().enumerate() {
-            let link = folder.join(number.to_string());
-            assert!(link.read_link().unwrap().as_os_str().len() < 60);
-            assert_eq!(std::fs::read(link).unwrap(), std::fs::read(file).unwrap());
+    fn each_path_is_a_line() {
+        let scratch = Scratch::new().unwrap();
+        let files = ["a", "b\nc"].map(|name| scratch.path().join(name));
+        for file in &files {
+            std::fs::write(file, file.as_os_str().as_bytes()).unwrap();
         }
+        let head = control_head(scratch.path(), &files[..1], &files[1..]).unwrap();
+        let head = String::from_utf8(head).unwrap();
+        let lines: Vec<&str> = head.lines().collect();
+        assert_eq!(lines[..2], ["2", "1"]);
+        for (line, file) in lines[2..].iter().zip(&files) {
+            assert_eq!(std::fs::read(line).unwrap(), file.as_os_str().as_bytes());
+        }
+        assert_eq!(lines.len(), 4);
     }
 }

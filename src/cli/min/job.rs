@@ -117,7 +117,8 @@ impl FileJob<'_> {
         let start: StartLine = journal.start().clone();
         let slips = RefCell::new(Vec::new());
         let mut options = Options {
-            on_reduce: Box::new(|best| Ok(atomic::write(result, best)?)),
+            // The log, which is synced, holds it too.
+            on_reduce: Box::new(|best| Ok(atomic::write_unsynced(result, best)?)),
             on_slip: Box::new(|slip, _| {
                 slips
                     .borrow_mut()

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::subset::{KeptFile, KeptSet, Reserve};
+use super::subset::{KeptSet, Reserve};
 use super::{CleanError, CleanPhase, Engine};
 use crate::measure::{Files, run_again};
 use crate::{FeatureUnion, Features};
@@ -100,8 +100,13 @@ const MOST: usize = 100_000;
 /// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may
 /// differ from ours: libFuzzer also counts stack depth.
 pub trait FuzzerMerge: Debug + Send + Sync {
+    /// Returns true if the only thing that the fuzzer counts besides the features of
+    /// [`Features`](crate::Features) is the depth of the stack, where runs report it
+    /// ([`Observation::stack_depth`](crate::journal::Observation::stack_depth)).
+    fn counts_stack_depth_only(&self) -> bool;
+
     /// Runs the files of both lists once, those of `kept` first, and returns the coverage of all of
-    /// them, and the contents of those of `others` that add coverage.
+    /// them, and which of `others` add coverage.
     ///
     /// # Errors
     /// A message why it could not count or merge; also when `stop` turns true.
@@ -118,9 +123,10 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 pub struct MergeOutcome {
     /// Coverage that all merged files reach together, as the target's own fuzzer counts it.
     pub all: LibFuzzerCoverage,
-    /// Contents of the files that the merge adds to the kept ones, since they add coverage; with
-    /// them the kept files reach the coverage of all merged files.
-    pub added: Vec<Vec<u8>>,
+    /// Places, in the list of files that are not kept, of those that the merge adds to the kept
+    /// ones, since they add coverage; with them the kept files reach the coverage of all merged
+    /// files.
+    pub added: Vec<usize>,
 }
 
 impl Engine<'_> {
@@ -138,8 +144,11 @@ impl Engine<'_> {
             return Ok(());
         };
         let mut own = LibFuzzerCounts::default();
-        let excluded = reserve.paths_of(&reserve.excluded(&kept.files))?;
-        let files = excluded.len() + written.len() + kept.onto.len();
+        let others = match own_fuzzer.counts_stack_depth_only() && kept.is_steady() {
+            true => reserve.of_each_stack_depth(&kept.files)?,
+            false => reserve.excluded(&kept.files),
+        };
+        let files = others.len() + written.len() + kept.onto.len();
         if files == 0 {
             return Ok(());
         }
@@ -151,28 +160,24 @@ impl Engine<'_> {
         screen.progress(&CleanPhase::Counting {
             files: files as u64,
         });
-        let merge = |kept: &[PathBuf], others: &[PathBuf], why_not: &mut Option<String>| {
-            let merged = own_fuzzer.merge(kept, others, self.stop);
-            if self.settings().stopped() {
-                return Err(CleanError::Interrupted);
+        let paths = reserve.paths_of(&others)?;
+        let merged = own_fuzzer.merge(&all_of(written, kept), &paths, self.stop);
+        if self.settings().stopped() {
+            return Err(CleanError::Interrupted);
+        }
+        match merged {
+            Ok(merged) => {
+                (own.before, own.after) = (Some(merged.all), Some(merged.all));
+                own.added = merged.added.len() as u64;
+                let why = "libFuzzer's own merge adds it to the other kept files";
+                for at in merged.added {
+                    kept.files.push(reserve.keep(others[at], why)?);
+                }
+                if own.added > 0 {
+                    *written = self.write(kept)?;
+                }
             }
-            Ok(merged.map_err(|why| *why_not = Some(why)).ok())
-        };
-        if let Some(merged) = merge(&all_of(written, kept), &excluded, &mut own.why_not)? {
-            own.before = Some(merged.all);
-            own.after = Some(merged.all);
-            let more = taken_back(reserve, &merged.added)?;
-            own.added = more.len() as u64;
-            let are_all = more.len() == merged.added.len();
-            if !more.is_empty() {
-                kept.files.extend(more);
-                *written = self.write(kept)?;
-            }
-            if !are_all {
-                // libFuzzer reads only the first megabyte of a file, so the content may be unknown.
-                let alone = merge(&all_of(written, kept), &[], &mut own.why_not)?;
-                own.after = alone.map(|merged| merged.all);
-            }
+            Err(why) => own.why_not = Some(why),
         }
         kept.own_count = Some(own);
         Ok(())
@@ -183,13 +188,4 @@ impl Engine<'_> {
 /// fail.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
-}
-
-fn taken_back(reserve: &Reserve<'_>, contents: &[Vec<u8>]) -> Result<Vec<KeptFile>, CleanError> {
-    let mut all = Vec::new();
-    for bytes in contents {
-        let why = "libFuzzer's own merge adds it to the other kept files";
-        all.extend(reserve.take_back(bytes, why)?);
-    }
-    Ok(all)
 }

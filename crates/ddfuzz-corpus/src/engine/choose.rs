@@ -96,6 +96,8 @@ pub(super) struct Choice {
     pub universe: Features,
     /// Features that any run of any input of the corpus reached.
     pub seen: Features,
+    /// Whether some stable features belong to code that runs once per process.
+    pub once_per_process: bool,
     /// Counts of features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
     /// CPU time of the first run of each input, by its number.
@@ -159,6 +161,7 @@ pub(super) fn choose(
             unique_features: unique_features.map_err(CleanError::journal)?,
             sometimes: chooser.most_often(&unsteady, &cover.chosen),
             seen: chooser.seen,
+            once_per_process: found > 0,
             times: chooser.times,
             again: chooser.again,
             cover,

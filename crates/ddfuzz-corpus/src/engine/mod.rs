@@ -21,7 +21,7 @@ use crate::measure::{
 use crate::quarantine::QuarantineSettings;
 use crate::{CleanError, CleanPaths};
 use ddfuzz_campaign::Screen;
-use ddfuzz_exec::{Freshness, Target, Way};
+use ddfuzz_exec::{Executor, Freshness, Target, Way};
 use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
@@ -50,7 +50,8 @@ struct Engine<'a> {
 
 /// Cleans a corpus: writes the kept files into the folder `corpus` of the output directory, and
 /// runs them again as a check. `missing` of the result lists features of the corpus that the kept
-/// files do not reach. A call continues an interrupted one from its journal.
+/// files do not reach. A call continues an interrupted one from its journal. `started` is an
+/// instance of the target whose runs may share processes; the cleanup uses it first.
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
@@ -60,11 +61,12 @@ pub fn clean(
     store: &Mutex<Store>,
     campaign: &str,
     cleaning: &CleanSettings,
+    started: Box<dyn Executor>,
     screen: &mut dyn Screen<CleanPhase>,
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
     let root = lock(store).reader().root().to_owned();
-    let runners = Runners::default();
+    let runners = Runners::with(started);
     let mut engine = Engine {
         store,
         campaign,

@@ -119,7 +119,10 @@ impl Engine<'_> {
                 }
             };
             let name = names.name(&file.from, text);
-            fresh.add(&name, text)?;
+            let written = file.written.as_ref();
+            if !written.is_some_and(|written| fresh.link(&name, written)) {
+                fresh.add(&name, text)?;
+            }
             given.push(name);
         }
         self.paths.announce(&given)?;
@@ -130,7 +133,11 @@ impl Engine<'_> {
         if fresh.take_place(&aside)? {
             remove(&aside)?;
         }
-        Ok(given.iter().map(|name| corpus.join(name)).collect())
+        let written: Vec<PathBuf> = given.iter().map(|name| corpus.join(name)).collect();
+        for (file, path) in kept.files.iter_mut().zip(&written) {
+            file.written = Some(path.clone());
+        }
+        Ok(written)
     }
 
     /// Returns all steps of the cleanup, each with the number and size of the files that it

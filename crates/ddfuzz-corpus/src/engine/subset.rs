@@ -154,6 +154,7 @@ impl Engine<'_> {
         });
         kept.flaky_files = choice.sometimes.len() as u64;
         kept.universe = Some(choice.universe);
+        kept.once_per_process = choice.once_per_process;
         kept.seen = kept.seen.or(&choice.seen);
         Ok(())
     }
@@ -288,6 +289,8 @@ pub(super) struct KeptFile {
     pub bytes: Option<Vec<u8>>,
     /// Size of the file before trimming, in bytes.
     pub size_before: u64,
+    /// Path to which this cleanup has written the current content; `None` if it has not.
+    pub written: Option<PathBuf>,
     /// Features that every run of the kept file's current content reached; if it was run once,
     /// those of this run.
     pub features: Features,
@@ -358,6 +361,8 @@ pub(super) struct KeptSet {
     pub flaky_files: u64,
     /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,
+    /// Whether some features of the universe belong to code that runs once per process.
+    pub once_per_process: bool,
     /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
     pub cover: Option<Cover>,
@@ -368,6 +373,16 @@ pub(super) struct KeptSet {
     pub journal: &'static str,
     /// Number of runs of the target that trimming took.
     pub trim_runs: u64,
+}
+
+impl KeptSet {
+    /// Returns true if what an input of the corpus reaches neither varies between its runs nor
+    /// depends on earlier runs in the same process, as far as the cleanup has seen.
+    pub fn is_steady(&self) -> bool {
+        let steady = self.universe.as_ref();
+        let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
+        flaky.is_some_and(|flaky| flaky.is_empty()) && !self.once_per_process
+    }
 }
 
 /// The kept files, as the inputs from which a second set cover is chosen to find the files that
@@ -428,12 +443,25 @@ impl<'a> Reserve<'a> {
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Makes a kept file, with the reason `why`, of the input with the content `bytes`; `None` if
-    /// the corpus has no such input that does not fail.
-    pub fn take_back(&self, bytes: &[u8], why: &str) -> Result<Option<KeptFile>, CleanError> {
-        let number = self.contents.find(&ContentId::of(bytes));
-        let number = number.filter(|number| self.healthy.binary_search(number).is_ok());
-        number.map(|number| self.keep(number, why)).transpose()
+    /// Returns, of the inputs that are not kept, the smallest one of each stack depth that no
+    /// untrimmed kept file has; all of them if the depth of some input is unknown.
+    pub fn of_each_stack_depth(&self, kept: &[KeptFile]) -> Result<Vec<usize>, CleanError> {
+        let excluded = self.excluded(kept);
+        let (mut features, mut of_excluded) = (Vec::new(), Vec::with_capacity(excluded.len()));
+        let mut depths = HashSet::new();
+        for number in &self.healthy {
+            let seen = self.contents.features(*number, &mut features)?;
+            let Some(depth) = seen.stack_depth else {
+                return Ok(excluded);
+            };
+            match excluded.get(of_excluded.len()) == Some(number) {
+                true => of_excluded.push(depth),
+                false => drop(depths.insert(depth)),
+            }
+        }
+        let all = excluded.into_iter().zip(of_excluded);
+        let new = all.filter(|(_, depth)| depths.insert(*depth));
+        Ok(new.map(|(number, _)| number).collect())
     }
 
     /// Returns, for each of `features`, up to 8 inputs whose first run reached it and that are not
@@ -461,7 +489,9 @@ impl<'a> Reserve<'a> {
         numbers.iter().map(|one| self.keep(*one, why)).collect()
     }
 
-    fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
+    /// Makes a kept file, which is not trimmed, of the input with this number; `why` is the reason
+    /// why it is kept.
+    pub fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         Ok(KeptFile {
             whole: true,
             ..KeptFile::of(self.contents, number, why)?

@@ -24,6 +24,7 @@ const SUSPICIOUS: u8 = 1;
 const ALONE: u8 = 2;
 const READ: u8 = 4;
 const TOLD: u8 = 8;
+const STACK: u8 = 16;
 
 /// The part of a run's record that says which content was run; the observation follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
             (ALONE, seen.alone.is_some()),
             (READ, seen.read.is_some()),
             (TOLD, seen.features.is_some()),
+            (STACK, seen.stack_depth.is_some()),
         ];
         body.push(bits.iter().map(|(bit, is)| bit * u8::from(*is)).sum());
         push_ended(body, seen.ended);
@@ -61,6 +63,9 @@ pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Obser
         push(body, seen.work);
         if let Some(read) = seen.read {
             push(body, read);
+        }
+        if let Some(depth) = seen.stack_depth {
+            push(body, depth);
         }
         if let Some(features) = &seen.features {
             push_features(body, features);
@@ -144,6 +149,10 @@ pub(super) fn decode(
             0 => None,
             _ => Some(take(&mut rest)?),
         },
+        stack_depth: match bits & STACK {
+            0 => None,
+            _ => Some(take(&mut rest)?),
+        },
         features: (bits & TOLD != 0).then(Features::default),
     };
     if seen.features.is_some() {
@@ -223,6 +232,8 @@ pub struct Observation {
     pub work: u64,
     /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
+    /// How deep the run's stack was, as [`ddfuzz_exec::RunCoverage::stack_depth`] has it.
+    pub stack_depth: Option<u64>,
     /// Features that the run reached; `None` if the target reports no coverage, or the run was cut
     /// off before it could report any.
     pub features: Option<Features>,

@@ -10,7 +10,7 @@ use crate::Features;
 use crate::journal::Observation;
 use ddfuzz_exec::{
     CoverageReporting, Ended, ExecError, Executor, Freshness, Limits, NotCovered, Program,
-    RefusalReason, Run, Target, TimeLimit, is_script, start, start_covered,
+    RefusalReason, Run, RunCoverage, Target, TimeLimit, is_script, start, start_covered,
 };
 use ddfuzz_model::pool::lock;
 use ddfuzz_triage::Triager;
@@ -51,12 +51,24 @@ impl CrashSuspicion {
 #[derive(Default)]
 pub struct Runners {
     idle: Mutex<Vec<Runner>>,
+    /// An instance of the target that was started, shares its processes, and has not run anything
+    /// for this pool yet; the first runner takes it.
+    started: Mutex<Option<Box<dyn Executor>>>,
     /// Whether some run in a process shared by many inputs was found to differ from a run of the
     /// same input in a new process.
     differed: AtomicBool,
 }
 
 impl Runners {
+    /// Creates a pool whose first runner uses `started`, an instance of the target whose runs may
+    /// share processes.
+    pub fn with(started: Box<dyn Executor>) -> Runners {
+        Runners {
+            started: Mutex::new(Some(started)),
+            ..Runners::default()
+        }
+    }
+
     /// Takes from the pool a target whose runs share processes or not, as `settings` request. If
     /// there is no pool or no such target in it, starts one that judges its runs by `suspicion`.
     pub(super) fn take(
@@ -121,8 +133,11 @@ impl Runner {
         let mut executor = match settings.freshness {
             Freshness::Fresh => start_covered(settings.target, settings.way)?,
             Freshness::Shared => {
-                let started = start(settings.target, Some(settings.way), Freshness::Shared)?;
-                let mut executor = started.executor;
+                let started = settings.runners.and_then(|pool| lock(&pool.started).take());
+                let mut executor = match started {
+                    Some(started) => started,
+                    None => start(settings.target, Some(settings.way), Freshness::Shared)?.executor,
+                };
                 executor.report_coverage(CoverageReporting::Every);
                 executor
             }
@@ -184,8 +199,7 @@ impl Runner {
         let mut last = None;
         for (number, run) in runs.iter().enumerate() {
             let covered = told.next_if(|covered| covered.run == number);
-            let counters = covered.map(|covered| &covered.counters[..]);
-            let seen = self.seen(run, share, counters);
+            let seen = self.seen(run, share, covered);
             match number + 1 == runs.len() {
                 true => last = Some(seen),
                 false => each(number, seen),
@@ -201,7 +215,8 @@ impl Runner {
         Ok(runs.len())
     }
 
-    fn seen(&self, run: &Run, share: Duration, counters: Option<&[u8]>) -> Observation {
+    fn seen(&self, run: &Run, share: Duration, covered: Option<&RunCoverage>) -> Observation {
+        let counters = covered.map(|covered| &covered.counters[..]);
         let work = |counters: &[u8]| counters.iter().map(|count| u64::from(*count)).sum();
         Observation {
             ended: run.ended,
@@ -210,6 +225,7 @@ impl Runner {
             time: seen_time(run, share),
             work: counters.map_or(0, work),
             read: run.read,
+            stack_depth: covered.and_then(|covered| covered.stack_depth),
             features: counters.map(Features::of_counters),
         }
     }
@@ -233,9 +249,7 @@ impl Runner {
         if hasty && run.ended != Ended::Timeout {
             self.timeout.was_hasty();
         }
-        let counters = self.executor.covered().last();
-        let counters = counters.map(|covered| &covered.counters[..]);
-        let again = self.seen(&run, took, counters);
+        let again = self.seen(&run, took, self.executor.covered().last());
         Ok(match limited {
             // Earlier runs may have used up the limit, or it was only the adaptive one.
             true => again,

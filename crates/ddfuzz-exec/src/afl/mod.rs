@@ -163,6 +163,7 @@ impl Forkserver {
             self.covered.push(RunCoverage {
                 run: 0,
                 counters: counters.to_vec(),
+                stack_depth: None,
             });
         }
     }

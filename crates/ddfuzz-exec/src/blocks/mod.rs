@@ -427,6 +427,7 @@ impl BlockCoverage {
             covered.push(RunCoverage {
                 run: number,
                 counters,
+                stack_depth: None,
             });
         }
         if reporting == CoverageReporting::Novel && all_claimed && self.armed == Armed::Some {

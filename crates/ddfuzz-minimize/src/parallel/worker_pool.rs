@@ -132,7 +132,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
     }
 
     /// Gives predicted runs to the workers as jobs, until `room` jobs wait or run.
-    fn look_ahead(&mut self, progress: &Progress, room: usize) {
+    fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
         };
@@ -180,7 +180,12 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
 
     /// Answers `question`, which is due, by the job of a worker, and gives predicted runs to
     /// workers until `room` jobs wait or run. `None` if no job can answer it.
-    fn by_job(&mut self, question: Question, progress: &Progress, room: usize) -> Option<Answer> {
+    fn by_job(
+        &mut self,
+        question: Question,
+        progress: &Progress<'_>,
+        room: usize,
+    ) -> Option<Answer> {
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
             self.drop_forecast();
@@ -213,7 +218,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
     /// worker also uses, and returns the answer; `None` if none is due.
     fn in_this_thread(
         &mut self,
-        progress: &Progress,
+        progress: &Progress<'_>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
         let Some((manner, text)) = progress.due() else {
             return Ok(None);
@@ -235,7 +240,7 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
 impl Answerer for WorkerPool<'_, '_, '_> {
     fn answer(
         &mut self,
-        progress: &Progress,
+        progress: &Progress<'_>,
         left: Option<u64>,
     ) -> Result<Option<ObservedAnswer>, OracleError> {
         while let Ok(report) = self.reports.try_recv() {

@@ -21,7 +21,7 @@ const KNOWN: usize = 256;
 /// older ones.
 const MOST_ASSUMED: usize = 4096;
 
-impl Progress {
+impl Progress<'_> {
     /// Returns the text to run next, and how to run it; `None` if no run is due. Call
     /// [`next_step`](Progress::next_step) first.
     pub fn due(&self) -> Option<(Manner, &[u8])> {
@@ -140,7 +140,7 @@ impl Continuation {
     /// from the rule that made it, and never returns FAIL.
     pub fn next(
         &mut self,
-        texts: &CandidateTexts,
+        texts: &CandidateTexts<'_>,
         likely: impl Fn(Rule) -> Outcome,
         text: &mut Vec<u8>,
     ) -> Option<Question> {
@@ -197,7 +197,7 @@ impl Continuation {
 
     fn next_of_search(
         &mut self,
-        texts: &CandidateTexts,
+        texts: &CandidateTexts<'_>,
         likely: impl Fn(Rule) -> Outcome,
         text: &mut Vec<u8>,
     ) -> Option<Question> {

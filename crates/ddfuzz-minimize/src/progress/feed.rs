@@ -9,7 +9,7 @@ use crate::question::Reply;
 use crate::steadiness::{Baseline, judge};
 use crate::{CutOff, Process, SlipKeys};
 
-impl Progress {
+impl Progress<'_> {
     /// Updates the state of the minimization by the next line of its log. `Err` explains why the
     /// line does not follow from earlier lines.
     pub fn feed(&mut self, line: &Line) -> Result<(), String> {

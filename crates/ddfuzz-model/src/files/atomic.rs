@@ -32,6 +32,19 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, bytes, 0o666)
 }
 
+/// Writes or replaces a file like [`write()`], but does not wait until it is on the device: readers
+/// see either all old bytes or all new ones, but after a power cut the file may be damaged.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let mut file = named(path, 0o666).map_err(FileError::at("write", path))?;
+    (file.as_file_mut().write_all(bytes)).map_err(FileError::at("write", path))?;
+    let kept = file.persist(path);
+    kept.map(drop)
+        .map_err(|refused| FileError::at("replace", path)(refused.error))
+}
+
 /// Writes or replaces an executable file atomically, like [`write()`].
 ///
 /// # Errors
@@ -94,6 +107,14 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     folder::sync(folder::parent(path))
 }
 
+/// Creates an empty temporary file in the folder of `path`.
+fn named(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(TEMPORARY_PREFIX)
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder::parent(path))
+}
+
 /// Creates a temporary file in the folder of `path`, with the content that `fill` writes, and syncs
 /// it. `mode` is the file's permission mode before the umask.
 fn temporary(
@@ -101,11 +122,7 @@ fn temporary(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
     mode: u32,
 ) -> Result<NamedTempFile, FileError> {
-    let mut file = tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder::parent(path))
-        .map_err(FileError::at("write", path))?;
+    let mut file = named(path, mode).map_err(FileError::at("write", path))?;
     fill(file.as_file_mut())
         .and_then(|()| file.as_file().sync_all())
         .map_err(FileError::at("write", path))?;

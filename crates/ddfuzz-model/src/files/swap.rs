@@ -58,10 +58,27 @@ impl StagedFolder {
     /// # Errors
     /// If the file cannot be written or exists already.
     pub fn add(&self, name: &Path, bytes: &[u8]) -> Result<(), FileError> {
-        let path = self.at.join(name);
-        fs::create_dir_all(folder::parent(&path)).map_err(FileError::at("make", &path))?;
+        let path = self.place_of(name)?;
         let mut file = File::create_new(&path).map_err(FileError::at("write", &path))?;
         file.write_all(bytes).map_err(FileError::at("write", &path))
+    }
+
+    /// Makes `name` in the temporary folder a further name of the file at `from`, and creates
+    /// missing parents. Returns false, and changes nothing, where that is not possible, as on file
+    /// systems without such links.
+    pub fn link(&self, name: &Path, from: &Path) -> bool {
+        let linked = |path: PathBuf| fs::hard_link(from, path).is_ok();
+        self.place_of(name).is_ok_and(linked)
+    }
+
+    /// Returns the path of `name` in the temporary folder, and creates its missing parents.
+    fn place_of(&self, name: &Path) -> Result<PathBuf, FileError> {
+        let path = self.at.join(name);
+        let parent = folder::parent(&path);
+        if parent != self.at {
+            fs::create_dir_all(parent).map_err(FileError::at("make", &path))?;
+        }
+        Ok(path)
     }
 
     /// Moves the temporary folder to the path of the folder that it replaces. That folder, if there

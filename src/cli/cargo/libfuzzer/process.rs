@@ -203,11 +203,6 @@ pub struct FuzzerOutput {
     pub runs: u64,
     /// Whether the libFuzzer process has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
-    /// Coverage of the corpus in the last status line: `cov` (code locations) and `ft` (features);
-    /// `None` before the first such line.
-    pub coverage: Option<(u64, u64)>,
-    /// Whether libFuzzer's merge (`-merge=1`) crashed on a file and was restarted without it.
-    pub is_restarted: bool,
     /// Paths of the failing inputs that the libFuzzer process has said it wrote, in the order of
     /// its output.
     pub written: Vec<PathBuf>,
@@ -222,16 +217,9 @@ impl FuzzerOutput {
             if let Some(Ok(runs)) = words.next().map(str::parse::<u64>) {
                 self.runs = runs.max(self.runs);
                 self.is_initialized |= words.next().is_some_and(|word| word != "READ");
-                let mut numbers = words.skip_while(|word| *word != "cov:").skip(1);
-                let cov = numbers.next().and_then(|word| word.parse().ok());
-                let mut numbers = numbers.skip_while(|word| *word != "ft:").skip(1);
-                let ft = numbers.next().and_then(|word| word.parse().ok());
-                self.coverage = cov.zip(ft).or(self.coverage);
             }
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
-        } else if let Some(attempt) = line.strip_prefix("MERGE-OUTER: attempt ") {
-            self.is_restarted |= attempt.trim() != "1";
         } else if let Some((_, path)) = line.split_once("Test unit written to ") {
             self.written.push(PathBuf::from(path.trim_end()));
         }
@@ -528,22 +516,8 @@ mod tests {
             "#4096\tpulse  cov: 12 ft: 13 corp: 3/9b lim: 4 exec/s: 2048 rss: 40Mb",
         ]);
         assert_eq!((said.runs, said.is_initialized), (4096, true));
-        assert_eq!(said.coverage, Some((12, 13)));
         let said = after(&["#2\tREAD   units: 3", "stat::number_of_executed_units: 77"]);
         assert_eq!((said.runs, said.is_initialized), (77, false));
-        assert_eq!(said.coverage, None);
-    }
-
-    #[test]
-    fn a_merge_that_was_restarted_is_known() {
-        let first = [
-            "MERGE-OUTER: attempt 1",
-            "#4\tDONE   cov: 12 ft: 13 exec/s: 0 rss: 31Mb",
-        ];
-        let said = after(&first);
-        assert_eq!((said.is_restarted, said.coverage), (false, Some((12, 13))));
-        let said = after(&["MERGE-OUTER: attempt 1", "MERGE-OUTER: attempt 2"]);
-        assert!(said.is_restarted);
     }
 
     #[test]
