@@ -99,6 +99,9 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
+/// Part of the time for an explanation in which the value is followed back by which the failing run has
+/// crashed, as its divisor.
+const FACTS: u32 = 4;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
@@ -209,7 +212,9 @@ impl<'a> Explaining<'a> {
         if let (Some(asked), Some(block)) = (asked, &mut self.result.overflow) {
             block.size = size_origin(&mut engine, &trace, asked)?;
         }
+        engine.facts_until = Instant::now() + request.budget / FACTS;
         add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
+        engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
         self.input(&input);
@@ -587,6 +592,7 @@ impl<'a> Explaining<'a> {
             let kept = runs.writer_before(link, &delta);
             let kept = kept.or_else(|error| late(runs, error))?;
             record.kept = kept.and_then(|it| place(runs, it.pc));
+            record.instead = parted.map_or_else(Vec::new, |parted| runs.instead(&parted));
         }
         let returned = runs.returned(link, &delta, &writer);
         let returned = returned.or_else(|error| late(runs, error))?;
@@ -634,6 +640,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         parted: None,
         decided: None,
         kept: None,
+        instead: Vec::new(),
         point,
     }
 }
