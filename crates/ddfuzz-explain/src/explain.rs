@@ -14,6 +14,7 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_crash_facts, add_heap_facts, origin_record, size_origin};
+use crate::failure::with_command;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{frame_record, out_of_time, point_record, refusal_of};
@@ -411,7 +412,10 @@ impl<'a> Explaining<'a> {
         if !is_known && (!self.request.raw || runs.failing.points.is_empty()) {
             return Err(refuse(
                 "the program has no debug information",
-                "compile it with -g, and do not strip it",
+                &with_command(
+                    "compile it with -g, and do not strip it",
+                    &self.request.failing_target,
+                ),
             ));
         }
         let (all, same) = (runs.failing.points.len(), runs.matched.len());
@@ -543,10 +547,10 @@ impl<'a> Explaining<'a> {
         let reason = format!(
             "the program is optimized so far that only {visible} of {in_scope} variables on the stack are visible"
         );
-        Err(refuse(
-            &reason,
-            "compile it with -Og -g, or compare registers and words by --raw",
-        ))
+        let hint = "compile it with -Og -g, or compare registers and words by --raw";
+        let target = &self.request.failing_target;
+        let command = with_command(hint, target);
+        Err(refuse(&reason, &command))
     }
 
     /// Finds the statement that decides how the runs go on after `last`, the last point that they

@@ -139,22 +139,44 @@ fn difference(it: &Explanation) -> Option<String> {
         .map(|it| it.removed.0.len().max(it.inserted.0.len()))
         .sum();
     let plural = if bytes == 1 { "" } else { "s" };
-    let first = &all[0];
-    let (line, failing) = around(
-        input.failing.as_ref().map_or(&[], |it| &it.0),
-        first.at[0] as usize,
-    );
-    let (_, passing) = around(
-        input.passing.as_ref().map_or(&[], |it| &it.0),
-        first.at[0] as usize,
-    );
+    let at = all[0].at.map(|at| at as usize);
+    let failing = input.failing.as_ref().map_or(&[][..], |it| &it.0);
+    let passing = input.passing.as_ref().map_or(&[][..], |it| &it.0);
+    // Lines are of no help where there are none.
+    let (place, [failing, passing]) = match [failing, passing].iter().all(|it| is_text(it)) {
+        true => {
+            let (line, failing) = around(failing, at[0]);
+            (format!("line {line}"), [failing, around(passing, at[0]).1])
+        }
+        false => {
+            let bytes = [around_byte(failing, at[0]), around_byte(passing, at[0])];
+            (format!("byte {0} ({0:#x})", at[0]), bytes)
+        }
+    };
     let inputs = match input.is_closer {
         true => "The failing input and a passing one, closer than the given one,",
         false => "The failing and the passing input",
     };
     Some(format!(
-        "{inputs} differ in {bytes} byte{plural}:   line {line}: {failing} fails   {passing} passes"
+        "{inputs} differ in {bytes} byte{plural}:   {place}: {failing} fails   {passing} passes"
     ))
+}
+
+/// Returns true if an input is a text: valid UTF-8 without control characters other than those that
+/// end and indent lines.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_plain = |it: char| !it.is_control() || matches!(it, '\n' | '\r' | '\t');
+    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain))
+}
+
+/// Returns the bytes of an input from the offset `at` on, some of them, as hexadecimal numbers.
+fn around_byte(bytes: &[u8], at: usize) -> String {
+    let shown = &bytes[at.min(bytes.len())..bytes.len().min(at.saturating_add(8))];
+    let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    match shown.is_empty() {
+        true => "its end".to_owned(),
+        false => hex.join(" "),
+    }
 }
 
 /// Returns the number of the line that has the byte at offset `at` of a text, and the text of that
@@ -582,4 +604,18 @@ fn certainty(it: &Explanation) -> Vec<String> {
         ),
         None => format!("No variable alone makes the passing run fail. {spent}"),
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_where_an_input_has_no_lines() {
+        assert!(is_text(b"one\n\ttwo\r\n") && is_text("é".as_bytes()));
+        assert!(!is_text(b"PK\x03\x04") && !is_text(b"\xc2"));
+        assert_eq!(around_byte(b"ab\x80\xff", 2), "80 ff");
+        assert_eq!(around_byte(&[7; 20], 4), "07 07 07 07 07 07 07 07");
+        assert_eq!(around_byte(b"ab", 2), "its end");
+    }
 }

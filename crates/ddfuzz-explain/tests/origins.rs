@@ -266,3 +266,24 @@ fn what_nobody_wrote_is_told_by_the_index_that_leads_there() {
         assert!(written.any(|it| it.line == Some(90)), "{flags:?} {text}");
     }
 }
+
+#[test]
+fn a_panic_that_aborts_is_told_by_its_message_and_its_index() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    for flags in [
+        &["-g", "-Cpanic=abort"][..],
+        &["-g", "-Copt-level=1", "-Cpanic=abort"],
+    ] {
+        let program = program_by("rustc", "index.rs", flags);
+        let it = explained(&program, b"abc\n", Some(b"ab\n"));
+        let text = story::text(&it);
+        assert!(
+            text.contains(": rustpanic in index::pick, index.rs:9"),
+            "{text}"
+        );
+        assert!(text.contains("the len is 3 but the index is 3"), "{text}");
+        assert!(text.contains("index.rs:15"), "{flags:?} {text}");
+    }
+}
