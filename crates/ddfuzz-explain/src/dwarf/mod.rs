@@ -270,13 +270,7 @@ impl Reading<'_> {
     ) -> Result<(), gimli::Error> {
         match entry.tag() {
             gimli::DW_TAG_compile_unit => {
-                let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
-                self.producers.extend(producer);
-                // Parts of the compiler's own libraries were compiled elsewhere.
-                let folder = self.text(unit, entry.attr_value(gimli::DW_AT_comp_dir));
-                let folder = folder.unwrap_or_default();
-                let name = self.name(unit, entry)?;
-                (self.sources).extend(name.filter(|name| Path::new(&folder).join(name).is_file()));
+                self.compiled_from(unit, entry)?;
             }
             gimli::DW_TAG_subprogram => {
                 let ranges = self.ranges(unit, entry)?;
@@ -325,6 +319,19 @@ impl Reading<'_> {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Records what a compilation unit was compiled with, and from which file.
+    fn compiled_from(&mut self, unit: usize, entry: &Entry) -> Result<(), gimli::Error> {
+        let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
+        self.producers.extend(producer);
+        // Parts of the compiler's own libraries were compiled elsewhere.
+        let folder = self.text(unit, entry.attr_value(gimli::DW_AT_comp_dir));
+        let folder = folder.unwrap_or_default();
+        let name = self.name(unit, entry)?;
+        let is_here = |name: &String| Path::new(&folder).join(name).is_file();
+        self.sources.extend(name.filter(is_here));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use ddfuzz_exec::Ended;
 use iced_x86::{FlowControl, Mnemonic};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
@@ -19,6 +20,8 @@ const POINTS: [usize; 3] = [100, 20, 4];
 /// Largest distance, in bytes, of a faulting address from the pointer passed to a function of a
 /// library that is taken for its cause.
 const NEAR: u64 = 4096;
+/// Number of bits of the addresses that a program can have.
+const ADDRESS_BITS: u32 = 47;
 /// Largest number of conditions of one function of a standard library whose values are followed back.
 const CONDITIONS: usize = 4;
 /// Largest number of instructions after the program's last own one that belong to how it ends.
@@ -39,7 +42,8 @@ const ENDING: [&str; 9] = [
 
 /// The values of which one may have made an instruction crash: divisors, the registers of an address,
 /// the arguments of a library's function that are close to the faulting address, the address of a
-/// function that is none.
+/// function that is none. The processor does not say which address could not be accessed where no memory
+/// can be: `fault` is `None` then.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -66,8 +70,11 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
             }
             near
         }
-        Some(_) => last.address_registers(),
-        None => Vec::new(),
+        None if last.is_library_call() => {
+            let is_none = |number: &usize| last.registers[*number] >> ADDRESS_BITS != 0;
+            ARGUMENTS.into_iter().filter(is_none).collect()
+        }
+        _ => last.address_registers(),
     };
     registers.into_iter().map(Value::Register).collect()
 }
@@ -100,7 +107,9 @@ impl Engine {
         let last = left.unwrap_or(end);
         let crashed = &executed[last];
         let ends_itself = self.ends_itself(&failing.ending);
-        let is_fault = !ends_itself && (recorded.fault.is_some() || crashed.is_division());
+        let is_segv = [libc::SIGSEGV, libc::SIGBUS].map(Ended::Signal);
+        let is_fault = recorded.fault.is_some() || is_segv.contains(&failing.ending.ended);
+        let is_fault = !ends_itself && (is_fault || crashed.is_division());
         let mut used: Vec<Used> = Vec::new();
         let mut of = crashed.pc();
         if is_fault || crashed.is_library_call() && !ends_itself {

@@ -232,6 +232,11 @@ impl Engine {
         if let Some(known) = self.followed.get(&key) {
             return Ok(known.clone());
         }
+        // What a standard library reads, it reads for the statement that calls it.
+        let read = match point {
+            Some(point) if !self.is_user(key.0) => point.pc,
+            _ => key.0,
+        };
         let mut back = Back::default();
         let unset = match (point, self.lives_left) {
             (None, _) | (_, 0) => None,
@@ -244,14 +249,14 @@ impl Engine {
         let selected_by = registers.map(|it| (recorded.clone(), at, Value::Register(it)));
         if let Some(written) = unset {
             back.origin = Some(Origin {
-                read: Some(key.0),
+                read: Some(read),
                 written,
                 is_unset: true,
                 earlier: Vec::new(),
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
             back = self.made_of(points, &write)?;
-            back.origin = Some(write.origin(key.0));
+            back.origin = Some(write.origin(read));
         }
         match back.origin {
             Some(_) => back.selected_by.extend(selected_by),
