@@ -14,6 +14,7 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_crash_facts, add_heap_facts, origin_record, size_origin};
+use crate::failure::with_command;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{frame_record, out_of_time, point_record, refusal_of};
@@ -99,6 +100,9 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
+/// Part of the time for an explanation in which the value is followed back by which the failing run has
+/// crashed, as its divisor.
+const FACTS: u32 = 4;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
@@ -209,7 +213,9 @@ impl<'a> Explaining<'a> {
         if let (Some(asked), Some(block)) = (asked, &mut self.result.overflow) {
             block.size = size_origin(&mut engine, &trace, asked)?;
         }
+        engine.facts_until = Instant::now() + request.budget / FACTS;
         add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
+        engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
         self.input(&input);
@@ -406,7 +412,10 @@ impl<'a> Explaining<'a> {
         if !is_known && (!self.request.raw || runs.failing.points.is_empty()) {
             return Err(refuse(
                 "the program has no debug information",
-                "compile it with -g, and do not strip it",
+                &with_command(
+                    "compile it with -g, and do not strip it",
+                    &self.request.failing_target,
+                ),
             ));
         }
         let (all, same) = (runs.failing.points.len(), runs.matched.len());
@@ -538,10 +547,10 @@ impl<'a> Explaining<'a> {
         let reason = format!(
             "the program is optimized so far that only {visible} of {in_scope} variables on the stack are visible"
         );
-        Err(refuse(
-            &reason,
-            "compile it with -Og -g, or compare registers and words by --raw",
-        ))
+        let hint = "compile it with -Og -g, or compare registers and words by --raw";
+        let target = &self.request.failing_target;
+        let command = with_command(hint, target);
+        Err(refuse(&reason, &command))
     }
 
     /// Finds the statement that decides how the runs go on after `last`, the last point that they
@@ -587,6 +596,7 @@ impl<'a> Explaining<'a> {
             let kept = runs.writer_before(link, &delta);
             let kept = kept.or_else(|error| late(runs, error))?;
             record.kept = kept.and_then(|it| place(runs, it.pc));
+            record.instead = parted.map_or_else(Vec::new, |parted| runs.instead(&parted));
         }
         let returned = runs.returned(link, &delta, &writer);
         let returned = returned.or_else(|error| late(runs, error))?;
@@ -634,6 +644,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         parted: None,
         decided: None,
         kept: None,
+        instead: Vec::new(),
         point,
     }
 }

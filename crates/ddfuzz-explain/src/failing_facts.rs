@@ -9,8 +9,8 @@ use crate::engine::origin::Origin;
 use crate::engine::overflow::{AllocationCall, Overflow};
 use crate::engine::switched::Switched;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
-use crate::places::frame_record;
-use crate::report::{Explanation, FrameRecord, OriginRecord, OverflowRecord, SwitchedRecord};
+use crate::places::{frame_record, frame_records};
+use crate::report::{Explanation, OriginRecord, OverflowRecord, SwitchedRecord};
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
@@ -29,7 +29,7 @@ pub fn add_heap_facts(
     let asked = found.as_ref().map(|it| it.block.asked);
     result.overflow = found.map(|it| OverflowRecord {
         bytes: it.block.size,
-        allocated: frames(engine, &it.block.calls),
+        allocated: frame_records(engine, &it.block.calls),
         size: None,
         writer: frame_record(engine, it.writer.pc),
         is_averted: it.is_averted,
@@ -39,12 +39,12 @@ pub fn add_heap_facts(
     }
     let averts = |it: &Ending| ends_well(it, criterion, failing);
     if let Some(freed) = if_supported(engine.freed_early(averts))? {
-        result.freed_early = frames(engine, &freed.calls);
-        result.used_late = frames(engine, &freed.used);
+        result.freed_early = frame_records(engine, &freed.calls);
+        result.used_late = frame_records(engine, &freed.used);
     } else if let Some(moved) = if_supported(engine.moved_early(|it| criterion.fails(it), averts))?
     {
-        result.moved_early = frames(engine, &moved.calls);
-        result.used_late = frames(engine, &moved.used);
+        result.moved_early = frame_records(engine, &moved.calls);
+        result.used_late = frame_records(engine, &moved.used);
     }
     Ok(asked)
 }
@@ -106,8 +106,9 @@ pub fn add_crash_facts(
 /// `origin`.
 pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     OriginRecord {
-        written: frames(engine, &origin.written),
+        written: frame_records(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
+        unset: origin.is_unset,
         earlier: (origin.earlier.iter())
             .map(|it| origin_record(engine, it))
             .collect(),
@@ -129,11 +130,4 @@ fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
         Criterion::Exit(..) => it.ended == Ended::Exit(0),
         Criterion::Wrong(_) => it.ended == failing.ended && !criterion.fails(it),
     }
-}
-
-fn frames(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> {
-    calls
-        .iter()
-        .map(|call| frame_record(engine, *call))
-        .collect()
 }

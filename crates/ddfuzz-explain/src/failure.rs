@@ -7,10 +7,14 @@ use ddfuzz_triage::{Triager, Verdict};
 use crate::engine::{Criterion, Ending, Engine, Side};
 use crate::explain::{Early, ExplainError, Explaining, refuse};
 use crate::places::{crash_record, cycle};
+use crate::plain_build::plain_build;
 use crate::report::CrashRecord;
 
 /// Number of stack frames from which on a crash counts as a stack overflow by endless recursion.
 const DEEP: usize = 200;
+/// Class of crashes that are panics of Rust.
+const RUST_PANIC_CLASS: &str = "rustpanic";
+
 /// Returns the file name of a target's program.
 fn program_name(target: &Target) -> String {
     match &target.program {
@@ -20,6 +24,23 @@ fn program_name(target: &Target) -> String {
             .to_string_lossy()
             .into_owned(),
         Program::Bundled(name) => name.clone(),
+    }
+}
+
+/// Returns a hint with the command, where one is known, that builds a target so that it can be
+/// explained.
+pub(crate) fn with_command(hint: &str, target: &Target) -> String {
+    let Program::Path(program) = &target.program else {
+        return hint.to_owned();
+    };
+    let facts = TargetFacts::of(target).ok();
+    let sanitizers = facts
+        .and_then(|it| it.instrumentation())
+        .unwrap_or_default();
+    let is_fuzzer = sanitizers.iter().any(|it| it == "fuzzer");
+    match plain_build(program, is_fuzzer) {
+        Some(command) => format!("{hint}, such as by `{command}`"),
+        None => hint.to_owned(),
     }
 }
 
@@ -82,7 +103,10 @@ impl Explaining<'_> {
                 &format!(
                     "the program is compiled with -fsanitize={one}, which keeps its own state of the memory"
                 ),
-                "give the plain build: the same, compiled without sanitizers",
+                &with_command(
+                    "give the plain build: the same, compiled without sanitizers",
+                    target,
+                ),
             ));
         }
         Ok(())
@@ -94,6 +118,14 @@ impl Explaining<'_> {
         failing: &Ending,
     ) -> Result<Criterion, Early> {
         self.result.crash = crash_record(engine, failing);
+        // Where panics abort, the signal says less than the panic.
+        if engine.is_of_rust() && failing.ended == Ended::Signal(libc::SIGABRT) {
+            let told = reported(&self.request.failing_target, &self.request.failing)?;
+            if told.class.as_deref() == Some(RUST_PANIC_CLASS) {
+                let stack = std::mem::take(&mut self.result.crash.stack);
+                self.result.crash = CrashRecord { stack, ..told };
+            }
+        }
         if let Some(wrong) = &self.request.wrong {
             return match wrong.is_match(&failing.output) {
                 true => Ok(Criterion::Wrong(wrong.clone())),

@@ -24,6 +24,7 @@ mod links;
 pub mod matching;
 mod passing;
 mod places;
+mod plain_build;
 pub mod plan;
 pub mod report;
 pub mod slice;

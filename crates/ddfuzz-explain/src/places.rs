@@ -28,6 +28,21 @@ pub(crate) fn frame_record(engine: &Engine, pc: u64) -> FrameRecord {
     }
 }
 
+/// Returns the records of code addresses of nested calls in the process, innermost first, with the
+/// functions that are inlined there.
+pub(crate) fn frame_records(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> {
+    let of_call = |pc: &u64| {
+        let inlined = engine.calls_inlined_at(*pc).into_iter();
+        let inlined = inlined.map(|it| FrameRecord {
+            function: it.function.to_owned(),
+            file: Some(it.file.to_owned()),
+            line: Some(it.line),
+        });
+        std::iter::once(frame_record(engine, *pc)).chain(inlined)
+    };
+    calls.iter().flat_map(of_call).collect()
+}
+
 /// Returns the record of how and where a failing run ended: crash class, source line and stack.
 pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
     let own = failing

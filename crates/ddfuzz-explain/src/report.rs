@@ -172,6 +172,9 @@ pub struct LinkRecord {
     /// Where only the passing run writes another value: the statement of the failing run that wrote
     /// the value which the variable keeps there. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
+    /// Where only the passing run writes another value: the statements that the failing run executes in
+    /// place of it, in the function where the runs went different ways; at most six, empty elsewhere.
+    pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
 }
@@ -244,8 +247,11 @@ pub struct OriginRecord {
     pub written: Vec<FrameRecord>,
     /// The statement that read the value from memory; null where it was computed where it was used.
     pub read: Option<FrameRecord>,
-    /// Where the values came from of which this one was made, and those of which they were made, the
-    /// latest ones first; at most five.
+    /// Whether no statement wrote the value: `written` is then the call that allocated the heap block, or
+    /// the call of the function whose variable it is, since when nothing has set it.
+    pub unset: bool,
+    /// Where the values came from on which this one depends: of which it was made, and by which pointers and
+    /// indices it was read; the latest ones first, at most eight.
     pub earlier: Vec<OriginRecord>,
 }
 

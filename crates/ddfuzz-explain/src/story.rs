@@ -139,22 +139,44 @@ fn difference(it: &Explanation) -> Option<String> {
         .map(|it| it.removed.0.len().max(it.inserted.0.len()))
         .sum();
     let plural = if bytes == 1 { "" } else { "s" };
-    let first = &all[0];
-    let (line, failing) = around(
-        input.failing.as_ref().map_or(&[], |it| &it.0),
-        first.at[0] as usize,
-    );
-    let (_, passing) = around(
-        input.passing.as_ref().map_or(&[], |it| &it.0),
-        first.at[0] as usize,
-    );
+    let at = all[0].at.map(|at| at as usize);
+    let failing = input.failing.as_ref().map_or(&[][..], |it| &it.0);
+    let passing = input.passing.as_ref().map_or(&[][..], |it| &it.0);
+    // Lines are of no help where there are none.
+    let (place, [failing, passing]) = match [failing, passing].iter().all(|it| is_text(it)) {
+        true => {
+            let (line, failing) = around(failing, at[0]);
+            (format!("line {line}"), [failing, around(passing, at[0]).1])
+        }
+        false => {
+            let bytes = [around_byte(failing, at[0]), around_byte(passing, at[0])];
+            (format!("byte {0} ({0:#x})", at[0]), bytes)
+        }
+    };
     let inputs = match input.is_closer {
         true => "The failing input and a passing one, closer than the given one,",
         false => "The failing and the passing input",
     };
     Some(format!(
-        "{inputs} differ in {bytes} byte{plural}:   line {line}: {failing} fails   {passing} passes"
+        "{inputs} differ in {bytes} byte{plural}:   {place}: {failing} fails   {passing} passes"
     ))
+}
+
+/// Returns true if an input is a text: valid UTF-8 without control characters other than those that
+/// end and indent lines.
+fn is_text(bytes: &[u8]) -> bool {
+    let is_plain = |it: char| !it.is_control() || matches!(it, '\n' | '\r' | '\t');
+    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain))
+}
+
+/// Returns the bytes of an input from the offset `at` on, some of them, as hexadecimal numbers.
+fn around_byte(bytes: &[u8], at: usize) -> String {
+    let shown = &bytes[at.min(bytes.len())..bytes.len().min(at.saturating_add(8))];
+    let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    match shown.is_empty() {
+        true => "its end".to_owned(),
+        false => hex.join(" "),
+    }
 }
 
 /// Returns the number of the line that has the byte at offset `at` of a text, and the text of that
@@ -300,7 +322,21 @@ pub fn origin(link: &LinkRecord) -> String {
     let selected = (link.selected.as_ref().and_then(|it| it.written.first()))
         .map(|it| format!(", from what {} {} wrote", it.function, shown_place(it)));
     let parting = parting(&link.parted, &link.decided, link.line);
-    returned.or(kept).or(selected).unwrap_or_default() + &parting
+    returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
+}
+
+/// Names the statements that the failing run executes where only the passing one writes a variable;
+/// empty where none are known.
+fn instead(link: &LinkRecord) -> String {
+    let Some(first) = link.instead.first() else {
+        return String::new();
+    };
+    let rest = link.instead[1..].iter().filter_map(|it| it.line);
+    let rest: String = rest.map(|line| format!(", {line}")).collect();
+    format!(
+        ", and the failing one executes {}{rest}",
+        plain_place(first)
+    )
 }
 
 /// Describes the statement `parted` after which the runs went different ways, and what wrote the
@@ -323,9 +359,17 @@ fn parting(
 
 /// Describes a place in the code: its file and line, or its function where they are unknown.
 fn shown_place(place: &FrameRecord) -> String {
+    match place.line {
+        Some(_) => format!("at {}", plain_place(place)),
+        None => format!("in {}", plain_place(place)),
+    }
+}
+
+/// Writes the file and line of a place in the code, or its function where they are unknown.
+fn plain_place(place: &FrameRecord) -> String {
     match (&place.file, place.line) {
-        (Some(file), Some(line)) => format!("at {}:{line}", base(file)),
-        _ => format!("in {}", place.function),
+        (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+        _ => place.function.clone(),
     }
 }
 
@@ -385,28 +429,45 @@ fn value_origin(it: &Explanation) -> Option<String> {
         return None;
     }
     let read = match &found.read {
-        Some(read) if read != first => format!(", and read {}", shown_place(read)),
+        Some(read) if read != first => format!(" read {}", shown_place(read)),
         _ => String::new(),
     };
     let written = calls(&found.written);
     let of = made_of(found, MADE_OF);
-    Some(format!(
-        "The value by which it crashes is written by {written}{read}{of}."
-    ))
+    let how = match (found.unset, read.is_empty()) {
+        (false, true) => format!("is written by {written}"),
+        (false, false) => format!("is written by {written}, and{read}"),
+        (true, _) => format!("is{read} before anything sets it: since {written}"),
+    };
+    Some(format!("The value by which it crashes {how}{of}."))
 }
 
-/// Largest number of statements that the text names of which a value was made.
-const MADE_OF: usize = 4;
+/// Largest number of statements that the text names on which a value depends.
+const MADE_OF: usize = 8;
+/// Number of those statements that the text names with the calls that led to them.
+const WITH_CALLER: usize = 3;
 
-/// Names the latest statements, at most `most`, that wrote the values of which a value was made; empty
+/// Names the latest statements, at most `most`, that wrote the values on which a value depends; empty
 /// where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
-    let named: Vec<String> = (origin.earlier.iter().take(most))
-        .map(with_caller)
-        .collect();
-    match named.is_empty() {
-        true => String::new(),
-        false => format!("; it is made of what was written by {}", named.join(", ")),
+    let name = |(index, it): (usize, &OriginRecord)| match index < WITH_CALLER {
+        true => with_caller(it),
+        false => calls(&it.written[..1.min(it.written.len())]),
+    };
+    let earlier: Vec<_> = origin.earlier.iter().take(most).enumerate().collect();
+    let named = |is_unset: bool| {
+        let those = earlier.iter().filter(|it| it.1.unset == is_unset);
+        let named: Vec<String> = those.map(|it| name(*it)).collect();
+        named.join(", ")
+    };
+    let (set, unset) = (named(false), named(true));
+    match (set.is_empty(), unset.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => format!("; it depends on what was written by {set}"),
+        (true, false) => format!("; it depends on what nothing has set since {unset}"),
+        (false, false) => format!(
+            "; it depends on what was written by {set}, and on what nothing has set since {unset}"
+        ),
     }
 }
 
@@ -422,7 +483,7 @@ fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
         let at = shown_place(&it.condition);
         let by = (it.by.as_ref())
-            .map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 2)));
+            .map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 4)));
         format!("{} {at}{}", it.condition.function, by.unwrap_or_default())
     };
     let all: Vec<String> = it.switched.iter().map(condition).collect();
@@ -543,4 +604,18 @@ fn certainty(it: &Explanation) -> Vec<String> {
         ),
         None => format!("No variable alone makes the passing run fail. {spent}"),
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_told_where_an_input_has_no_lines() {
+        assert!(is_text(b"one\n\ttwo\r\n") && is_text("é".as_bytes()));
+        assert!(!is_text(b"PK\x03\x04") && !is_text(b"\xc2"));
+        assert_eq!(around_byte(b"ab\x80\xff", 2), "80 ff");
+        assert_eq!(around_byte(&[7; 20], 4), "07 07 07 07 07 07 07 07");
+        assert_eq!(around_byte(b"ab", 2), "its end");
+    }
 }

@@ -11,6 +11,12 @@ use crate::engine::writer::{By, Watched, Writer};
 use crate::engine::{EngineError, Point, Side, Unsupported, if_supported};
 use crate::experiments::Runs;
 use crate::graph::{Origin, Place};
+use crate::places::frame_record;
+use crate::report::FrameRecord;
+
+/// Largest number of statements that are told of those which the failing run executes where only the
+/// passing one writes a variable.
+const INSTEAD: usize = 6;
 
 /// A point of a run from which a write is searched for, with the number of times that another
 /// statement was reached up to it.
@@ -247,6 +253,25 @@ impl Runs {
         let end = next.map_or(failing.len(), |it| it.failing + 1);
         let (before, failing) = failing[..end].split_at(last.failing);
         if_supported(self.engine.condition_origin(before, [passing, failing]))
+    }
+
+    /// Returns the statements that the failing run executes in the function of `last`, the last point
+    /// that both runs share, up to the next point that they share: one for each line, the first ones only.
+    pub fn instead(&self, last: &Matched) -> Vec<FrameRecord> {
+        let after = self
+            .matched
+            .partition_point(|it| it.failing <= last.failing);
+        let failing = &self.failing.points;
+        let end = (self.matched.get(after)).map_or(failing.len(), |it| it.failing);
+        let own = failing[last.failing + 1..end].iter();
+        let own = own.filter(|it| it.stack == last.in_failing.stack);
+        let mut found: Vec<FrameRecord> = Vec::new();
+        for place in own.map(|it| frame_record(&self.engine, it.pc)) {
+            if found.len() < INSTEAD && !found.contains(&place) {
+                found.push(place);
+            }
+        }
+        found
     }
 
     /// Returns the address of the statement that decides how the runs go on after `last`, the last

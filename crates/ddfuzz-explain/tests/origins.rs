@@ -7,7 +7,7 @@ mod explained;
 mod needs;
 
 use ddfuzz_explain::report::{FrameRecord, OriginRecord};
-use ddfuzz_explain::{Pattern, explain, story};
+use ddfuzz_explain::{Explanation, Pattern, explain, story};
 use explained::{PLAIN, confirmed, explained, program, program_by, request, target};
 
 fn functions(origin: Option<&OriginRecord>) -> Vec<&str> {
@@ -200,5 +200,90 @@ fn the_use_of_a_pointer_to_where_a_block_was_is_named() {
             text.contains("is used after that by follow at grown.c:28"),
             "{text}"
         );
+    }
+}
+
+/// Explains a run of `slips.c`; returns the result and its text.
+fn slip(flags: &[&str], failing: &[u8], passing: &[u8]) -> (Explanation, String) {
+    let it = explained(&program("slips.c", flags), failing, Some(passing));
+    let text = story::text(&it);
+    (it, text)
+}
+
+const BOTH: [&[&str]; 2] = [PLAIN, &["-g", "-Og", "-fno-stack-protector"]];
+
+#[test]
+fn memory_that_nobody_sets_is_told_by_where_its_life_begins() {
+    for flags in BOTH {
+        let (it, text) = slip(flags, b"u 7\n", b"u 2\n");
+        let origin = it.origin.unwrap_or_else(|| panic!("{text}"));
+        let mut all = std::iter::once(&origin).chain(&origin.earlier);
+        let unset = all.find(|it| it.unset).unwrap_or_else(|| panic!("{text}"));
+        assert_eq!(functions(Some(unset))[..2], ["fresh", "unset_block"]);
+        assert!(text.contains("nothing has set since fresh at slips.c:18"));
+        // The bytes were set by a function that has returned.
+        let (it, text) = slip(flags, b"k 7\n", b"k 2\n");
+        let origin = it.origin.unwrap_or_else(|| panic!("{text}"));
+        assert!(origin.unset, "{text}");
+        assert_eq!(functions(Some(&origin)), ["pick", "main"], "{text}");
+        assert!(
+            text.contains("is read at slips.c:52 before anything sets it: since pick at"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_value_is_told_by_the_statement_that_computed_it_and_not_by_the_end_of_its_function() {
+    for flags in BOTH {
+        let (it, text) = slip(flags, b"t 7\n", b"t 3\n");
+        let returned = it.chain.iter().find_map(|it| it.returned.as_ref());
+        let origin = it.origin.iter().flat_map(|it| &it.written);
+        let mut told = returned.into_iter().chain(origin);
+        assert!(told.any(|it| it.line == Some(58)), "{flags:?} {text}");
+    }
+}
+
+#[test]
+fn what_the_failing_run_executes_instead_of_a_write_is_told() {
+    for flags in BOTH {
+        let (it, text) = slip(flags, b"m 7\n", b"m 2\n");
+        let mut instead = it.chain.iter().map(|it| &it.instead);
+        let lines = |it: &Vec<FrameRecord>| it.iter().map(|it| it.line).collect::<Vec<_>>();
+        let is_branch = |it: &Vec<FrameRecord>| lines(it).ends_with(&[Some(73), Some(74)]);
+        assert!(instead.any(is_branch), "{flags:?} {text}");
+        assert!(text.contains("and the failing one executes slips.c:73, 74"));
+    }
+}
+
+#[test]
+fn what_nobody_wrote_is_told_by_the_index_that_leads_there() {
+    for flags in BOTH {
+        let (it, text) = slip(flags, b"o 9\n", b"o 8\n");
+        let origin = it.origin.unwrap_or_else(|| panic!("{text}"));
+        let all = std::iter::once(&origin).chain(&origin.earlier);
+        let mut written = all.flat_map(|it| &it.written);
+        assert!(written.any(|it| it.line == Some(90)), "{flags:?} {text}");
+    }
+}
+
+#[test]
+fn a_panic_that_aborts_is_told_by_its_message_and_its_index() {
+    if needs::program("rustc").is_none() {
+        return;
+    }
+    for flags in [
+        &["-g", "-Cpanic=abort"][..],
+        &["-g", "-Copt-level=1", "-Cpanic=abort"],
+    ] {
+        let program = program_by("rustc", "index.rs", flags);
+        let it = explained(&program, b"abc\n", Some(b"ab\n"));
+        let text = story::text(&it);
+        assert!(
+            text.contains(": rustpanic in index::pick, index.rs:9"),
+            "{text}"
+        );
+        assert!(text.contains("the len is 3 but the index is 3"), "{text}");
+        assert!(text.contains("index.rs:15"), "{flags:?} {text}");
     }
 }

@@ -134,10 +134,9 @@ fn a_program_whose_variables_are_optimized_out() {
             && reason.ends_with(" variables on the stack are visible"),
         "{reason}"
     );
-    assert_eq!(
-        hint,
-        "compile it with -Og -g, or compare registers and words by --raw"
-    );
+    let command =
+        "compile it with -Og -g, or compare registers and words by --raw, such as by `gcc -g -Og";
+    assert!(hint.starts_with(command), "{hint}");
     // Optimized for debuggers, it is explained.
     let it = explained(&program("hidden.c", &["-g", "-Og"]), b"x\n", Some(b"y\n"));
     assert_eq!(it.refused, None);
@@ -154,10 +153,10 @@ fn a_build_with_a_sanitizer() {
     );
     let report = it.crash.message.as_deref().unwrap_or_default();
     assert!(report.contains("AddressSanitizer"), "{report}");
-    assert_eq!(
-        hint,
-        "give the plain build: the same, compiled without sanitizers"
-    );
+    let plain =
+        "give the plain build: the same, compiled without sanitizers, such as by `gcc -g -Og ";
+    assert!(hint.starts_with(plain), "{hint}");
+    assert!(hint.contains("refused.c -o refused"), "{hint}");
 }
 
 #[test]

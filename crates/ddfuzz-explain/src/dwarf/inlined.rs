@@ -29,9 +29,12 @@ pub struct Place<'a> {
     pub line: u64,
 }
 
-/// Returns true if a source file belongs to the standard library of C++ or Rust.
+/// Returns true if a source file belongs to the standard library of C++ or Rust, or to the system.
 pub fn is_library_file(file: &str) -> bool {
-    is_std_file(file) || file.starts_with("/rust/deps/") || file.contains("/include/c++/")
+    let is_of_system = ["/usr/include/", "/usr/lib/gcc/", "/rust/deps/"];
+    is_std_file(file)
+        || file.contains("/include/c++/")
+        || is_of_system.iter().any(|start| file.starts_with(start))
 }
 
 impl Function {
@@ -68,22 +71,44 @@ impl DebugInfo {
         if !is_library_file(file) {
             return Some(innermost);
         }
-        let callers = self.function(pc).and_then(|around| {
-            let inlined: Vec<&Inlined> = around.inlined_at(pc).collect();
-            let names = std::iter::once(around.name.as_str())
-                .chain(inlined.iter().map(|it| it.name.as_str()));
-            let mut calls: Vec<_> = names.zip(inlined.iter().map(|it| it.call)).collect();
-            calls.reverse();
-            calls.into_iter().find_map(|(function, call)| {
+        let calls = self.inlined_calls(pc);
+        let own = calls.into_iter().find(|it| !is_library_file(it.file));
+        Some(own.unwrap_or(innermost))
+    }
+
+    /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the file,
+    /// innermost first: those in the program's own code, outside of the place of `pc` itself.
+    pub fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
+        let mut calls = self.inlined_calls(pc);
+        calls.retain(|it| !is_library_file(it.file));
+        // The place of inlined code of a library is its call.
+        if (self.lines.place(pc)).is_some_and(|(file, _)| is_library_file(file)) {
+            calls.drain(..calls.len().min(1));
+        }
+        calls
+    }
+
+    /// Returns the calls of inlined functions that lead to the code at `pc`, innermost first.
+    fn inlined_calls(&self, pc: u64) -> Vec<Place<'_>> {
+        let Some(around) = self.function(pc) else {
+            return Vec::new();
+        };
+        let inlined: Vec<&Inlined> = around.inlined_at(pc).collect();
+        let names =
+            std::iter::once(around.name.as_str()).chain(inlined.iter().map(|it| it.name.as_str()));
+        let calls = names.zip(inlined.iter().map(|it| it.call));
+        let mut calls: Vec<Place<'_>> = calls
+            .filter_map(|(function, call)| {
                 let (file, line) = call?;
                 let file = self.lines.files.get(file)?;
-                (!is_library_file(file)).then_some(Place {
+                Some(Place {
                     function,
                     file,
                     line,
                 })
             })
-        });
-        Some(callers.unwrap_or(innermost))
+            .collect();
+        calls.reverse();
+        calls
     }
 }

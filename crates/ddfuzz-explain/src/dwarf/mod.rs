@@ -128,6 +128,8 @@ pub struct DebugInfo {
     pub tls_size: u64,
     /// Producers of the compilation units: compiler and options with which each was compiled.
     pub producers: Vec<String>,
+    /// Source files of the compilation units that are still there, as the compiler was given them.
+    pub sources: Vec<String>,
     by_address: Vec<(Range<u64>, usize)>,
 }
 
@@ -157,6 +159,7 @@ impl DebugInfo {
             lines: Lines::default(),
             files: 0,
             producers: Vec::new(),
+            sources: Vec::new(),
         };
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
@@ -214,6 +217,7 @@ struct Reading<'a> {
     /// read.
     files: usize,
     producers: Vec<String>,
+    sources: Vec<String>,
 }
 
 /// The context of an entry of the debug information: the function it belongs to, and the addresses
@@ -266,8 +270,7 @@ impl Reading<'_> {
     ) -> Result<(), gimli::Error> {
         match entry.tag() {
             gimli::DW_TAG_compile_unit => {
-                let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
-                self.producers.extend(producer);
+                self.compiled_from(unit, entry)?;
             }
             gimli::DW_TAG_subprogram => {
                 let ranges = self.ranges(unit, entry)?;
@@ -316,6 +319,19 @@ impl Reading<'_> {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Records what a compilation unit was compiled with, and from which file.
+    fn compiled_from(&mut self, unit: usize, entry: &Entry) -> Result<(), gimli::Error> {
+        let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
+        self.producers.extend(producer);
+        // Parts of the compiler's own libraries were compiled elsewhere.
+        let folder = self.text(unit, entry.attr_value(gimli::DW_AT_comp_dir));
+        let folder = folder.unwrap_or_default();
+        let name = self.name(unit, entry)?;
+        let is_here = |name: &String| Path::new(&folder).join(name).is_file();
+        self.sources.extend(name.filter(is_here));
         Ok(())
     }
 
@@ -574,6 +590,7 @@ impl Reading<'_> {
             symbols,
             tls_size: tls_size(file),
             producers: self.producers,
+            sources: self.sources,
             by_address,
         })
     }

@@ -3,9 +3,9 @@
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{ARGUMENTS, Executed};
-use super::origin::Recorded;
 use super::prepared::library_symbol;
 use super::process::by_number;
+use super::recorded::Recorded;
 use super::run::{Next, Pace, Run};
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::REGISTERS;
@@ -177,10 +177,10 @@ impl Engine {
             };
             let is_over = self.step_once(run, &mut recorded)?;
             let passes = |number: &usize| memory.contains(&registers[*number]);
-            if recorded.executed[0].is_library_call && ARGUMENTS.iter().any(passes) {
+            if recorded.executed[0].is_library_call() && ARGUMENTS.iter().any(passes) {
                 return Ok(self.own_calls(&frames));
             }
-            if is_over || recorded.executed[0].is_library_call && is_returned(run, &memory)? {
+            if is_over || recorded.executed[0].is_library_call() && is_returned(run, &memory)? {
                 break;
             }
         }

@@ -4,21 +4,26 @@
 //! All calls must come from one thread, which traces nothing else and has no children. When it
 //! ends, the kernel kills whatever it still traces.
 
+pub mod crashed;
 pub mod freed;
 pub mod heap;
 pub mod instructions;
+pub mod library;
 pub mod moved;
 pub mod origin;
 pub mod overflow;
 mod prepared;
 pub mod process;
+pub(crate) mod recorded;
 pub mod register_writer;
 pub mod returned;
 pub mod run;
 pub mod slices;
+pub mod sources;
 pub mod state;
 pub mod switched;
 pub mod tests_at_point;
+mod unset;
 pub mod watchdog;
 pub mod writer;
 
@@ -35,7 +40,7 @@ use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use regex::bytes::Regex;
 
-use crate::dwarf::{DebugInfo, DebugInfoError, is_library_file};
+use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use state::Modules;
 use watchdog::Watchdog;
 
@@ -181,6 +186,8 @@ pub struct Engine {
     pub(crate) statements: Vec<u64>,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
+    /// Until when values are followed back: what is then not known is not told.
+    pub(crate) facts_until: Instant,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
     /// Whether states are read as registers and words, without variables and types.
@@ -199,9 +206,13 @@ pub struct Engine {
     /// Address, in the file, of the function through which each Rust panic passes; `None` where
     /// there is none.
     panic: Option<u64>,
+    /// The functions of libraries that the program calls.
+    imports: library::Imports,
     /// Where values of the failing run came from that were read from memory, as far as they were
     /// followed back.
     followed: HashMap<origin::Reading, origin::Back>,
+    /// Number of values read from memory for which it is still tested whether they were set.
+    lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,
 }
@@ -255,6 +266,7 @@ impl Engine {
             is_located: false,
             statements: Vec::new(),
             deadline,
+            facts_until: deadline,
             tests: 0,
             is_raw: false,
             watches_exits: false,
@@ -264,7 +276,9 @@ impl Engine {
             entry,
             calls_getrandom,
             panic: prepared::panic_function(&image),
+            imports: library::Imports::of(&image),
             followed: HashMap::new(),
+            lives_left: origin::LIVES,
             ends_at_panics: false,
             getrandom: None,
         })
@@ -300,6 +314,12 @@ impl Engine {
         let code = pc.wrapping_sub(self.bias);
         let name = self.info.name_at(code)?;
         Some(self.info.place(code).map_or(name, |place| place.function))
+    }
+
+    /// Returns function, source file and line of the calls of inlined functions that lead to an address
+    /// in the process, innermost first.
+    pub(crate) fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
+        self.info.calls_inlined_at(pc.wrapping_sub(self.bias))
     }
 
     /// Returns true if an address in the process belongs to the program's own code, and not to a

@@ -38,6 +38,11 @@ pub(super) fn panic_function(image: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
+    /// Returns true if the program has the function through which panics of Rust pass.
+    pub(crate) fn is_of_rust(&self) -> bool {
+        self.panic.is_some()
+    }
+
     /// Returns the address in the process at which Rust panics end it; `None` where they do not.
     pub(super) fn panic_end(&self) -> Option<u64> {
         let function = self.panic.filter(|_| self.ends_at_panics)?;

@@ -4,9 +4,13 @@
 use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
 
+use super::instructions::{Executed, RESULT, Value};
+use super::library::LibraryCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
+use super::sources::{Source, source};
 use super::{Engine, EngineError, Point, Side, Unsupported};
+use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
 /// Largest number of single steps through a statement, or through a function.
@@ -230,21 +234,30 @@ impl Engine {
         Err(EngineError::Unsupported(Unsupported::Unsteady))
     }
 
-    /// Steps through a function up to its return, and returns the address of the last instruction
-    /// that changed its result; `None` where there is none.
+    /// Steps through a function up to its return, and returns the address of the instruction that computed
+    /// its result, or read it from memory that the function has not written; `None` where there is none.
     fn last_result(&mut self, run: &mut Run) -> Result<Option<u64>, EngineError> {
-        let mut result = run.process.registers()?.rax;
-        let mut last = None;
+        let mut executed: Vec<Executed> = Vec::new();
         for _ in 0..MOST_STEPS {
-            let at = run.process.registers()?.rip;
+            let registers = by_number(&run.process.registers()?);
+            let code = run.process.bytes(registers[REGISTERS - 1], 15);
+            executed.extend(Executed::new(&code, registers));
             match self.step_in_frame(run)? {
-                Step::Left => return Ok(last),
-                Step::Called(back) => drop(self.finish(run, back)?),
+                Step::Left => {
+                    let found = source(&executed, executed.len(), Value::Register(RESULT), |_| 0);
+                    return Ok(found.map(|it| match it {
+                        Source::Computed(at)
+                        | Source::Read { at, .. }
+                        | Source::Unsure { at, .. } => executed[at].pc(),
+                    }));
+                }
+                Step::Called(back) => {
+                    if let Some(call) = executed.last_mut() {
+                        call.library = Some(LibraryCall::Other);
+                    }
+                    self.finish(run, back)?;
+                }
                 Step::Instruction => {}
-            }
-            let now = run.process.registers()?.rax;
-            if now != result {
-                (result, last) = (now, Some(at));
             }
         }
         Ok(None)

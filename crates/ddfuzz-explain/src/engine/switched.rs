@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::instructions::{comparison, guards};
-use super::origin::{History, Origin, Recorded};
+use super::origin::{History, Origin};
+use super::recorded::Recorded;
 use super::run::{Next, Pace};
+use super::sources::{comparison, guards};
 use super::{Ending, Engine, EngineError, Point, Side};
 
 /// Largest number of conditions that are tried for each statement.
@@ -66,7 +67,8 @@ impl Engine {
                 is_new && !told.contains(&place)
             });
             for at in near.take(NEAREST).collect::<Vec<_>>() {
-                if tried >= TRIED || hanging >= HANGING || found.len() >= FOUND {
+                let is_late = Instant::now() >= self.facts_until;
+                if is_late || tried >= TRIED || hanging >= HANGING || found.len() >= FOUND {
                     return Ok(found);
                 }
                 tried += 1;
@@ -79,13 +81,7 @@ impl Engine {
                 if !averts(&ending) || !is_reached && !found.is_empty() {
                     continue;
                 }
-                let by = match comparison(&recorded.executed, at) {
-                    Some(compared) => {
-                        let values = recorded.executed[compared].operands();
-                        self.history(points, recorded, compared, values)?.origin
-                    }
-                    None => None,
-                };
+                let by = self.compared_by(points, recorded, at)?;
                 let at = recorded.executed[at].pc();
                 told.push(self.line(at));
                 found.push(Switched { at, by });
@@ -93,6 +89,24 @@ impl Engine {
             }
         }
         Ok(found)
+    }
+
+    /// Finds where the value came from by which the recorded jump `at` decides; `None` where that is not
+    /// known.
+    fn compared_by(
+        &mut self,
+        points: &[Point],
+        recorded: &Rc<Recorded>,
+        at: usize,
+    ) -> Result<Option<Origin>, EngineError> {
+        let Some(compared) = comparison(&recorded.executed, at) else {
+            return Ok(None);
+        };
+        let compare = &recorded.executed[compared];
+        let values = compare.operands().into_iter();
+        let used = values.map(|value| (recorded.clone(), compared, value));
+        let of = compare.pc();
+        Ok(self.history(points, of, used.collect())?.origin)
     }
 
     /// Makes the failing run with the recorded conditional jump `at` decided otherwise, and returns how it

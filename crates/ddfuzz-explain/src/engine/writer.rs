@@ -366,7 +366,10 @@ impl Engine {
 }
 
 /// Sets the processor's watchpoints to some memory.
-fn watch(process: &super::process::Process, watched: Watched) -> Result<(), EngineError> {
+pub(super) fn watch(
+    process: &super::process::Process,
+    watched: Watched,
+) -> Result<(), EngineError> {
     let length = watched.size.clamp(1, WATCHED);
     let all = pieces(watched.address, length).into_iter();
     for (slot, (start, size)) in all.take(4).enumerate() {

@@ -1,0 +1,221 @@
+//! The values by which the failing run has failed: what the instruction that crashed uses, or what was
+//! compared before the program ended itself; and the size of a heap block that is too short.
+
+use std::rc::Rc;
+
+use ddfuzz_exec::Ended;
+use iced_x86::{FlowControl, Mnemonic};
+
+use super::instructions::{ARGUMENTS, Executed, Value};
+use super::origin::{FEW_POINTS, History, LONGEST, Origin, Used};
+use super::overflow::AllocationCall;
+use super::recorded::Recorded;
+use super::sources::{comparison, guards};
+use super::{Ending, Engine, EngineError, Point, Side, Trace};
+use crate::dwarf::frames::STACK_POINTER;
+
+/// Numbers of points before the failure from which on a run's instructions are recorded one by one, the
+/// next one where those after them are too many.
+const POINTS: [usize; 3] = [100, 20, 4];
+/// Largest distance, in bytes, of a faulting address from the pointer passed to a function of a
+/// library that is taken for its cause.
+const NEAR: u64 = 4096;
+/// Number of bits of the addresses that a program can have.
+const ADDRESS_BITS: u32 = 47;
+/// Largest number of conditions of one function of a standard library whose values are followed back.
+const CONDITIONS: usize = 4;
+/// Largest number of instructions after the program's last own one that belong to how it ends.
+const ENDING_STEPS: usize = 2000;
+
+/// Functions of libraries by which a program ends itself.
+const ENDING: [&str; 9] = [
+    "abort",
+    "__assert_fail",
+    "exit",
+    "_exit",
+    "raise",
+    "_ZSt9terminatev",
+    "__stack_chk_fail",
+    "__fortify_fail",
+    "__chk_fail",
+];
+
+/// The values of which one may have made an instruction crash: divisors, the registers of an address,
+/// the arguments of a library's function that are close to the faulting address, the address of a
+/// function that is none. The processor does not say which address could not be accessed where no memory
+/// can be: `fault` is `None` then.
+fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
+    if last.is_division() {
+        return last.operands();
+    }
+    if last.instruction.mnemonic() == Mnemonic::Ret {
+        let stack = last.registers[usize::from(STACK_POINTER)];
+        return vec![Value::Memory(stack, 8)];
+    }
+    let flow = last.instruction.flow_control();
+    let is_indirect = matches!(
+        flow,
+        FlowControl::IndirectCall | FlowControl::IndirectBranch
+    );
+    let is_jump = |fault| is_indirect && last.target().is_none_or(|target| target == fault);
+    let registers = match fault {
+        Some(fault) if last.is_library_call() => {
+            let is_near = |number: &usize| {
+                let value = last.registers[*number];
+                value <= fault && fault - value < NEAR
+            };
+            let near: Vec<usize> = ARGUMENTS.into_iter().filter(is_near).collect();
+            if last.target() == Some(fault) || near.is_empty() && is_jump(fault) {
+                return last.operands();
+            }
+            near
+        }
+        None if last.is_library_call() => {
+            let is_none = |number: &usize| last.registers[*number] >> ADDRESS_BITS != 0;
+            ARGUMENTS.into_iter().filter(is_none).collect()
+        }
+        _ => last.address_registers(),
+    };
+    registers.into_iter().map(Value::Register).collect()
+}
+
+impl Engine {
+    /// Follows the value back by which the failing run has failed: that of the instruction that
+    /// crashed, or of the condition after which the program has ended itself.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn crash_history(
+        &mut self,
+        failing: &Trace,
+    ) -> Result<Option<History>, EngineError> {
+        let points = &failing.points;
+        let mut recorded = Recorded::default();
+        for before in POINTS {
+            if recorded.executed.is_empty() {
+                let from = &points[points.len().saturating_sub(before)..];
+                recorded = self.record(Side::Failing, from, false)?;
+            }
+        }
+        let Some(end) = recorded.executed.len().checked_sub(1) else {
+            return Ok(None);
+        };
+        let recorded = Rc::new(recorded);
+        let executed = &recorded.executed;
+        let own = executed.iter().rposition(|it| self.is_user(it.pc()));
+        let left = own.filter(|own| end - own > ENDING_STEPS);
+        let last = left.unwrap_or(end);
+        let crashed = &executed[last];
+        let ends_itself = self.ends_itself(&failing.ending);
+        let is_segv = [libc::SIGSEGV, libc::SIGBUS].map(Ended::Signal);
+        let is_fault = recorded.fault.is_some() || is_segv.contains(&failing.ending.ended);
+        let is_fault = !ends_itself && (is_fault || crashed.is_division());
+        let mut used: Vec<Used> = Vec::new();
+        let mut of = crashed.pc();
+        if is_fault || crashed.is_library_call() && !ends_itself {
+            let values = suspects(crashed, recorded.fault).into_iter();
+            used.extend(values.map(|value| (recorded.clone(), last, value)));
+        } else {
+            let compared = self.compared_before(executed, own.unwrap_or(last), end);
+            // The message of a panic is of no interest.
+            if let Some(own) = own {
+                of = executed[own].pc();
+            }
+            for at in compared {
+                let values = executed[at].operands().into_iter();
+                used.extend(values.map(|value| (recorded.clone(), at, value)));
+            }
+        }
+        let mut found = self.history(points, of, used)?;
+        found.moments.insert(0, (recorded, own.unwrap_or(last)));
+        Ok(Some(found))
+    }
+
+    /// Returns the comparisons by which a program came to end itself: those of the function of a standard
+    /// library that its instruction `own`, the last one of its own, has called (a check of an index), and the
+    /// last one before that call.
+    fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
+        let function = |at: &usize| {
+            let pc = executed[*at].pc().wrapping_sub(self.bias);
+            self.info.function(pc)
+        };
+        let inner = guards(executed, end, |_| true).into_iter().rev();
+        // What only makes the message compares nothing that is wrong.
+        let inner: Vec<usize> = inner
+            .filter(|at| *at > own)
+            .take_while(|at| function(at).is_some_and(|it| !it.name.contains("panic")))
+            .collect();
+        let outermost = inner.first().and_then(function).map(std::ptr::from_ref);
+        let of_outermost = inner
+            .iter()
+            .filter(|at| function(at).map(std::ptr::from_ref) == outermost);
+        let last = guards(executed, own, |pc| self.is_user(pc))
+            .into_iter()
+            .next();
+        let conditions = of_outermost.rev().take(CONDITIONS).copied().chain(last);
+        let mut found: Vec<usize> = Vec::new();
+        for at in conditions.filter_map(|at| comparison(executed, at)) {
+            if !found.contains(&at) {
+                found.push(at);
+            }
+        }
+        found
+    }
+
+    /// Returns true if the program has called a function that ends it, and not one that has failed.
+    fn ends_itself(&self, ending: &Ending) -> bool {
+        let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
+        let called = own.and_then(|own| own.checked_sub(1));
+        let is_panic = self.ends_at_panics && ending.crash.is_none();
+        is_panic
+            || called.is_some_and(|called| {
+                let name = self.library_function(ending.stack[called]);
+                ENDING.contains(&&*name) || name.contains("throw")
+            })
+    }
+
+    /// Finds where the size came from with which the failing run has asked for a heap block: the
+    /// value from which the statement with the call computed it. `None` where that is not known.
+    /// `points` are the points (statement executions) of the failing run.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn size_origin(
+        &mut self,
+        points: &[Point],
+        asked: AllocationCall,
+    ) -> Result<Option<Origin>, EngineError> {
+        let function = |pc: u64| {
+            let found = self.info.function(pc.wrapping_sub(self.bias));
+            found.map(std::ptr::from_ref)
+        };
+        let own = function(asked.back - 1);
+        let before = points.iter().map(|point| point.pc);
+        let before = before.filter(|pc| *pc < asked.back && function(*pc) == own);
+        let (Some(_), Some(pc)) = (own, before.max()) else {
+            return Ok(None);
+        };
+        let is_it = |point: &Point| (point.pc, point.nth) == (pc, asked.nth);
+        let Some(index) = points.iter().position(is_it) else {
+            return Ok(None);
+        };
+        // Functions that the statement calls first have points of their own.
+        let is_after = |it: &Point| it.stack == points[index].stack && it.pc >= asked.back;
+        let after = points[index + 1..].iter().position(is_after);
+        let end = points.len().min(index + 2 + after.unwrap_or_default());
+        let window = &points[index.saturating_sub(FEW_POINTS)..end];
+        let recorded = self.record(Side::Failing, window, true)?;
+        let is_call = |it: &Executed| {
+            it.is_library_call() && (1..=LONGEST).contains(&asked.back.saturating_sub(it.pc()))
+        };
+        let Some(at) = recorded.executed.iter().rposition(is_call) else {
+            return Ok(None);
+        };
+        let recorded = Rc::new(recorded);
+        let sizes = asked.sizes.iter().map(|it| Value::Register(*it));
+        let used = sizes.map(|value| (recorded.clone(), at, value));
+        let of = recorded.executed[at].pc();
+        let found = self.history(points, of, used.collect())?;
+        Ok(found.origin)
+    }
+}

@@ -1,0 +1,220 @@
+//! Which function of a library a call enters, as far as what it does to memory matters.
+
+use std::collections::HashMap;
+
+use ddfuzz_triage::memory::Memory;
+use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+
+use super::instructions::{ARGUMENTS, Executed, Value};
+use super::process::Process;
+use crate::dwarf::frames::REGISTERS;
+
+/// Size of the code by which a program jumps to a function of a library, in instructions.
+const STUB: usize = 3;
+/// Number of bytes at the start of a freed block that the allocator may use.
+const FREED: u64 = 64;
+/// Largest size of an instruction, in bytes.
+const LONGEST: usize = 15;
+
+/// A call of a library's function, by what the function does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryCall {
+    /// The function copies as many bytes as its third argument says.
+    Copy,
+    /// The function copies a text up to its end.
+    CopyText,
+    /// The function sets as many bytes as its third argument says to its second one.
+    Fill,
+    /// The function ends the life of the heap block that it is given.
+    Free,
+    /// The function writes to no memory of the program that had a value before.
+    Nothing,
+    /// The function may do anything.
+    Other,
+}
+
+/// Names of functions of the C and C++ libraries that write to no memory of the program that had a
+/// value before: those that allocate, compare, search, convert and print.
+const HARMLESS: [&str; 45] = [
+    "_Znwm",
+    "_Znam",
+    "abs",
+    "atof",
+    "atoi",
+    "atol",
+    "atoll",
+    "bcmp",
+    "ctype_b_loc",
+    "ctype_tolower_loc",
+    "ctype_toupper_loc",
+    "errno_location",
+    "fflush",
+    "fprintf",
+    "fputc",
+    "fputs",
+    "fwrite",
+    "getenv",
+    "isalnum",
+    "isalpha",
+    "isdigit",
+    "isspace",
+    "labs",
+    "malloc",
+    "memchr",
+    "memcmp",
+    "printf",
+    "putc",
+    "putchar",
+    "puts",
+    "rawmemchr",
+    "strcasecmp",
+    "strchr",
+    "strcmp",
+    "strcoll",
+    "strcspn",
+    "strlen",
+    "strncasecmp",
+    "strncmp",
+    "strnlen",
+    "strpbrk",
+    "strrchr",
+    "strspn",
+    "strstr",
+    "write",
+];
+
+impl LibraryCall {
+    /// The kind of the C library's function of this name.
+    fn of(name: &str) -> LibraryCall {
+        let plain = name.trim_end_matches("_chk");
+        match plain.strip_prefix("__").unwrap_or(plain) {
+            "memcpy" | "memmove" | "mempcpy" => LibraryCall::Copy,
+            "strcpy" | "stpcpy" | "strncpy" => LibraryCall::CopyText,
+            "memset" => LibraryCall::Fill,
+            "free" | "_ZdlPv" | "_ZdlPvm" | "_ZdaPv" | "_ZdaPvm" => LibraryCall::Free,
+            name if HARMLESS.contains(&name) => LibraryCall::Nothing,
+            // `std::ostream` and its operators.
+            name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
+            _ => LibraryCall::Other,
+        }
+    }
+
+    /// Returns whether the function, called with these registers, writes to `memory`; `None` where that
+    /// is not known.
+    pub fn writes(self, registers: &[u64; REGISTERS], memory: (u64, u64)) -> Option<bool> {
+        let [to, _, length] = [ARGUMENTS[0], ARGUMENTS[1], ARGUMENTS[2]].map(|it| registers[it]);
+        let (address, size) = memory;
+        match self {
+            LibraryCall::Copy | LibraryCall::Fill => {
+                Some(address < to.saturating_add(length) && to < address.saturating_add(size))
+            }
+            LibraryCall::Nothing => Some(false),
+            // The allocator keeps its words in what is freed.
+            LibraryCall::Free => {
+                (!(to..to.saturating_add(FREED)).contains(&address)).then_some(false)
+            }
+            LibraryCall::CopyText | LibraryCall::Other => None,
+        }
+    }
+
+    /// Returns the value from which the function, called with these registers, makes the one that it
+    /// writes to `memory`; `None` where that is not known.
+    pub fn copied(self, registers: &[u64; REGISTERS], memory: (u64, u64)) -> Option<Value> {
+        let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|it| registers[it]);
+        let (address, size) = memory;
+        let offset = address.checked_sub(to)?;
+        match self {
+            LibraryCall::Copy if self.writes(registers, memory)? => {
+                Some(Value::Memory(from.wrapping_add(offset), size))
+            }
+            LibraryCall::CopyText => Some(Value::Memory(from.wrapping_add(offset), size)),
+            LibraryCall::Fill if self.writes(registers, memory)? => {
+                Some(Value::Register(ARGUMENTS[1]))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The functions of libraries that a program calls, by the addresses, in its file, of the words that
+/// hold where they are.
+#[derive(Default)]
+pub struct Imports(HashMap<u64, LibraryCall>);
+
+impl Imports {
+    /// Reads the imported functions of an ELF file.
+    pub fn of(image: &[u8]) -> Imports {
+        let Ok(file) = object::File::parse(image) else {
+            return Imports::default();
+        };
+        let symbols = file.dynamic_symbol_table();
+        let relocations = file.dynamic_relocations().into_iter().flatten();
+        let named = relocations.filter_map(|(slot, it)| {
+            let RelocationTarget::Symbol(index) = it.target() else {
+                return None;
+            };
+            let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
+            let name = symbol.name().ok()?.split('@').next()?;
+            Some((slot, LibraryCall::of(name)))
+        });
+        Imports(named.collect())
+    }
+
+    /// Returns what a call does that has just left the program's own code, for `entered`; `bias` is the
+    /// difference between addresses in the process and in the file.
+    pub fn called(
+        &self,
+        call: &Executed,
+        entered: u64,
+        process: &mut Process,
+        bias: u64,
+    ) -> LibraryCall {
+        let known = |slot: u64| self.0.get(&slot.wrapping_sub(bias)).copied();
+        // By the word itself, or by code of the linker that jumps there.
+        if let Some((slot, _)) = call.read()
+            && let Some(found) = known(slot)
+        {
+            return found;
+        }
+        let mut registers = call.registers;
+        registers[REGISTERS - 1] = entered;
+        for _ in 0..STUB {
+            let code = process.bytes(registers[REGISTERS - 1], LONGEST);
+            let Some(it) = Executed::new(&code, registers) else {
+                break;
+            };
+            if let Some((slot, _)) = it.read()
+                && let Some(found) = known(slot)
+            {
+                return found;
+            }
+            registers[REGISTERS - 1] = it.instruction.next_ip();
+        }
+        LibraryCall::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_is_where_it_was_before() {
+        let mut registers = [0; REGISTERS];
+        let [to, from, length] = [ARGUMENTS[0], ARGUMENTS[1], ARGUMENTS[2]];
+        (registers[to], registers[from], registers[length]) = (0x1000, 0x2000, 16);
+        let copied = |call: LibraryCall, address| call.copied(&registers, (address, 4));
+        let inside = Some(Value::Memory(0x2008, 4));
+        assert_eq!(copied(LibraryCall::of("memcpy"), 0x1008), inside);
+        assert_eq!(copied(LibraryCall::of("__memmove_chk"), 0x1008), inside);
+        assert_eq!(copied(LibraryCall::of("memcpy"), 0x1010), None);
+        assert_eq!(copied(LibraryCall::of("memcpy"), 0x0ff0), None);
+        let filled = Some(Value::Register(from));
+        assert_eq!(copied(LibraryCall::of("memset"), 0x1000), filled);
+        assert_eq!(copied(LibraryCall::of("qsort"), 0x1000), None);
+        let writes = |call: LibraryCall, address| call.writes(&registers, (address, 4));
+        assert_eq!(writes(LibraryCall::Copy, 0x100f), Some(true));
+        assert_eq!(writes(LibraryCall::Copy, 0x1010), Some(false));
+        assert_eq!(writes(LibraryCall::Other, 0x1010), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! Instructions that a run executes one at a time, from a point on.
+
+use ddfuzz_triage::memory::Memory;
+
+use super::instructions::{Executed, Value};
+use super::process::{Stop, by_number};
+use super::run::{Next, Pace, Run};
+use super::sources::{Source, source};
+use super::writer::{Watched, watch};
+use super::{Engine, EngineError, Point, Side};
+use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
+
+/// Largest number of instructions of a run that are recorded.
+const MOST_STEPS: usize = 20_000;
+/// Largest number of instructions outside of the program's own code that are recorded after the last
+/// point of a run.
+const BEYOND: usize = 2000;
+
+/// The instructions that a run has executed one by one from a point on.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    /// The instructions, in the order of time.
+    pub executed: Vec<Executed>,
+    /// The points that the run has passed, each with the index in `executed` of the first
+    /// instruction after it.
+    pub points: Vec<(usize, Point)>,
+    /// The address that could not be accessed, where the run has crashed by a memory access.
+    pub fault: Option<u64>,
+}
+
+impl Recorded {
+    /// The last point that was passed when an instruction was executed.
+    pub fn passed(&self, at: usize) -> Option<usize> {
+        let behind = self.points.partition_point(|(index, _)| *index <= at);
+        behind.checked_sub(1)
+    }
+
+    /// Returns the index of the first instruction of the statement that contains the instruction
+    /// `at`.
+    pub fn statement(&self, at: usize) -> usize {
+        self.passed(at).map_or(0, |point| self.points[point].0)
+    }
+
+    /// Finds where a value that the instruction `at` uses came from; `None` where the recorded
+    /// instructions do not say.
+    pub fn source(&self, at: usize, value: Value) -> Option<Source> {
+        source(&self.executed, at, value, |at| self.statement(at))
+    }
+}
+
+impl Engine {
+    /// Runs to the first of some points, and executes the instructions up to the crash, or with
+    /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
+    /// whole. A run that leaves the program's own code after the last point is recorded for a while only.
+    pub(super) fn record(
+        &mut self,
+        side: Side,
+        points: &[Point],
+        is_bounded: bool,
+    ) -> Result<Recorded, EngineError> {
+        let mut recorded = Recorded::default();
+        let Some(first) = points.first() else {
+            return Ok(recorded);
+        };
+        let mut run = self.start(side)?;
+        self.run_to(&mut run, *first)?;
+        let mut rest = points.iter().peekable();
+        let mut own = 0;
+        while recorded.executed.len() < MOST_STEPS {
+            self.check_time()?;
+            let registers = by_number(&run.process.registers()?);
+            let pc = registers[REGISTERS - 1];
+            if let Some(point) = rest.next_if(|point| point.pc == pc) {
+                recorded.points.push((recorded.executed.len(), *point));
+                if is_bounded && rest.peek().is_none() {
+                    return Ok(recorded);
+                }
+            }
+            if self.is_user(pc) {
+                own = recorded.executed.len() + 1;
+            } else if rest.peek().is_none() && recorded.executed.len() - own > BEYOND {
+                return Ok(recorded);
+            }
+            let code = run.process.bytes(pc, 15);
+            let Some(executed) = Executed::new(&code, registers) else {
+                break;
+            };
+            recorded.executed.push(executed);
+            if self.step_once(&mut run, &mut recorded)? {
+                return Ok(recorded);
+            }
+        }
+        if !is_bounded {
+            recorded.executed.clear();
+        }
+        Ok(recorded)
+    }
+
+    /// Executes one instruction, or one call of a library as a whole; returns true if the run has
+    /// crashed by it.
+    pub(super) fn step_once(
+        &mut self,
+        run: &mut Run,
+        recorded: &mut Recorded,
+    ) -> Result<bool, EngineError> {
+        match run.process.step()? {
+            Stop::Trap => {}
+            Stop::Signal(_) => {
+                recorded.fault = self.classifier.fault_address(run.process.pid);
+                return Ok(true);
+            }
+            _ => return Err(EngineError::Unsupported(super::Unsupported::Unsteady)),
+        }
+        let now = run.process.registers()?;
+        if self.is_own_code(now.rip) {
+            return Ok(false);
+        }
+        if let Some(last) = recorded.executed.last_mut() {
+            let called = self
+                .imports
+                .called(last, now.rip, &mut run.process, self.bias);
+            last.library = Some(called);
+        }
+        let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
+            return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
+        };
+        run.process.set_breakpoint(back)?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if registers.rsp > now.rsp => break,
+                Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
+                Next::Other(_) => {}
+                Next::Ended(_) => {
+                    recorded.fault = self.classifier.fault_address(run.process.pid);
+                    return Ok(true);
+                }
+            }
+        }
+        run.process.remove_breakpoint(back)?;
+        Ok(false)
+    }
+
+    /// Returns whether the library's function that the recorded instruction `at` of the failing run calls
+    /// writes to some memory; `None` where another run does not come there.
+    pub(super) fn call_writes(
+        &mut self,
+        recorded: &Recorded,
+        at: usize,
+        (address, size): (u64, u64),
+    ) -> Result<Option<bool>, EngineError> {
+        let Some((first, point)) = recorded.passed(at).map(|it| recorded.points[it]) else {
+            return Ok(None);
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, point)?;
+        for _ in first..at {
+            if self.step_once(&mut run, &mut Recorded::default())? {
+                return Ok(None);
+            }
+        }
+        let before = run.process.registers()?;
+        let place = |it: &[u64; REGISTERS]| (it[REGISTERS - 1], it[usize::from(STACK_POINTER)]);
+        if place(&by_number(&before)) != place(&recorded.executed[at].registers) {
+            return Ok(None);
+        }
+        let watched = Watched {
+            address,
+            size,
+            frame: None,
+        };
+        let back = before.rip + recorded.executed[at].instruction.len() as u64;
+        run.process.set_breakpoint(back)?;
+        watch(&run.process, watched)?;
+        let value = run.process.bytes(address, size as usize);
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if registers.rsp >= before.rsp => {
+                    // The kernel's writes are not seen.
+                    let is_changed = run.process.bytes(address, size as usize) != value;
+                    return Ok(Some(is_changed));
+                }
+                Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
+                Next::Other(_) => return Ok(Some(true)),
+                Next::Ended(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns true if an address belongs to a function with debug information.
+    pub(super) fn is_own_code(&self, pc: u64) -> bool {
+        self.info.function(pc.wrapping_sub(self.bias)).is_some()
+    }
+}

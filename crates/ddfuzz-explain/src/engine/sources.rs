@@ -1,0 +1,319 @@
+//! Where a value came from, by the instructions that were executed: back through registers, to the
+//! word of memory that was read, or to the instruction that computed it. Pure.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::instructions::{Executed, RESULT, Value, is_clobbered};
+use crate::dwarf::frames::STACK_POINTER;
+
+/// Number of computations through which reads are followed.
+const COMPUTED: usize = 2;
+
+/// Where a value came from, in a list of executed instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// An instruction read the value from memory, where none of the executed ones had written it.
+    Read {
+        /// Index of the instruction that read the value.
+        at: usize,
+        /// Address from which the instruction read the value.
+        address: u64,
+        /// Number of bytes that the instruction read.
+        size: u64,
+    },
+    /// The instruction with this index computed the value, or is the call of a library that
+    /// returned it.
+    Computed(usize),
+    /// The call of a library with this index may have written the value: `address` and `size` are its
+    /// memory.
+    Unsure {
+        /// Index of the call.
+        at: usize,
+        /// Address of the value before the call.
+        address: u64,
+        /// Number of bytes of the value.
+        size: u64,
+    },
+}
+
+/// Finds where a value that the instruction `at` uses came from, by the executed instructions
+/// before it; `None` where these do not say. Values in memory are followed back to the start of the
+/// statement that reads them: `statement` returns its index for that of an instruction.
+pub fn source(
+    executed: &[Executed],
+    at: usize,
+    value: Value,
+    statement: impl Fn(usize) -> usize,
+) -> Option<Source> {
+    let (mut value, mut before) = (value, at);
+    loop {
+        let by = match value {
+            Value::Memory(address, size) => {
+                let range = statement(before)..before;
+                match written_in(executed, range, value) {
+                    Ok(Some(by)) => by,
+                    Ok(None) => {
+                        return Some(Source::Read {
+                            at: before,
+                            address,
+                            size,
+                        });
+                    }
+                    Err(at) => return Some(Source::Unsure { at, address, size }),
+                }
+            }
+            Value::Register(register) | Value::Part { register, .. } => {
+                let by = (0..before).rev().find(|at| {
+                    let it = &executed[*at];
+                    it.is_write_to(value) || it.is_library_call() && is_clobbered(register)
+                })?;
+                if executed[by].is_library_call() {
+                    return (register == RESULT).then_some(Source::Computed(by));
+                }
+                by
+            }
+        };
+        before = by;
+        match executed[by].copied(value) {
+            Some(next) => value = next,
+            None => return Some(Source::Computed(by)),
+        }
+    }
+}
+
+/// The reads of memory from which a value was computed, by the indices of the instructions that read,
+/// with address and size: those of the last instruction of a range that wrote it, and of what computed
+/// its operands.
+pub fn reads(
+    executed: &[Executed],
+    range: Range<usize>,
+    value: Value,
+    statement: impl Fn(usize) -> usize,
+) -> Vec<(usize, u64, u64)> {
+    let mut found = Vec::new();
+    let Some(by) = range.rev().find(|at| executed[*at].is_write_to(value)) else {
+        return found;
+    };
+    let mut rest: Vec<(usize, Value, usize)> = (inputs(&executed[by], value).into_iter())
+        .map(|value| (by, value, 0))
+        .collect();
+    while let Some((at, value, depth)) = rest.pop() {
+        let source = match value {
+            Value::Memory(address, size) if executed[at].read() == Some((address, size)) => {
+                Some(Source::Read { at, address, size })
+            }
+            value => source(executed, at, value, &statement),
+        };
+        match source {
+            Some(Source::Read { at, address, size }) => found.push((at, address, size)),
+            Some(Source::Computed(by)) if depth < COMPUTED && !executed[by].is_library_call() => {
+                let next = executed[by].terms().into_iter();
+                rest.extend(next.map(|value| (by, value, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The values from which an instruction makes the one that it writes to `written`: the value that it
+/// copies, else those that it computes with.
+pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
+    match it.copied(written) {
+        Some(copied) => vec![copied],
+        None if it.is_library_call() => Vec::new(),
+        None => it.terms(),
+    }
+}
+
+/// Returns the index of the last instruction in a range that writes some memory: itself, or by a call of a
+/// library's function that certainly does; `None` where there is none.
+pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<usize> {
+    let writes = |at: &usize| {
+        let it = &executed[*at];
+        it.is_write_to(memory) || it.library_writes(memory) == Some(true)
+    };
+    range.rev().find(writes)
+}
+
+/// The last instruction in a range that writes some memory; in place of it the call of a library that may
+/// have written it.
+fn written_in(
+    executed: &[Executed],
+    range: Range<usize>,
+    memory: Value,
+) -> Result<Option<usize>, usize> {
+    for at in range.rev() {
+        let it = &executed[at];
+        match it.library_writes(memory) {
+            Some(true) => return Ok(Some(at)),
+            Some(false) if it.is_write_to(memory) => return Ok(Some(at)),
+            Some(false) => {}
+            None => return Err(at),
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the jumps after which two runs go different ways, as indices in both lists: those first
+/// after which most was executed before both runs come to the same instruction of the same frame
+/// again.
+pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
+    let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
+    let mut found = Vec::new();
+    let (mut one, mut other) = (0, 0);
+    while one < failing.len() && other < passing.len() {
+        let both = failing[one..].iter().zip(&passing[other..]);
+        let same = both.take_while(|it| place(it.0) == place(it.1)).count();
+        (one, other) = (one + same, other + same);
+        if same == 0 || one >= failing.len() || other >= passing.len() {
+            break;
+        }
+        let mut places: HashMap<(u64, u64), usize> = HashMap::new();
+        for (index, it) in passing.iter().enumerate().skip(other) {
+            places.entry(place(it)).or_insert(index);
+        }
+        let mut rest = failing.iter().enumerate().skip(one);
+        let again = rest.find_map(|(index, it)| Some((index, *places.get(&place(it))?)));
+        let next = again.unwrap_or((failing.len(), passing.len()));
+        let length = (next.0 - one).max(next.1 - other);
+        found.push((length, one - 1, other - 1));
+        (one, other) = next;
+    }
+    found.sort_by_key(|it| std::cmp::Reverse(it.0));
+    found
+        .into_iter()
+        .map(|(_, one, other)| (one, other))
+        .collect()
+}
+
+/// Returns the index of the last instruction before `at` that sets the flags which the conditional
+/// jump `at` reads; `None` where it is not close.
+pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
+    let read = executed[at].instruction.rflags_read();
+    (0..at)
+        .rev()
+        .take(16)
+        .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
+}
+
+/// Returns the conditional jumps that decided that the instruction `last` was executed, the latest
+/// ones first: jumps of its function, and of the functions that called it, in the program's own
+/// code.
+pub fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool) -> Vec<usize> {
+    let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
+    let (mut level, mut highest) = (stack(last), stack(last));
+    let mut found = Vec::new();
+    for at in (0..last).rev() {
+        let it = &executed[at];
+        // The call that has led here: what was called before has ended.
+        if stack(at) > highest && it.is_call() {
+            level = stack(at);
+        }
+        highest = highest.max(stack(at));
+        if stack(at) >= level && it.is_condition() && is_user(it.pc()) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::library::LibraryCall;
+    use super::*;
+    use crate::dwarf::frames::REGISTERS;
+
+    /// Decodes a sequence of instructions at address 0x100, executed with the same registers.
+    fn executed(code: &[&[u8]]) -> Vec<Executed> {
+        let mut pc = 0x100;
+        let one = |code: &&[u8]| {
+            let mut registers = [0x5000; REGISTERS];
+            registers[REGISTERS - 1] = pc;
+            pc += code.len() as u64;
+            Executed::new(code, registers).unwrap()
+        };
+        code.iter().map(one).collect()
+    }
+
+    fn found(code: &[&[u8]], value: Value) -> Option<Source> {
+        let all = executed(code);
+        source(&all, all.len(), value, |_| 0)
+    }
+
+    #[test]
+    fn values_are_followed_through_copies() {
+        let load: &[u8] = &[0x48, 0x8b, 0x43, 0x08]; // mov rax, [rbx+8]
+        let copy: &[u8] = &[0x48, 0x89, 0xc7]; // mov rdi, rax
+        let other: &[u8] = &[0x48, 0x31, 0xf6]; // xor rsi, rsi
+        let from = Source::Read {
+            at: 0,
+            address: 0x5008,
+            size: 8,
+        };
+        assert_eq!(found(&[load, copy, other], Value::Register(5)), Some(from));
+        let zero = Some(Source::Computed(2));
+        assert_eq!(found(&[load, copy, other], Value::Register(4)), zero);
+        assert_eq!(found(&[load, copy, other], Value::Register(12)), None);
+        // mov [rbx+8], rsi
+        let store: &[u8] = &[0x48, 0x89, 0x73, 0x08];
+        assert_eq!(
+            found(&[other, store, load], Value::Register(0)),
+            Some(Source::Computed(0))
+        );
+    }
+
+    #[test]
+    fn a_library_may_have_written_anything() {
+        let load: &[u8] = &[0x48, 0x8b, 0x43, 0x08];
+        let mut all = executed(&[&[0xe8, 0, 0, 0, 0], load, &[0x48, 0x89, 0xc7]]);
+        all[0].library = Some(LibraryCall::Other);
+        let unsure = Some(Source::Unsure {
+            at: 0,
+            address: 0x5008,
+            size: 8,
+        });
+        assert_eq!(source(&all, 3, Value::Register(5), |_| 0), unsure);
+        assert_eq!(source(&all, 1, Value::Register(5), |_| 0), None);
+        let result = source(&all, 1, Value::Register(0), |_| 0);
+        assert_eq!(result, Some(Source::Computed(0)));
+    }
+
+    #[test]
+    fn what_was_computed_is_followed_to_the_memory_that_was_read() {
+        let load: &[u8] = &[0x8b, 0x43, 0x08]; // mov eax, [rbx+8]
+        let subtract: &[u8] = &[0x29, 0xf0]; // sub eax, esi
+        let store: &[u8] = &[0x89, 0x43, 0x10]; // mov [rbx+16], eax
+        let all = executed(&[load, subtract, store]);
+        let written = Value::Memory(0x5010, 4);
+        assert_eq!(reads(&all, 0..3, written, |_| 0), [(0, 0x5008, 4)]);
+        assert_eq!(reads(&all, 0..3, Value::Memory(0x6000, 4), |_| 0), []);
+    }
+
+    #[test]
+    fn the_jump_that_leads_farthest_comes_first() {
+        let at = |pc: u64| {
+            let mut registers = [0; REGISTERS];
+            registers[REGISTERS - 1] = pc;
+            Executed::new(&[0x74, 0x02], registers).unwrap()
+        };
+        let run = |pcs: &[u64]| pcs.iter().copied().map(at).collect::<Vec<_>>();
+        // They part at 1 for one instruction, and at 5 for three.
+        let (failing, passing) = (run(&[1, 2, 5, 7, 8, 9, 10]), run(&[1, 3, 5, 10]));
+        assert_eq!(decisions(&failing, &passing), [(2, 2), (0, 0)]);
+        assert_eq!(decisions(&passing, &passing), []);
+        assert_eq!(decisions(&run(&[1]), &run(&[2])), []);
+    }
+
+    #[test]
+    fn conditions_have_the_operands_that_were_compared() {
+        // cmp eax, [rbx+8]; mov rdi, rax; jl
+        let all = executed(&[&[0x3b, 0x43, 0x08], &[0x48, 0x89, 0xc7], &[0x7c, 0x02]]);
+        assert!(all[2].is_condition());
+        let compared = comparison(&all, 2);
+        assert_eq!(compared, Some(0));
+        let operands = [Value::Register(0), Value::Memory(0x5008, 4)];
+        assert_eq!(all[0].operands(), operands);
+    }
+}

@@ -1,0 +1,87 @@
+//! The command that builds a program so that it can be explained: with debug information, hardly
+//! optimized, without sanitizers.
+
+use std::path::{Path, PathBuf};
+
+use crate::dwarf::DebugInfo;
+
+/// Largest number of source files that a command names.
+const SOURCES: usize = 4;
+/// Number of folders above a program in which the manifest of its cargo-fuzz project is looked for.
+const ABOVE: usize = 7;
+
+/// Returns the command that builds a program so that it can be explained; `None` where it is not known.
+/// `is_fuzzer` is true if the program has the `main` of libFuzzer.
+pub(crate) fn plain_build(program: &Path, is_fuzzer: bool) -> Option<String> {
+    let name = program.file_name()?.to_str()?;
+    if is_of_cargo_fuzz(program, name) {
+        return Some(format!("cargo fuzz build --dev --sanitizer none {name}"));
+    }
+    let info = DebugInfo::read(program).ok()?;
+    let mut sources: Vec<&str> = info.sources.iter().map(String::as_str).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    if sources.is_empty() || sources.len() > SOURCES {
+        return None;
+    }
+    let has = |it: &&str, extensions: &[&str]| {
+        let own = Path::new(*it).extension();
+        own.is_some_and(|own| extensions.iter().any(|it| own == *it))
+    };
+    let is_cxx = |it: &&str| has(it, &["cc", "cpp", "cxx", "C"]);
+    if !sources.iter().all(|it| is_cxx(it) || has(it, &["c"])) {
+        return None;
+    }
+    let by = |name: &str| info.producers.iter().any(|it| it.contains(name));
+    let compiler = match (by("clang"), sources.iter().any(is_cxx)) {
+        (true, true) => "clang++",
+        (true, false) => "clang",
+        (false, true) => "g++",
+        (false, false) => "gcc",
+    };
+    let fuzzer = if is_fuzzer { " -fsanitize=fuzzer" } else { "" };
+    let sources = sources.join(" ");
+    Some(format!(
+        "{compiler} -g -Og{fuzzer} {sources} -o {name}-plain"
+    ))
+}
+
+/// Returns true if a program is one that a cargo-fuzz project builds: a manifest in a folder above it, or
+/// in the folder `fuzz` of one, names it.
+fn is_of_cargo_fuzz(program: &Path, name: &str) -> bool {
+    let Ok(program) = std::path::absolute(program) else {
+        return false;
+    };
+    let named = format!("\"{name}\"");
+    let is_it = |folder: PathBuf| {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
+        let mut lines = manifest.lines().map(str::trim);
+        lines.any(|line| line.replace(' ', "") == "cargo-fuzz=true") && manifest.contains(&named)
+    };
+    let folders = program.ancestors().skip(1).take(ABOVE);
+    folders
+        .flat_map(|it| [it.to_owned(), it.join("fuzz")])
+        .any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_harness_of_cargo_fuzz_is_built_by_cargo_fuzz() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("fuzz");
+        let built = folder
+            .path()
+            .join("target/x86_64-unknown-linux-gnu/release");
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::create_dir_all(&built).unwrap();
+        let manifest = "[package.metadata]\ncargo-fuzz = true\n[[bin]]\nname = \"parse\"\n";
+        std::fs::write(project.join("Cargo.toml"), manifest).unwrap();
+        let found = plain_build(&built.join("parse"), true);
+        let command = "cargo fuzz build --dev --sanitizer none parse";
+        assert_eq!(found.as_deref(), Some(command));
+        assert_eq!(plain_build(&built.join("other"), true), None);
+    }
+}
