@@ -99,15 +99,18 @@ impl ResultPlace {
             }
         }
         // Only a log says that an existing file is an earlier result.
-        if args.resume && !log.exists() && !has_logs(&results[0]) {
-            if let Some(file) = results.iter().find(|file| file.exists()) {
-                let hint = format!(
-                    "there is no log {} to continue: overwrite it with --force, or give another \
-                     file with -o",
-                    log.display()
-                );
-                return Err(Failure::exists(file, &hint));
-            }
+        let has_begun = log.exists() || has_logs(&results[0]);
+        let left = results.iter().find(|file| file.exists());
+        if args.resume
+            && !has_begun
+            && let Some(file) = left
+        {
+            let hint = format!(
+                "there is no log {} to continue: overwrite it with --force, or give another file \
+                 with -o",
+                log.display()
+            );
+            return Err(Failure::exists(file, &hint));
         }
         let twice = |result: &PathBuf| is_same_path(result, &log);
         if results.iter().any(twice) {

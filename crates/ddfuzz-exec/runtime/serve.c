@@ -10,7 +10,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,10 +66,17 @@ void serve_unmap_page(void)
 /* Flags of the outputs' open files, which all runs share, when the server began to serve. */
 static int output_flags[2];
 
+/* Notes the flags that the outputs have for each run. A server before may have used the same open
+ * /dev/null, and its runs have set flags: ddfuzz opens it without any. */
 static void note_output_flags(void)
 {
-    for (int at = 0; at < 2; at++)
-        output_flags[at] = fcntl(STDOUT_FILENO + at, F_GETFL);
+    for (int at = 0; at < 2; at++) {
+        struct stat facts;
+        int flags = fcntl(STDOUT_FILENO + at, F_GETFL);
+        int is_null = fstat(STDOUT_FILENO + at, &facts) == 0 && S_ISCHR(facts.st_mode) &&
+                       facts.st_rdev == makedev(1, 3);
+        output_flags[at] = flags >= 0 && is_null ? flags & O_ACCMODE : flags;
+    }
 }
 
 static void reset_output_flags(void)
