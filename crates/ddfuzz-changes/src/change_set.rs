@@ -278,7 +278,7 @@ impl ChangeSet {
                 Applied::Put(path, entry) => tree.put(&path, entry),
             }
         }
-        Ok((!tree.is_contradictory()).then_some(tree))
+        Ok(tree.file_as_directory().is_none().then_some(tree))
     }
 
     /// Returns for each change of the set the id of the commit, between the two commits `versions`,

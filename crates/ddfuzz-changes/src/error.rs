@@ -46,6 +46,14 @@ pub enum ChangesError {
         /// What the failed git command printed to stderr.
         message: String,
     },
+    /// A version has a file at a path that git would not check out, because it may lead out of the
+    /// directory of the version (`..`), into git's own files (`.git`), or through a file. Nothing
+    /// of the version is written.
+    #[error("a version has a file at the path {path:?}, which no checkout can have")]
+    InvalidPath {
+        /// The path in the version that git would not check out.
+        path: String,
+    },
     /// There is nothing to search, because the old and the new version have the same files.
     #[error("both versions have the same files, so no change can make a difference")]
     NoChange,

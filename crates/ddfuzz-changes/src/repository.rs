@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk};
 pub use crate::git_text::Commit;
-use crate::git_text::{commits, hunks, quoted, raw_changes};
-use crate::tree::{Content, Entry, Tree};
+use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
+use crate::tree::{Content, Tree};
 
 /// Git attributes that give source files, by their endings, the language by which git finds the
 /// function of a hunk.
@@ -258,28 +258,13 @@ impl Repository {
     /// Returns all files of the commit `commit`, with their paths, modes and object ids.
     ///
     /// # Errors
-    /// If git cannot read the commit.
+    /// If git cannot read the commit, or a path leads out of the version's directory.
     pub fn tree(&self, commit: &str) -> Result<Tree, ChangesError> {
         let listed = output(
             self.git()
                 .args(["ls-tree", "-r", "-z", "--full-tree", commit]),
         )?;
-        let entry = |line: &[u8]| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let words: Vec<&str> = std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect();
-            let [mode, _, id] = words[..] else {
-                return None;
-            };
-            let entry = Entry {
-                mode: u32::from_str_radix(mode, 8).ok()?,
-                content: Content::Object(id.into()),
-            };
-            Some((line[tab + 1..].to_vec(), entry))
-        };
-        let lines = listed
-            .split(|byte| *byte == 0)
-            .filter(|line| !line.is_empty());
-        Ok(Tree::of(lines.filter_map(entry)))
+        tree(&listed)
     }
 
     /// Returns the content of the git object with the id `id`, such as that of a file.
@@ -437,11 +422,11 @@ impl Repository {
     /// Returns the files that differ between two commits, each with the hunks of `git diff -U0`.
     ///
     /// # Errors
-    /// If git cannot compare the commits.
+    /// If git cannot compare the commits, or a path leads out of the version's directory.
     pub fn compare(&self, old: &str, new: &str) -> Result<Vec<FileChange>, ChangesError> {
         let mut raw = self.git();
         raw.args(["diff-tree", "-r", "-z", "-M", "--raw", "--no-abbrev"]);
-        let mut files = raw_changes(&output(raw.args([old, new]))?);
+        let mut files = raw_changes(&output(raw.args([old, new]))?)?;
         let mut patch = self.git();
         patch.args(["diff-tree", "-r"]).args(PATCH);
         let patch = output(patch.args([old, new]))?;
