@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::repositories::{Commit, create, files, settings};
-use crate::{changes, output, places, result};
+use crate::{by_build, changes, failure, output, places, result};
 
 /// The lines of a log without what measures time.
 fn lines(log: &Path) -> Vec<Value> {
@@ -114,7 +114,7 @@ fn a_finished_search_is_shown_again_without_a_test_and_another_one_does_not_repl
     let again = result(&mut changes(folder.path(), &words));
     assert_eq!(first["changes"], again["changes"]);
     assert_eq!(again["builds"]["run"], 0);
-    let other = crate::failure(&mut changes(
+    let other = failure(&mut changes(
         folder.path(),
         &["A..B", "--repo", "repository", "--run", "false"],
     ));
@@ -289,4 +289,23 @@ fn a_test_that_exceeds_its_time_limit_proves_nothing() {
         (&found["claim"], places(&found).len()),
         (&Value::from("best-so-far"), 2)
     );
+}
+
+#[test]
+fn a_continued_search_confirms_its_result_on_the_build_of_the_old_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let old = files(&[("z.c", "int z;\n")]);
+    let mut new = old.clone();
+    for name in ["a.c", "b.c", "c.c", "d.c"] {
+        new.insert(name.into(), "int new;\n".into());
+    }
+    let commits = [Commit::new("one", old), Commit::new("two", new)];
+    create(&at.join("repository"), &commits);
+    // The build never removes what it has copied, so that `b.c` is there in each later version.
+    let words = by_build("mkdir -p made && cp *.c made/", "! test -e made/b.c");
+    let found = result(changes(at, &words).args(["--budget-tests", "0"]));
+    assert_eq!(found["claim"], "best-so-far");
+    let (code, kind, message) = failure(&mut changes(at, &words));
+    assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
 }

@@ -96,9 +96,8 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// The version with the found changes failed in the search; but built again without the results
-    /// of later builds than the first one, that of the old version, it does not build, or does not
-    /// fail in all of three tests.
+    /// The version with the found changes failed in the search; but built again on the untouched
+    /// build of the old version, it does not build, or does not fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]

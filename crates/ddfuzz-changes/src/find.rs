@@ -645,7 +645,7 @@ fn conclude_difference(
 }
 
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the first build, that of the old version, left it, and tests it three times. Returns an error
+/// the build of the old version left it, and tests it three times. Returns an error
 /// unless it fails each time, because incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {

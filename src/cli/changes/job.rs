@@ -440,9 +440,9 @@ fn learn_failure(
         return Ok(());
     }
     // The first build is that of the old version, on which the result is built at the end.
-    workers.run(&Arc::new(repository.tree(old)?), false, Vec::new())?;
+    workers.run(&Arc::new(repository.tree(old)?), None, Vec::new())?;
     let tree = Arc::new(repository.tree(new)?);
-    let report = workers.run(&tree, false, Vec::new())?;
+    let report = workers.run(&tree, None, Vec::new())?;
     let shown = subject.versions.shown(false);
     let Some(failure) = report.failure else {
         let (what, output) = (report.what, report.output);

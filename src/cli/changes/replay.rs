@@ -165,7 +165,8 @@ pub fn verify(
     let stop = crate::cli::signals::stop_flag()?;
     let work = replay.work.path();
     let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
-    let result = workers.run(&found.failing, true, Vec::new())?.outcome;
+    // The directory of the worker is still empty.
+    let result = workers.run(&found.failing, None, Vec::new())?.outcome;
     let claim = found.end.claim;
     let tested = match claim {
         Claim::BestSoFar => Tested::default(),
@@ -205,7 +206,7 @@ impl Tested {
     ) -> Result<Tested, Failure> {
         let mut tested = Tested::default();
         if difference {
-            let passing = workers.run(&found.passing, false, Vec::new())?;
+            let passing = workers.run(&found.passing, None, Vec::new())?;
             if passing.outcome != Some(Outcome::Pass) {
                 let without = "the version without the changes does not pass";
                 tested.refuted = Some(without.to_owned());
@@ -227,7 +228,7 @@ impl Tested {
                     let Some(tree) = session.compose_on(&found.passing, &kept)? else {
                         continue;
                     };
-                    let report = workers.run(&tree, false, Vec::new())?;
+                    let report = workers.run(&tree, None, Vec::new())?;
                     in_time &= !report.timed_out;
                     if report.outcome == Some(refuting) {
                         in_time = false;
