@@ -92,6 +92,43 @@ fn the_change_that_brought_a_crash_is_found_by_the_crash() {
     assert_eq!((other.0, other.1.as_str()), (3, "not-failing"));
 }
 
+#[test]
+fn a_program_that_exceeds_its_time_limit_proves_nothing() {
+    if needs::program("cc").is_none() {
+        return;
+    }
+    let version = |one: u32, other: u32| {
+        let text = format!(
+            "#include <stdlib.h>\nint one = {one};\nint same;\nint other = {other};\nint main(void)\n{{\n    \
+             volatile int on = 1;\n    if (!one)\n        return 0;\n    while (!other && on)\n        ;\n    abort();\n}}\n"
+        );
+        files(&[("main.c", &text)])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [
+        Commit::new("one", version(0, 0)),
+        Commit::new("two", version(1, 1)),
+    ];
+    create(&folder.path().join("repository"), &commits);
+    // Whether the change of `one` alone leads to the call of abort is not known in time.
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--build",
+        "cc -o prog main.c",
+        "--timeout",
+        "300ms",
+        "--",
+        "./prog",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(
+        (&found["claim"], places(&found).len()),
+        (&Value::from("best-so-far"), 2)
+    );
+}
+
 /// Builds the version that is checked out, and triages an input with it into `groups`.
 fn triaged(at: &Path, repository: &Path) -> String {
     make(repository);

@@ -353,12 +353,17 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
 
 /// Converts the verdict on a run of the program to the report of a test: the crash `held`, or any
 /// crash if that is `None`, is FAIL, a different crash UNRESOLVED, no crash PASS. Reaching a limit
-/// without a crash is UNRESOLVED.
+/// is UNRESOLVED unless it is the crash `held`; a run that its time limit ended is then marked so.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
+    let ended = match &verdict {
+        Verdict::Crash(crash) => crash.ended,
+        Verdict::Flaky { ended, .. } => *ended,
+    };
     let of = |outcome, what: String, failure| Report {
         outcome: Some(outcome),
         what,
         failure,
+        timed_out: ended == Ended::Timeout && outcome == Outcome::Unresolved,
         ..Report::default()
     };
     let crash: Box<Crash> = match verdict {
