@@ -309,3 +309,26 @@ fn a_continued_search_confirms_its_result_on_the_build_of_the_old_version() {
     let (code, kind, message) = failure(&mut changes(at, &words));
     assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
 }
+
+#[test]
+fn a_search_that_ended_with_a_stale_build_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    result(&mut changes(at, &words));
+    let log = at.join("out/changes/log.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    // The log ends with a confirmation that does not fail.
+    let first = text.find("\"what\":\"confirm\"").unwrap();
+    let begin = text[..first].rfind('\n').unwrap() + 1;
+    let end = first + text[first..].find('\n').unwrap() + 1;
+    let confirm = text[begin..end].replace("FAIL", "PASS");
+    std::fs::write(&log, format!("{}{confirm}", &text[..begin])).unwrap();
+    let replayed = log_command(at, &["replay", "out/changes/log.jsonl"]);
+    let error = String::from_utf8_lossy(&replayed.stderr);
+    assert!(error.contains("has failed in the search"), "{error}");
+    let found = result(&mut changes(at, &words));
+    assert_eq!(found["claim"], "1-minimal");
+    assert_eq!(lines(&log).len(), text.lines().count());
+}

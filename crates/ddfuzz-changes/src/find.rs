@@ -124,7 +124,10 @@ fn check(
         let outcomes = outcomes.join(", ");
         return Err(ChangesError::Alternating { shown, outcomes });
     }
-    let (what_was, output) = (session.last.what.clone(), session.last.output.clone());
+    let (what_was, output) = match session.workers {
+        Some(_) => (session.last.what.clone(), session.last.output.clone()),
+        None => (format!("its test gave {}", outcomes[0]), String::new()),
+    };
     Err(match what {
         What::Baseline => ChangesError::NewNotFailing {
             shown,
