@@ -332,3 +332,34 @@ fn a_search_that_ended_with_a_stale_build_begins_anew() {
     assert_eq!(found["claim"], "1-minimal");
     assert_eq!(lines(&log).len(), text.lines().count());
 }
+
+#[test]
+fn the_output_directory_is_no_part_of_a_version_in_whose_directory_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let new = folder.path().join("new");
+    for (name, text) in [("old", "1\n"), ("new", "2\n")] {
+        let version = folder.path().join(name);
+        std::fs::create_dir(&version).unwrap();
+        std::fs::write(version.join("value"), text).unwrap();
+    }
+    let words = ["../old", ".", "--run", "! grep -q 2 value"];
+    let first = result(&mut changes(&new, &words));
+    assert_eq!(places(&first), ["value:1"]);
+    let log = new.join("out/changes/log.jsonl");
+    let start = lines(&log).remove(0);
+    assert_eq!(start["size"], 1, "{start}");
+    let again = result(&mut changes(&new, &words));
+    assert_eq!(again["changes"], first["changes"]);
+    for action in ["replay", "verify"] {
+        let done = log_command(&new, &[action, "out/changes/log.jsonl"]);
+        assert!(done.status.success(), "{done:?}");
+    }
+    // The directory of a version cannot be the output directory itself.
+    let mut inside = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+    inside
+        .current_dir(&new)
+        .args(["changes", "--json", "-o", "."]);
+    let (code, kind, message) = failure(inside.args(words));
+    assert_eq!((code, kind.as_str()), (2, "usage"), "{message}");
+    assert!(message.contains("output directory"), "{message}");
+}

@@ -219,12 +219,19 @@ impl Repository {
     }
 
     /// Stores the files of a directory as a commit without parents on the branch `name`, and
-    /// returns the commit's id. Folders named `.git` are left out, and so is all that is no file,
-    /// folder or symbolic link.
+    /// returns the commit's id. Folders named `.git` are left out, and so are the folder `without`
+    /// (a canonical path), and all that is no file, folder or symbolic link.
     ///
     /// # Errors
     /// If a file cannot be read, or git refuses.
-    pub fn import(&self, directory: &Path, name: &str) -> Result<String, ChangesError> {
+    pub fn import(
+        &self,
+        directory: &Path,
+        name: &str,
+        without: Option<&Path>,
+    ) -> Result<String, ChangesError> {
+        let directory =
+            std::fs::canonicalize(directory).map_err(ChangesError::at("finding", directory))?;
         let mut command = self.git();
         command
             .args(["fast-import", "--quiet", "--done"])
@@ -237,7 +244,7 @@ impl Repository {
             let broken = ChangesError::system("writing to git fast-import");
             let sent = stdin.write_all(header.as_bytes());
             sent.map_err(broken)?;
-            send_folder(directory, Path::new(""), &mut stdin)?;
+            send_folder(&directory, Path::new(""), without, &mut stdin)?;
             stdin
                 .write_all(b"done\n")
                 .map_err(ChangesError::system("writing to git fast-import"))?;
@@ -630,8 +637,14 @@ impl Contents {
 }
 
 /// Writes the files in the folder `root/below`, with all folders below it, to `out` as input of
-/// `git fast-import`, in the order of their names. Folders named `.git` are left out.
-fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
+/// `git fast-import`, in the order of their names. Folders named `.git` and the folder `without`
+/// are left out.
+fn send_folder(
+    root: &Path,
+    below: &Path,
+    without: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<(), ChangesError> {
     let folder = root.join(below);
     let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;
     let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -641,7 +654,9 @@ fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), Ch
         let file = root.join(&path);
         let facts = std::fs::symlink_metadata(&file).map_err(ChangesError::at("reading", &file))?;
         let (mode, content) = if facts.is_dir() {
-            send_folder(root, &path, out)?;
+            if without != Some(&file) {
+                send_folder(root, &path, without, out)?;
+            }
             continue;
         } else if facts.is_symlink() {
             let target = std::fs::read_link(&file).map_err(ChangesError::at("reading", &file))?;

@@ -202,7 +202,7 @@ fn open(
     work: &Path,
     output: &Output,
 ) -> Result<Opened, Failure> {
-    let (repository, old, new) = subject.versions.open(&work.join("repository"))?;
+    let (repository, old, new) = subject.versions.open(&work.join("repository"), &args.out)?;
     let line = match args.no_history {
         true => None,
         false => subject.versions.line(&repository, &old, &new)?,

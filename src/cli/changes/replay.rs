@@ -51,7 +51,10 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
             );
         }
     };
-    let (repository, old, new) = versions.open(&work.path().join("repository"))?;
+    // The log is `changes/log.jsonl` in the output directory.
+    let out = std::fs::canonicalize(path).unwrap_or_default();
+    let out = out.ancestors().nth(2).unwrap_or(path);
+    let (repository, old, new) = versions.open(&work.path().join("repository"), out)?;
     if (&old, &new) != (&record.old, &record.new) {
         let message = "the directories are not as they were when the log was written";
         return Err(Failure::new(Exit::Found, "input", message).path(path));
