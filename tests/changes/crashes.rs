@@ -182,6 +182,43 @@ fn a_group_of_an_output_directory_leads_to_the_lines_that_brought_it() {
 }
 
 #[test]
+fn check_notes_no_commit_while_the_working_tree_differs_from_it() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let repository = create(&at.join("repository"), &history());
+    triaged(at, &repository);
+    let check = || -> Value {
+        make(&repository);
+        serde_json::from_slice(&ddfuzz(at, &["check", "groups", "--json"]).stdout).unwrap()
+    };
+    let checks = at.join("groups/checks.jsonl");
+    let noted = || std::fs::read_to_string(&checks).unwrap_or_default();
+    // The fix is made, built and checked, and then committed.
+    let fixed = git(&repository, &["show", "A:parse.c"]);
+    std::fs::write(repository.join("parse.c"), fixed).unwrap();
+    let index = std::fs::read(repository.join(".git/index")).unwrap();
+    assert_eq!(check()["groups"][0]["status"], "fixed");
+    assert_eq!(noted(), "");
+    assert_eq!(std::fs::read(repository.join(".git/index")).unwrap(), index);
+    git(
+        &repository,
+        &["commit", "--quiet", "--all", "--message", "fix"],
+    );
+    assert_eq!(check()["groups"][0]["status"], "fixed");
+    let head = git(&repository, &["rev-parse", "HEAD"]);
+    assert!(noted().contains(&head), "{}", noted());
+    // A commit that brings it back is not blamed for what is not committed yet.
+    let limit = git(&repository, &["show", "B:parse.c"]);
+    std::fs::write(repository.join("parse.c"), limit).unwrap();
+    let again = check();
+    assert_eq!(again["groups"][0]["status"], "same");
+    assert_eq!(again["groups"][0]["came_back"], Value::Null);
+}
+
+#[test]
 fn check_says_in_which_range_a_group_came_back() {
     if !has_tools() {
         return;

@@ -133,6 +133,16 @@ pub fn is_shallow(folder: &Path) -> bool {
     shallow.is_ok_and(|text| text.starts_with(b"true"))
 }
 
+/// Checks whether files that git tracks in the repository at `folder` differ from the commit that
+/// is checked out. The index of the repository is not written.
+///
+/// # Errors
+/// If git cannot compare the files with the commit.
+pub fn is_modified(folder: &Path) -> Result<bool, ChangesError> {
+    let words = ["status", "--porcelain", "--untracked-files=no"];
+    Ok(!output(git_in(folder).args(words))?.is_empty())
+}
+
 fn git_in(folder: &Path) -> Command {
     let mut command = git();
     command.arg("-C").arg(folder);
