@@ -113,6 +113,51 @@ fn a_test_that_alternates_is_refused() {
 }
 
 #[test]
+fn a_search_that_ended_with_a_wrong_check_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    two_versions(at);
+    let (mode, count) = (at.join("mode"), at.join("count"));
+    // The environment is wrong as the file `mode` says: each test fails, each one passes, or the
+    // second one fails.
+    let test = format!(
+        "echo >>{1}; case $(cat {0}) in fail) exit 1;; pass) exit 0;; second) [ $(wc -l <{1}) -ne 2 ];; \
+         *) {TEST};; esac",
+        mode.display(),
+        count.display()
+    );
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    for (wrong, kind) in [
+        ("fail", "old-not-passing"),
+        ("pass", "not-failing"),
+        ("second", "alternating"),
+    ] {
+        std::fs::write(&mode, wrong).unwrap();
+        for _ in 0..2 {
+            let _ = std::fs::remove_file(&count);
+            let (code, found, message) = failure(&mut changes(at, &words));
+            assert_eq!((code, found.as_str()), (3, kind), "{message}");
+            assert!(
+                kind == "alternating" || message.contains("the test ended"),
+                "{message}"
+            );
+        }
+        let mut replay = std::process::Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+        let log = at.join("out/changes/log.jsonl");
+        let replayed = crate::output(replay.args(["log", "replay"]).arg(&log));
+        let error = String::from_utf8_lossy(&replayed.stderr);
+        assert!(error.contains("gave "), "{error}");
+        std::fs::write(&mode, "right").unwrap();
+        let found = result(&mut changes(at, &words));
+        assert_eq!(places(&found), ["value:1"], "{wrong}");
+        // The log of a search that has ended well stays.
+        std::fs::write(&mode, "fail").unwrap();
+        assert_eq!(places(&result(&mut changes(at, &words))), ["value:1"]);
+        std::fs::remove_dir_all(at.join("out")).unwrap();
+    }
+}
+
+#[test]
 fn a_build_that_is_unknown_fails_or_never_ends_is_told() {
     let repo = ["A..B", "--repo", "repository"];
     let with = |words: &[&'static str]| [&repo[..], words].concat();

@@ -92,6 +92,43 @@ fn the_change_that_brought_a_crash_is_found_by_the_crash() {
     assert_eq!((other.0, other.1.as_str()), (3, "not-failing"));
 }
 
+#[test]
+fn a_program_that_exceeds_its_time_limit_proves_nothing() {
+    if needs::program("cc").is_none() {
+        return;
+    }
+    let version = |one: u32, other: u32| {
+        let text = format!(
+            "#include <stdlib.h>\nint one = {one};\nint same;\nint other = {other};\nint main(void)\n{{\n    \
+             volatile int on = 1;\n    if (!one)\n        return 0;\n    while (!other && on)\n        ;\n    abort();\n}}\n"
+        );
+        files(&[("main.c", &text)])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [
+        Commit::new("one", version(0, 0)),
+        Commit::new("two", version(1, 1)),
+    ];
+    create(&folder.path().join("repository"), &commits);
+    // Whether the change of `one` alone leads to the call of abort is not known in time.
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--build",
+        "cc -o prog main.c",
+        "--timeout",
+        "300ms",
+        "--",
+        "./prog",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(
+        (&found["claim"], places(&found).len()),
+        (&Value::from("best-so-far"), 2)
+    );
+}
+
 /// Builds the version that is checked out, and triages an input with it into `groups`.
 fn triaged(at: &Path, repository: &Path) -> String {
     make(repository);
@@ -142,6 +179,43 @@ fn a_group_of_an_output_directory_leads_to_the_lines_that_brought_it() {
     assert!(at.join("groups/changes/cause.patch").exists());
     let shown = ddfuzz(at, &["show", "groups"]);
     assert!(shown.status.success(), "{shown:?}");
+}
+
+#[test]
+fn check_notes_no_commit_while_the_working_tree_differs_from_it() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let repository = create(&at.join("repository"), &history());
+    triaged(at, &repository);
+    let check = || -> Value {
+        make(&repository);
+        serde_json::from_slice(&ddfuzz(at, &["check", "groups", "--json"]).stdout).unwrap()
+    };
+    let checks = at.join("groups/checks.jsonl");
+    let noted = || std::fs::read_to_string(&checks).unwrap_or_default();
+    // The fix is made, built and checked, and then committed.
+    let fixed = git(&repository, &["show", "A:parse.c"]);
+    std::fs::write(repository.join("parse.c"), fixed).unwrap();
+    let index = std::fs::read(repository.join(".git/index")).unwrap();
+    assert_eq!(check()["groups"][0]["status"], "fixed");
+    assert_eq!(noted(), "");
+    assert_eq!(std::fs::read(repository.join(".git/index")).unwrap(), index);
+    git(
+        &repository,
+        &["commit", "--quiet", "--all", "--message", "fix"],
+    );
+    assert_eq!(check()["groups"][0]["status"], "fixed");
+    let head = git(&repository, &["rev-parse", "HEAD"]);
+    assert!(noted().contains(&head), "{}", noted());
+    // A commit that brings it back is not blamed for what is not committed yet.
+    let limit = git(&repository, &["show", "B:parse.c"]);
+    std::fs::write(repository.join("parse.c"), limit).unwrap();
+    let again = check();
+    assert_eq!(again["groups"][0]["status"], "same");
+    assert_eq!(again["groups"][0]["came_back"], Value::Null);
 }
 
 #[test]

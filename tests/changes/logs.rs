@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::repositories::{Commit, create, files, settings};
-use crate::{changes, output, places, result};
+use crate::{by_build, changes, failure, output, places, result};
 
 /// The lines of a log without what measures time.
 fn lines(log: &Path) -> Vec<Value> {
@@ -114,7 +114,7 @@ fn a_finished_search_is_shown_again_without_a_test_and_another_one_does_not_repl
     let again = result(&mut changes(folder.path(), &words));
     assert_eq!(first["changes"], again["changes"]);
     assert_eq!(again["builds"]["run"], 0);
-    let other = crate::failure(&mut changes(
+    let other = failure(&mut changes(
         folder.path(),
         &["A..B", "--repo", "repository", "--run", "false"],
     ));
@@ -289,4 +289,77 @@ fn a_test_that_exceeds_its_time_limit_proves_nothing() {
         (&found["claim"], places(&found).len()),
         (&Value::from("best-so-far"), 2)
     );
+}
+
+#[test]
+fn a_continued_search_confirms_its_result_on_the_build_of_the_old_version() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let old = files(&[("z.c", "int z;\n")]);
+    let mut new = old.clone();
+    for name in ["a.c", "b.c", "c.c", "d.c"] {
+        new.insert(name.into(), "int new;\n".into());
+    }
+    let commits = [Commit::new("one", old), Commit::new("two", new)];
+    create(&at.join("repository"), &commits);
+    // The build never removes what it has copied, so that `b.c` is there in each later version.
+    let words = by_build("mkdir -p made && cp *.c made/", "! test -e made/b.c");
+    let found = result(changes(at, &words).args(["--budget-tests", "0"]));
+    assert_eq!(found["claim"], "best-so-far");
+    let (code, kind, message) = failure(&mut changes(at, &words));
+    assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+}
+
+#[test]
+fn a_search_that_ended_with_a_stale_build_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    result(&mut changes(at, &words));
+    let log = at.join("out/changes/log.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    // The log ends with a confirmation that does not fail.
+    let first = text.find("\"what\":\"confirm\"").unwrap();
+    let begin = text[..first].rfind('\n').unwrap() + 1;
+    let end = first + text[first..].find('\n').unwrap() + 1;
+    let confirm = text[begin..end].replace("FAIL", "PASS");
+    std::fs::write(&log, format!("{}{confirm}", &text[..begin])).unwrap();
+    let replayed = log_command(at, &["replay", "out/changes/log.jsonl"]);
+    let error = String::from_utf8_lossy(&replayed.stderr);
+    assert!(error.contains("has failed in the search"), "{error}");
+    let found = result(&mut changes(at, &words));
+    assert_eq!(found["claim"], "1-minimal");
+    assert_eq!(lines(&log).len(), text.lines().count());
+}
+
+#[test]
+fn the_output_directory_is_no_part_of_a_version_in_whose_directory_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let new = folder.path().join("new");
+    for (name, text) in [("old", "1\n"), ("new", "2\n")] {
+        let version = folder.path().join(name);
+        std::fs::create_dir(&version).unwrap();
+        std::fs::write(version.join("value"), text).unwrap();
+    }
+    let words = ["../old", ".", "--run", "! grep -q 2 value"];
+    let first = result(&mut changes(&new, &words));
+    assert_eq!(places(&first), ["value:1"]);
+    let log = new.join("out/changes/log.jsonl");
+    let start = lines(&log).remove(0);
+    assert_eq!(start["size"], 1, "{start}");
+    let again = result(&mut changes(&new, &words));
+    assert_eq!(again["changes"], first["changes"]);
+    for action in ["replay", "verify"] {
+        let done = log_command(&new, &[action, "out/changes/log.jsonl"]);
+        assert!(done.status.success(), "{done:?}");
+    }
+    // The directory of a version cannot be the output directory itself.
+    let mut inside = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+    inside
+        .current_dir(&new)
+        .args(["changes", "--json", "-o", "."]);
+    let (code, kind, message) = failure(inside.args(words));
+    assert_eq!((code, kind.as_str()), (2, "usage"), "{message}");
+    assert!(message.contains("output directory"), "{message}");
 }

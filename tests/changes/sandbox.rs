@@ -9,7 +9,7 @@ use std::process::Command;
 use ddfuzz::exec::sandbox::{keep_files, supported_parts};
 use serde_json::Value;
 
-use crate::repositories::{Commit, Files, create, files};
+use crate::repositories::{Commit, File, Files, create, files, git};
 use crate::{changes, failure, needs, output, places, result};
 
 /// A folder that everybody may reach, with a repository of two versions, and in it the folder
@@ -192,5 +192,79 @@ fn where_namespaces_are_refused_it_is_said_and_without_any_wall_nothing_is_built
         assert!(done.status.success(), "{error}");
         assert!(error.contains("not: mount namespace"), "{error}");
         assert!(!is_left(&folder));
+    }
+}
+
+/// Stores a tree with one entry that git itself would not make, and returns its id.
+fn tree_of(repository: &Path, mode: &str, name: &str, id: &str) -> String {
+    let mut tree = format!("{mode} {name}\0").into_bytes();
+    let digit = |at: usize| u8::from_str_radix(&id[at..at + 2], 16).unwrap();
+    tree.extend((0..id.len()).step_by(2).map(digit));
+    let file = repository.join("tree.tmp");
+    std::fs::write(&file, tree).unwrap();
+    let path = file.to_str().unwrap();
+    let words = ["hash-object", "-t", "tree", "-w", "--literally", path];
+    git(repository, &words)
+}
+
+#[test]
+fn a_path_that_leads_out_of_the_version_is_refused_before_anything_is_written() {
+    let folder = values();
+    let (repository, victim) = (
+        folder.path().join("repository"),
+        folder.path().join("victim"),
+    );
+    let blob = git(&repository, &["rev-parse", "B:value"]);
+    let commit = |tree: &str| git(&repository, &["commit-tree", "-m", "c", tree]);
+    // From `out/changes/work/tree-0` four directories up.
+    let mut out = tree_of(&repository, "100644", "victim", &blob);
+    for _ in 0..4 {
+        out = tree_of(&repository, "40000", "..", &out);
+    }
+    let absolute = tree_of(&repository, "100644", victim.to_str().unwrap(), &blob);
+    let hooks = tree_of(&repository, "100644", "config", &blob);
+    let hooks = tree_of(&repository, "40000", ".Git", &hooks);
+    let plain = git(&repository, &["rev-parse", "A^{tree}"]);
+    for tree in [out, absolute, hooks] {
+        for (old, new) in [(&tree, &plain), (&plain, &tree)] {
+            std::fs::write(&victim, "theirs\n").unwrap();
+            let range = format!("{}..{}", commit(old), commit(new));
+            let words = [
+                range.as_str(),
+                "--repo",
+                "repository",
+                "--run",
+                "true",
+                "--force",
+            ];
+            let (code, kind, message) = failure(&mut changes(folder.path(), &words));
+            assert_eq!((code, kind.as_str()), (2, "invalid-path"), "{message}");
+            let text = std::fs::read_to_string(&victim).unwrap();
+            assert_eq!(text, "theirs\n", "{range} wrote outside");
+        }
+    }
+}
+
+#[test]
+fn a_link_of_one_version_that_is_a_directory_in_the_other_leads_nothing_out() {
+    for link_first in [true, false] {
+        let folder = values();
+        let outside = folder.path().join("outside");
+        std::fs::write(outside.join("f"), "theirs\n").unwrap();
+        let outside: &'static str = outside.to_str().unwrap().to_owned().leak();
+        let mut link = files(&[("value", "1\n")]);
+        link.insert(b"d".to_vec(), File::Link(outside));
+        let directory = files(&[("value", "1\n"), ("d/f", "ours\n")]);
+        let (old, new, test) = match link_first {
+            true => (link, directory, "[ -L d ]"),
+            false => (directory, link, "[ ! -L d ]"),
+        };
+        let commits = [Commit::new("one", old), Commit::new("two", new)];
+        create(&folder.path().join("linked"), &commits);
+        let words = ["A..B", "--repo", "linked", "--run", test];
+        let found = result(&mut changes(folder.path(), &words));
+        assert_eq!(found["claim"], "1-minimal");
+        let text = std::fs::read_to_string(folder.path().join("outside/f")).unwrap();
+        assert_eq!(text, "theirs\n", "the link is first: {link_first}");
     }
 }

@@ -1,7 +1,7 @@
 //! Changes that are no lines of a text, and texts that are none.
 
 use crate::repositories::{Commit, File, Files, create, files, git};
-use crate::{changes, result};
+use crate::{changes, needs, result};
 
 /// Searches between two versions, without a history, and returns the changes as `KIND FILE`; checks
 /// that the patch makes the first version fail.
@@ -226,4 +226,67 @@ fn two_directories_are_compared_without_a_repository() {
     let found = result(&mut changes(folder.path(), &words));
     assert_eq!(crate::places(&found), ["sub/value:2"]);
     assert_eq!(found["changes"][0]["commits"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn each_file_of_many_hunks_is_read_and_looked_up_once_for_the_result() {
+    let Some(git_program) = needs::program("git") else {
+        return;
+    };
+    // Two commits change every second of 40 hunks each, so that git is asked which commit it was.
+    let text = |one: u32, two: u32| {
+        let hunk = |at: u32| format!("{at} {}\nsame {at}\n", [one, two][at as usize % 2]);
+        (0..40).map(hunk).collect::<String>()
+    };
+    let commits: Vec<Commit> = [(0, 0), (1, 0), (1, 1)]
+        .map(|(one, two)| Commit::new("c", files(&[("f", &text(one, two))])))
+        .into();
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &commits);
+    // A git that writes down its calls, and the objects that it is asked for.
+    let (bin, calls, asked) = (at.join("bin"), at.join("calls"), at.join("asked"));
+    std::fs::create_dir(&bin).unwrap();
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >>{calls}\ncase $1 in cat-file) tee -a {asked} | exec {git} \"$@\";;\n\
+         *) exec {git} \"$@\";; esac\n",
+        calls = calls.display(),
+        asked = asked.display(),
+        git = git_program.display(),
+    );
+    std::fs::write(bin.join("git"), script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("git"), executable).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        "! grep -q '^[0-9]* 1$' f",
+    ];
+    let mut command = changes(at, &words);
+    command.args(["--no-history", "--budget-tests", "0"]);
+    let found = result(command.env("PATH", format!("{}:{path}", bin.display())));
+    let shown = found["changes"].as_array().unwrap();
+    assert_eq!(shown.len(), 40);
+    let commits: Vec<String> = shown
+        .iter()
+        .map(|change| change["commits"].to_string())
+        .collect();
+    // Each hunk has one of the two commits, in turn.
+    assert!(
+        commits
+            .windows(3)
+            .all(|three| three[0] == three[2] && three[0] != three[1])
+    );
+    // Of each version without one hunk, two objects are asked for.
+    let lines = |file| std::fs::read_to_string(file).unwrap().lines().count();
+    let count = lines(&asked);
+    assert!(count < 3 * 40, "{count} objects are asked for");
+    assert!(
+        lines(&calls) < 2 * 40,
+        "git is called {} times",
+        lines(&calls)
+    );
 }

@@ -278,7 +278,7 @@ impl ChangeSet {
                 Applied::Put(path, entry) => tree.put(&path, entry),
             }
         }
-        Ok((!tree.is_contradictory()).then_some(tree))
+        Ok(tree.file_as_directory().is_none().then_some(tree))
     }
 
     /// Returns for each change of the set the id of the commit, between the two commits `versions`,
@@ -331,8 +331,8 @@ impl ChangeSet {
         let mut units = vec![UnitFacts::default(); self.len()];
         let mut unread = Vec::new();
         let (mut old_words, mut new_words) = (Words::default(), Words::default());
-        let mut texts: HashMap<usize, (Vec<u8>, Vec<u8>)> = HashMap::new();
-        for (file, change) in self.files.iter().enumerate() {
+        let mut texts: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        for change in &self.files {
             let text = |version: &Option<Version>| match version {
                 Some(version) if version.entry.mode != SUBMODULE => {
                     repository.content(&version.entry.content)
@@ -342,12 +342,15 @@ impl ChangeSet {
             let (old, new) = (text(&change.old)?, text(&change.new)?);
             old_words.add(&old);
             new_words.add(&new);
-            texts.insert(file, (old, new));
+            texts.push((old, new));
         }
+        let split = ddfuzz_delta::lines;
+        let pairs = texts.iter().map(|(old, new)| [split(old), split(new)]);
+        let lines: Vec<_> = pairs.collect();
         let mut outlines: HashMap<usize, Option<[Outline; 2]>> = HashMap::new();
         for (unit, parts) in self.units.iter().enumerate() {
             let facts = &mut units[unit];
-            let (file, (old, new)) = (parts[0].file, &texts[&parts[0].file]);
+            let (file, (old, new)) = (parts[0].file, &texts[parts[0].file]);
             let outline = outlines
                 .entry(file)
                 .or_insert_with(|| self.files[file].outlines(old, new));
@@ -359,7 +362,7 @@ impl ChangeSet {
                     .map(|commit| commit.as_deref().unwrap_or_default()),
             );
             for part in parts {
-                let (old, new) = &texts[&part.file];
+                let [old, new] = &lines[part.file];
                 let (removed, added) = self.files[part.file].texts(part.kind, old, new);
                 facts.removes.extend(Words::of(&removed));
                 facts.adds.extend(Words::of(&added));
@@ -527,29 +530,23 @@ impl FileChange {
 
     /// Returns the text that a change of the kind `kind` removes from the file, and the text that
     /// it adds; both are empty if the change is no hunk and no creation or deletion of the file.
-    /// `old` and `new` are the contents of the file in both versions.
-    pub(crate) fn texts(&self, kind: Kind, old: &[u8], new: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    /// `old` and `new` are the lines of the file in both versions.
+    fn texts(&self, kind: Kind, old: &[&[u8]], new: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
         match kind {
             Kind::Hunk(hunk) => {
-                let Hunk {
-                    old: removed,
-                    new: added,
-                    ..
-                } = &self.hunks[hunk];
-                let part = |text, range: &Range<usize>| {
-                    in_range(&ddfuzz_delta::lines(text), range.clone()).concat()
-                };
-                (part(old, removed), part(new, added))
+                let hunk = &self.hunks[hunk];
+                let removed = in_range(old, hunk.old.clone());
+                (removed.concat(), in_range(new, hunk.new.clone()).concat())
             }
-            Kind::Create => (Vec::new(), new.to_vec()),
-            Kind::Delete => (old.to_vec(), Vec::new()),
+            Kind::Create => (Vec::new(), new.concat()),
+            Kind::Delete => (old.concat(), Vec::new()),
             Kind::Rename | Kind::Mode | Kind::Content | Kind::Replace => (Vec::new(), Vec::new()),
         }
     }
 }
 
 /// Returns the lines whose indices are in `range`, which is cut at the end of `lines`.
-fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
+pub(crate) fn in_range<T>(lines: &[T], range: Range<usize>) -> &[T] {
     let end = range.end.min(lines.len());
     &lines[range.start.min(end)..end]
 }

@@ -46,6 +46,14 @@ pub enum ChangesError {
         /// What the failed git command printed to stderr.
         message: String,
     },
+    /// A version has a file at a path that git would not check out, because it may lead out of the
+    /// directory of the version (`..`), into git's own files (`.git`), or through a file. Nothing
+    /// of the version is written.
+    #[error("a version has a file at the path {path:?}, which no checkout can have")]
+    InvalidPath {
+        /// The path in the version that git would not check out.
+        path: String,
+    },
     /// There is nothing to search, because the old and the new version have the same files.
     #[error("both versions have the same files, so no change can make a difference")]
     NoChange,
@@ -88,9 +96,8 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// The version with the found changes failed in the search; but built again without the results
-    /// of later builds than the first one, that of the old version, it does not build, or does not
-    /// fail in all of three tests.
+    /// The version with the found changes failed in the search; but built again on the untouched
+    /// build of the old version, it does not build, or does not fail in all of three tests.
     #[error(
         "the result has failed in the search, but not built on the old version alone ({outcome})"
     )]

@@ -124,7 +124,10 @@ fn check(
         let outcomes = outcomes.join(", ");
         return Err(ChangesError::Alternating { shown, outcomes });
     }
-    let (what_was, output) = (session.last.what.clone(), session.last.output.clone());
+    let (what_was, output) = match session.workers {
+        Some(_) => (session.last.what.clone(), session.last.output.clone()),
+        None => (format!("its test gave {}", outcomes[0]), String::new()),
+    };
     Err(match what {
         What::Baseline => ChangesError::NewNotFailing {
             shown,
@@ -645,7 +648,7 @@ fn conclude_difference(
 }
 
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the first build, that of the old version, left it, and tests it three times. Returns an error
+/// the build of the old version left it, and tests it three times. Returns an error
 /// unless it fails each time, because incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     for time in 0..TIMES {

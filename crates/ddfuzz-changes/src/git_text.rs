@@ -1,7 +1,8 @@
 //! Parses what git prints (commits, differences, patches), and writes paths as git reads them.
 
+use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk, Version};
-use crate::tree::{Content, Entry};
+use crate::tree::{Content, Entry, Tree};
 
 /// A git commit: its id, its parents, and what results show of it (author, date, subject).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +53,51 @@ pub(crate) fn commits(text: &[u8]) -> Vec<Commit> {
     text.split(|byte| *byte == 0).filter_map(commit).collect()
 }
 
+/// Returns `path`, the path of a file in a version, as a vector. Returns an error if git would not
+/// check the path out, because it may lead out of the directory of the version: if a component of
+/// it is empty, `.`, `..` or `.git` (in any case). Objects of a repository can have such paths.
+fn checked(path: &[u8]) -> Result<Vec<u8>, ChangesError> {
+    let is_invalid = |part: &[u8]| {
+        part.is_empty() || [b".", &b".."[..]].contains(&part) || part.eq_ignore_ascii_case(b".git")
+    };
+    match path.split(|byte| *byte == b'/').any(is_invalid) {
+        true => Err(ChangesError::InvalidPath {
+            path: String::from_utf8_lossy(path).into_owned(),
+        }),
+        false => Ok(path.to_vec()),
+    }
+}
+
+/// Parses the output of `git ls-tree -r -z` to the files of a version. Returns an error if a path
+/// may lead out of the directory of the version, or is both that of a file and of a directory.
+pub(crate) fn tree(text: &[u8]) -> Result<Tree, ChangesError> {
+    let mut entries = Vec::new();
+    for line in text.split(|byte| *byte == 0) {
+        let Some(tab) = line.iter().position(|byte| *byte == b'\t') else {
+            continue;
+        };
+        let header = String::from_utf8_lossy(&line[..tab]);
+        let words: Vec<&str> = header.split(' ').collect();
+        if let [mode, _, id] = words[..]
+            && let Ok(mode) = u32::from_str_radix(mode, 8)
+        {
+            let content = Content::Object(id.into());
+            entries.push((checked(&line[tab + 1..])?, Entry { mode, content }));
+        }
+    }
+    let tree = Tree::of(entries.into_iter());
+    match tree.file_as_directory() {
+        Some(path) => Err(ChangesError::InvalidPath {
+            path: String::from_utf8_lossy(path).into_owned(),
+        }),
+        None => Ok(tree),
+    }
+}
+
 /// Parses the output of `git diff-tree --raw -z` to the files that differ, with their modes and
-/// object ids in both versions. The lists of hunks are left empty.
-pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
+/// object ids in both versions. The lists of hunks are left empty. Returns an error if a path may
+/// lead out of the directory of the version.
+pub(crate) fn raw_changes(text: &[u8]) -> Result<Vec<FileChange>, ChangesError> {
     let mut fields = text.split(|byte| *byte == 0);
     let mut found = Vec::new();
     while let Some(header) = fields.next().filter(|header| header.starts_with(b":")) {
@@ -71,24 +114,23 @@ pub(crate) fn raw_changes(text: &[u8]) -> Vec<FileChange> {
             false => path,
         };
         let version = |path: &[u8], mode: &str, id: &str| {
-            let mode = u32::from_str_radix(mode, 8)
-                .ok()
-                .filter(|mode| *mode != 0)?;
-            Some(Version {
-                path: path.to_vec(),
-                entry: Entry {
-                    mode,
-                    content: Content::Object(id.into()),
-                },
+            let mode = u32::from_str_radix(mode, 8).unwrap_or(0);
+            let content = Content::Object(id.into());
+            Ok::<_, ChangesError>(match mode {
+                0 => None,
+                _ => Some(Version {
+                    path: checked(path)?,
+                    entry: Entry { mode, content },
+                }),
             })
         };
         found.push(FileChange {
-            old: version(path, old_mode, old_id),
-            new: version(new_path, new_mode, new_id),
+            old: version(path, old_mode, old_id)?,
+            new: version(new_path, new_mode, new_id)?,
             hunks: Vec::new(),
         });
     }
-    found
+    Ok(found)
 }
 
 /// Parses a patch of git without context lines (`-U0`) to the hunks of each of its files, in the
@@ -130,6 +172,35 @@ old mode 100644\nnew mode 100755\n";
             .collect();
         assert_eq!(ranges, [vec![(0..1, 0..2), (4..4, 5..6)], vec![]]);
         assert_eq!(found[0][0].function, "fn main");
+    }
+
+    #[test]
+    fn paths_that_git_does_not_check_out_are_refused() {
+        let listed = |path: &str| format!("100644 blob 12\t{path}\0");
+        let changed = |path: &str| format!(":100644 100644 12 34 M\0{path}\0");
+        for path in ["a/b", "...", "a/..b", "git", ".gitignore", "-"] {
+            assert!(tree(listed(path).as_bytes()).is_ok(), "{path}");
+            assert!(raw_changes(changed(path).as_bytes()).is_ok(), "{path}");
+        }
+        for path in [
+            "../a",
+            "a/../b",
+            "..",
+            "/a",
+            "a//b",
+            "a/",
+            "./a",
+            "a/.",
+            ".git/config",
+            "a/.GIT/b",
+            ".Git",
+        ] {
+            assert!(tree(listed(path).as_bytes()).is_err(), "{path}");
+            assert!(raw_changes(changed(path).as_bytes()).is_err(), "{path}");
+        }
+        // A link and a directory of the same name.
+        let both = "120000 blob 12\td\x00100644 blob 34\td/f\0";
+        assert!(tree(both.as_bytes()).is_err());
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use error::ChangesError;
 pub use find::{Found, Goal, find};
 pub use messages::BuildMessages;
 pub use recipe::{HeldFailure, Recipe, TestKind, default_build, machine_memory};
-pub use repository::{Commit, Repository, is_shallow, resolve};
+pub use repository::{Commit, Repository, is_modified, is_shallow, resolve};
 pub use result::{BuildCounts, ChangeRecord, ChangesResult, CommitRecord, TestCounts, describe};
 pub use session::{Budget, Session};
 pub use tree::{Content, Entry, Tree};

@@ -15,8 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk};
 pub use crate::git_text::Commit;
-use crate::git_text::{commits, hunks, quoted, raw_changes};
-use crate::tree::{Content, Entry, Tree};
+use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
+use crate::tree::{Content, Tree};
 
 /// Git attributes that give source files, by their endings, the language by which git finds the
 /// function of a hunk.
@@ -133,6 +133,16 @@ pub fn is_shallow(folder: &Path) -> bool {
     shallow.is_ok_and(|text| text.starts_with(b"true"))
 }
 
+/// Checks whether files that git tracks in the repository at `folder` differ from the commit that
+/// is checked out. The index of the repository is not written.
+///
+/// # Errors
+/// If git cannot compare the files with the commit.
+pub fn is_modified(folder: &Path) -> Result<bool, ChangesError> {
+    let words = ["status", "--porcelain", "--untracked-files=no"];
+    Ok(!output(git_in(folder).args(words))?.is_empty())
+}
+
 fn git_in(folder: &Path) -> Command {
     let mut command = git();
     command.arg("-C").arg(folder);
@@ -219,12 +229,19 @@ impl Repository {
     }
 
     /// Stores the files of a directory as a commit without parents on the branch `name`, and
-    /// returns the commit's id. Folders named `.git` are left out, and so is all that is no file,
-    /// folder or symbolic link.
+    /// returns the commit's id. Folders named `.git` are left out, and so are the folder `without`
+    /// (a canonical path), and all that is no file, folder or symbolic link.
     ///
     /// # Errors
     /// If a file cannot be read, or git refuses.
-    pub fn import(&self, directory: &Path, name: &str) -> Result<String, ChangesError> {
+    pub fn import(
+        &self,
+        directory: &Path,
+        name: &str,
+        without: Option<&Path>,
+    ) -> Result<String, ChangesError> {
+        let directory =
+            std::fs::canonicalize(directory).map_err(ChangesError::at("finding", directory))?;
         let mut command = self.git();
         command
             .args(["fast-import", "--quiet", "--done"])
@@ -237,7 +254,7 @@ impl Repository {
             let broken = ChangesError::system("writing to git fast-import");
             let sent = stdin.write_all(header.as_bytes());
             sent.map_err(broken)?;
-            send_folder(directory, Path::new(""), &mut stdin)?;
+            send_folder(&directory, Path::new(""), without, &mut stdin)?;
             stdin
                 .write_all(b"done\n")
                 .map_err(ChangesError::system("writing to git fast-import"))?;
@@ -258,28 +275,13 @@ impl Repository {
     /// Returns all files of the commit `commit`, with their paths, modes and object ids.
     ///
     /// # Errors
-    /// If git cannot read the commit.
+    /// If git cannot read the commit, or a path leads out of the version's directory.
     pub fn tree(&self, commit: &str) -> Result<Tree, ChangesError> {
         let listed = output(
             self.git()
                 .args(["ls-tree", "-r", "-z", "--full-tree", commit]),
         )?;
-        let entry = |line: &[u8]| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            let words: Vec<&str> = std::str::from_utf8(&line[..tab]).ok()?.split(' ').collect();
-            let [mode, _, id] = words[..] else {
-                return None;
-            };
-            let entry = Entry {
-                mode: u32::from_str_radix(mode, 8).ok()?,
-                content: Content::Object(id.into()),
-            };
-            Some((line[tab + 1..].to_vec(), entry))
-        };
-        let lines = listed
-            .split(|byte| *byte == 0)
-            .filter(|line| !line.is_empty());
-        Ok(Tree::of(lines.filter_map(entry)))
+        tree(&listed)
     }
 
     /// Returns the content of the git object with the id `id`, such as that of a file.
@@ -437,11 +439,11 @@ impl Repository {
     /// Returns the files that differ between two commits, each with the hunks of `git diff -U0`.
     ///
     /// # Errors
-    /// If git cannot compare the commits.
+    /// If git cannot compare the commits, or a path leads out of the version's directory.
     pub fn compare(&self, old: &str, new: &str) -> Result<Vec<FileChange>, ChangesError> {
         let mut raw = self.git();
         raw.args(["diff-tree", "-r", "-z", "-M", "--raw", "--no-abbrev"]);
-        let mut files = raw_changes(&output(raw.args([old, new]))?);
+        let mut files = raw_changes(&output(raw.args([old, new]))?)?;
         let mut patch = self.git();
         patch.args(["diff-tree", "-r"]).args(PATCH);
         let patch = output(patch.args([old, new]))?;
@@ -645,8 +647,14 @@ impl Contents {
 }
 
 /// Writes the files in the folder `root/below`, with all folders below it, to `out` as input of
-/// `git fast-import`, in the order of their names. Folders named `.git` are left out.
-fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), ChangesError> {
+/// `git fast-import`, in the order of their names. Folders named `.git` and the folder `without`
+/// are left out.
+fn send_folder(
+    root: &Path,
+    below: &Path,
+    without: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<(), ChangesError> {
     let folder = root.join(below);
     let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;
     let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -656,7 +664,9 @@ fn send_folder(root: &Path, below: &Path, out: &mut impl Write) -> Result<(), Ch
         let file = root.join(&path);
         let facts = std::fs::symlink_metadata(&file).map_err(ChangesError::at("reading", &file))?;
         let (mode, content) = if facts.is_dir() {
-            send_folder(root, &path, out)?;
+            if without != Some(&file) {
+                send_folder(root, &path, without, out)?;
+            }
             continue;
         } else if facts.is_symlink() {
             let target = std::fs::read_link(&file).map_err(ChangesError::at("reading", &file))?;

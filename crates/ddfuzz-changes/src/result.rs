@@ -1,5 +1,7 @@
 //! The result of a search as JSON, with file, line and commit of each change.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -8,9 +10,10 @@ use ddfuzz_minimize::log::OsText;
 use serde::Serialize;
 
 use crate::ChangesError;
-use crate::change_set::{ChangeSet, FileChange, Kind, Part, as_in_header};
+use crate::change_set::{ChangeSet, FileChange, Kind, Part, as_in_header, in_range};
 use crate::find::Found;
 use crate::repository::{Commit, Repository};
+use crate::tree::Content;
 
 /// The result of the command `ddfuzz changes`, as it is written to JSON.
 #[derive(Clone, Debug, Serialize)]
@@ -146,56 +149,135 @@ pub fn describe(
 ) -> Result<Vec<ChangeRecord>, ChangesError> {
     let made = ChangeSet::new(repository.compare_trees(&found.passing, &found.failing)?);
     let whole = ChangeSet::new(repository.compare(old, new)?);
+    let mut of_path: HashMap<&[u8], Vec<Part>> = HashMap::new();
+    for part in whole.units.iter().flatten() {
+        let path = path_before(&whole.files[part.file]);
+        of_path.entry(path).or_default().push(*part);
+    }
+    let texts = texts(repository, &made, &whole)?;
+    let split = texts
+        .iter()
+        .map(|(content, text)| (*content, ddfuzz_delta::lines(text)));
+    let lines: Lines<'_> = split.collect();
+    let mut history = History {
+        repository,
+        found,
+        versions: (old, new),
+        commits: HashMap::new(),
+        brought: HashMap::new(),
+    };
     let mut records = Vec::new();
     for part in made.units.iter().flatten() {
         let change = &made.files[part.file];
-        let shown = same_change(repository, &made, *part, &whole)?;
-        let (shown_in, shown) = shown.map_or((&made, *part), |part| (&whole, part));
-        let file = &shown_in.files[shown.file];
-        let commits = match has_history {
-            true => {
-                let of_file = commits_of(repository, found, (old, new), change)?;
-                let is_whole = std::ptr::eq(shown_in, &whole);
-                match (is_whole, shown.kind) {
-                    (true, Kind::Hunk(hunk)) if of_file.len() > 1 => {
-                        let lines = as_in_header(&file.hunks[hunk].new);
-                        by_lines(repository, (old, new), file.path(), lines, of_file)?
-                    }
-                    _ => of_file,
-                }
-            }
-            false => Vec::new(),
+        let others = of_path
+            .get(path_before(change))
+            .map_or(&[][..], |parts| parts);
+        let shown = same_change(change, part.kind, (&whole, others), &lines);
+        let (file, kind) = match shown {
+            Some(shown) => (&whole.files[shown.file], shown.kind),
+            None => (change, part.kind),
         };
-        records.push(record(repository, file, shown.kind, commits)?);
+        let commits = match (has_history, shown.is_some(), kind) {
+            (false, ..) => Vec::new(),
+            (true, true, Kind::Hunk(hunk)) => {
+                let lines = as_in_header(&file.hunks[hunk].new);
+                history.commits_of_lines(part.file, change, (file.path(), lines))?
+            }
+            _ => history.commits_of(part.file, change)?.clone(),
+        };
+        records.push(record(repository, file, kind, commits)?);
     }
     Ok(records)
 }
 
-/// Returns those of `commits` that added a line of a hunk: the lines `lines` (first line, counted
-/// from 1, and number) of the file at `path` in the new one of the `versions`. Returns all of
-/// `commits` if none of them did, or if the hunk only deletes lines.
-fn by_lines(
+/// The lines of the contents of files, each content read and split once.
+type Lines<'t> = HashMap<&'t Content, Vec<&'t [u8]>>;
+
+/// Returns both contents of each file of the set `made` that has hunks, and of the files of `whole`
+/// at the same paths.
+fn texts<'s>(
     repository: &Repository,
-    versions: (&str, &str),
-    path: &[u8],
-    lines: [u64; 2],
-    commits: Vec<CommitRecord>,
-) -> Result<Vec<CommitRecord>, ChangesError> {
-    if lines[1] == 0 {
-        return Ok(commits);
+    made: &'s ChangeSet,
+    whole: &'s ChangeSet,
+) -> Result<HashMap<&'s Content, Vec<u8>>, ChangesError> {
+    let paths: HashSet<&[u8]> = made.files.iter().map(path_before).collect();
+    let mut texts = HashMap::new();
+    for file in made.files.iter().chain(&whole.files) {
+        if file.hunks.is_empty() || !paths.contains(path_before(file)) {
+            continue;
+        }
+        for version in [&file.old, &file.new].into_iter().flatten() {
+            let content = &version.entry.content;
+            if !texts.contains_key(content) {
+                texts.insert(content, repository.content(content)?);
+            }
+        }
     }
-    let brought = repository.blame(versions, path)?;
-    let first = lines[0].saturating_sub(1) as usize;
-    let brought: Vec<&String> = (brought.iter().skip(first))
-        .take(lines[1] as usize)
-        .flatten()
-        .collect();
-    let chosen: Vec<CommitRecord> = commits
-        .iter()
-        .filter(|commit| brought.contains(&&commit.commit))
-        .cloned()
-        .collect();
-    Ok(if chosen.is_empty() { commits } else { chosen })
+    Ok(texts)
+}
+
+/// The commits from which found changes come, looked up once for each file.
+struct History<'a> {
+    repository: &'a Repository,
+    found: &'a Found,
+    /// The ids of the commits of the old and of the new version.
+    versions: (&'a str, &'a str),
+    /// The commits of the files in the set of found changes, by the index of the file.
+    commits: HashMap<usize, Vec<CommitRecord>>,
+    /// For each line of a file of the new version, by the path of the file, the commit that added
+    /// the line ([`Repository::blame`]).
+    brought: HashMap<Vec<u8>, Vec<Option<String>>>,
+}
+
+impl History<'_> {
+    /// Returns the commits from which the change `change` of the file with the index `file`
+    /// probably comes.
+    fn commits_of(
+        &mut self,
+        file: usize,
+        change: &FileChange,
+    ) -> Result<&Vec<CommitRecord>, ChangesError> {
+        Ok(match self.commits.entry(file) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(commits_of(
+                self.repository,
+                self.found,
+                self.versions,
+                change,
+            )?),
+        })
+    }
+
+    /// Returns those commits of the change `change` of the file with the index `file` that added a
+    /// line of a hunk: the lines `lines` (first line, counted from 1, and number) of the file at
+    /// `path` in the new version. Returns all of them if there is only one, if none of them did, or
+    /// if the hunk only deletes lines.
+    fn commits_of_lines(
+        &mut self,
+        file: usize,
+        change: &FileChange,
+        (path, lines): (&[u8], [u64; 2]),
+    ) -> Result<Vec<CommitRecord>, ChangesError> {
+        let commits = self.commits_of(file, change)?.clone();
+        if commits.len() < 2 || lines[1] == 0 {
+            return Ok(commits);
+        }
+        if !self.brought.contains_key(path) {
+            let brought = self.repository.blame(self.versions, path)?;
+            self.brought.insert(path.to_owned(), brought);
+        }
+        let first = lines[0].saturating_sub(1) as usize;
+        let brought: Vec<&String> = (self.brought[path].iter().skip(first))
+            .take(lines[1] as usize)
+            .flatten()
+            .collect();
+        let chosen: Vec<CommitRecord> = commits
+            .iter()
+            .filter(|commit| brought.contains(&&commit.commit))
+            .cloned()
+            .collect();
+        Ok(if chosen.is_empty() { commits } else { chosen })
+    }
 }
 
 fn record(
@@ -235,63 +317,52 @@ fn record(
     })
 }
 
-/// Returns the change in the set `whole` that is the same as the change `part` of the set `made`: a
-/// hunk of the same file that replaces the same text by the same text, or another change of the
-/// same kind to the file. Of several hunks, the nearest is returned; `None` if there is none.
+/// Returns the change of `others`, changes of the set `whole` to one path, that is the same as the
+/// change `kind` of the file `change`: a hunk that replaces the same text by the same text, or
+/// another change of the same kind. Of several hunks, the nearest is returned; `None` if there is
+/// none.
 fn same_change(
-    repository: &Repository,
-    made: &ChangeSet,
-    part: Part,
-    whole: &ChangeSet,
-) -> Result<Option<Part>, ChangesError> {
-    let change = &made.files[part.file];
-    let wanted = texts(repository, change, part.kind)?;
-    let mut same = Vec::new();
-    for other in whole.units.iter().flatten() {
-        let file = &whole.files[other.file];
-        let (Some(one), Some(two)) = (path_before(change), path_before(file)) else {
-            continue;
-        };
-        let is_same_kind =
-            std::mem::discriminant(&other.kind) == std::mem::discriminant(&part.kind);
-        if one != two || !is_same_kind || texts(repository, file, other.kind)? != wanted {
-            continue;
-        }
-        let distance = match (part.kind, other.kind) {
-            (Kind::Hunk(one), Kind::Hunk(two)) => change.hunks[one]
-                .old
-                .start
-                .abs_diff(file.hunks[two].old.start),
-            _ => 0,
-        };
-        same.push((distance, *other));
-    }
-    Ok(same
-        .into_iter()
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, part)| part))
-}
-
-fn path_before(change: &FileChange) -> Option<&[u8]> {
-    let version = change.old.as_ref().or(change.new.as_ref());
-    version.map(|version| &version.path[..])
-}
-
-fn texts(
-    repository: &Repository,
     change: &FileChange,
     kind: Kind,
-) -> Result<(Vec<u8>, Vec<u8>), ChangesError> {
-    match (kind, &change.old, &change.new) {
-        (Kind::Hunk(_), Some(old), Some(new)) => {
-            let (old, new) = (
-                repository.content(&old.entry.content)?,
-                repository.content(&new.entry.content)?,
-            );
-            Ok(change.texts(kind, &old, &new))
+    (whole, others): (&ChangeSet, &[Part]),
+    lines: &Lines<'_>,
+) -> Option<Part> {
+    let wanted = replaced(change, kind, lines);
+    let is_same = |other: &&Part| {
+        let is_same_kind = std::mem::discriminant(&other.kind) == std::mem::discriminant(&kind);
+        is_same_kind && replaced(&whole.files[other.file], other.kind, lines) == wanted
+    };
+    let distance = |other: &&Part| match (kind, other.kind) {
+        (Kind::Hunk(one), Kind::Hunk(two)) => {
+            let start = whole.files[other.file].hunks[two].old.start;
+            change.hunks[one].old.start.abs_diff(start)
         }
-        _ => Ok((Vec::new(), Vec::new())),
-    }
+        _ => 0,
+    };
+    others.iter().filter(is_same).min_by_key(distance).copied()
+}
+
+/// Returns the path of a file in the old version, or if it is created, in the new one.
+fn path_before(change: &FileChange) -> &[u8] {
+    let version = change.old.as_ref().or(change.new.as_ref());
+    version.map_or(b"", |version| &version.path)
+}
+
+/// Returns the lines that a hunk removes, and those that it adds; `None` for a change of another
+/// kind.
+fn replaced<'l>(
+    change: &FileChange,
+    kind: Kind,
+    lines: &'l Lines<'_>,
+) -> Option<[&'l [&'l [u8]]; 2]> {
+    let (Kind::Hunk(hunk), Some(old), Some(new)) = (kind, &change.old, &change.new) else {
+        return None;
+    };
+    let hunk = &change.hunks[hunk];
+    Some([
+        in_range(lines.get(&old.entry.content)?, hunk.old.clone()),
+        in_range(lines.get(&new.entry.content)?, hunk.new.clone()),
+    ])
 }
 
 /// Returns the commits from which the change `change` of a file probably comes: those commits of

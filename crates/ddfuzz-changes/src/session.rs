@@ -324,7 +324,7 @@ impl<'a> Session<'a> {
 
     /// Runs a check, a test outside of the search (of the old or new version before it, or of the
     /// result after it), and returns its outcome: UNRESOLVED if the version does not build, never
-    /// `None`. With `anew`, results of builds after the first are not used.
+    /// `None`. With `anew`, the version is built on the untouched build of the old version.
     ///
     /// # Errors
     ///  As [`probe`](Session::probe).
@@ -578,11 +578,15 @@ impl<'a> Session<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted);
         }
+        let on = match anew {
+            true => Some(self.tree(&self.old.clone())?),
+            false => None,
+        };
         let Some(workers) = &mut self.workers else {
             return Err(ChangesError::Unfinished);
         };
         let report = workers
-            .run(tree, anew, ahead)
+            .run(tree, on.as_ref(), ahead)
             .map_err(|error| match error {
                 ChangesError::Interrupted { .. } => interrupted,
                 other => other,

@@ -96,16 +96,16 @@ impl Tree {
         self.entries.remove(path);
     }
 
-    /// Checks whether the tree cannot be written to a disk, because it has both a file at a path
-    /// and files below the same path.
-    pub fn is_contradictory(&self) -> bool {
-        let is_below_file = |path: &Vec<u8>| {
+    /// Returns a path below which the tree has files although it has a file at the path itself, so
+    /// that it cannot be written to a disk; `None` if there is no such path.
+    pub fn file_as_directory(&self) -> Option<&[u8]> {
+        let of_file = |path: &'_ [u8]| self.entries.contains_key(path);
+        self.entries.keys().find_map(|path| {
             let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
             slashes
-                .into_iter()
-                .any(|(at, _)| self.entries.contains_key(&path[..at]))
-        };
-        self.entries.keys().any(is_below_file)
+                .map(|(at, _)| &path[..at])
+                .find(|above| of_file(above))
+        })
     }
 
     /// Returns a hash of the paths, modes and contents of all files, by which versions with the

@@ -57,9 +57,10 @@ pub struct Report {
     pub output: String,
     /// How the build or the test ended, in a few words, such as `the test ended with exit 1`.
     pub what: String,
-    /// Whether a build was run for the version, successful or not; false if the version was built
-    /// already, or there is no build command.
-    pub has_built: bool,
+    /// Number of builds that were run for the version, successful or not: 0 if it was built already,
+    /// or there is no build command; 2 if the version on whose build it is built had to be built
+    /// first.
+    pub builds: u64,
     /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,
     /// Wall time of writing the version's files to the disk, building it and testing it.
@@ -108,9 +109,10 @@ impl Workbench {
     }
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
-    /// report. A version whose build is in the directory already is only tested. With `anew`, it is
-    /// always built: in the directory as the first build left it, without results of later builds;
-    /// or in an empty directory, if there is no copy of the first build.
+    /// report. A version whose build is in the directory already is only tested. With a version
+    /// `on`, it is always built: in the directory as the build of `on` left it, without results of
+    /// other builds. If there is no copy of that build, `on` is built first in the emptied
+    /// directory.
     ///
     /// # Errors
     ///
@@ -120,39 +122,50 @@ impl Workbench {
         &mut self,
         tree: &Tree,
         key: [u8; 32],
-        anew: bool,
+        on: Option<&Tree>,
         repository: &Repository,
     ) -> Result<Report, ChangesError> {
         let begin = Instant::now();
         let mut report = Report::default();
-        if anew {
-            self.worktree.restore_first()?;
+        if let Some(on) = on {
             self.built = None;
+            let is_restored = self.worktree.restore_build(on)?;
+            if !is_restored && self.recipe.build.is_some() {
+                self.worktree.update(on, repository)?;
+                report.builds = 1;
+                if let Some(failed) = self.build()? {
+                    return Ok(Report {
+                        took: begin.elapsed(),
+                        ..failed
+                    });
+                }
+            }
         }
         if self.built != Some(key) {
             self.built = None;
-            if !anew {
+            if on.is_none() {
                 self.worktree.restore_nearest(tree)?;
             }
             self.worktree.update(tree, repository)?;
             if let Some(failed) = self.build()? {
                 return Ok(Report {
+                    builds: report.builds + failed.builds,
                     took: begin.elapsed(),
                     ..failed
                 });
             }
-            report.has_built = self.recipe.build.is_some();
+            report.builds += u64::from(self.recipe.build.is_some());
             report.build_took = begin.elapsed();
             self.built = Some(key);
         }
         let tested = self.test()?;
         // A test may itself build, or write into the directory.
         self.worktree.note_build();
-        if report.has_built {
+        if report.builds > 0 {
             self.worktree.keep_copy()?;
         }
         Ok(Report {
-            has_built: report.has_built,
+            builds: report.builds,
             build_took: report.build_took,
             took: begin.elapsed(),
             ..tested
@@ -201,7 +214,7 @@ impl Workbench {
             messages: BuildMessages::parse(&output),
             output: tail(&output),
             what: format!("the build ended with {ended}"),
-            has_built: true,
+            builds: 1,
             timed_out: ended == Ended::Timeout,
             ..Report::default()
         }))
@@ -340,12 +353,17 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
 
 /// Converts the verdict on a run of the program to the report of a test: the crash `held`, or any
 /// crash if that is `None`, is FAIL, a different crash UNRESOLVED, no crash PASS. Reaching a limit
-/// without a crash is UNRESOLVED.
+/// is UNRESOLVED unless it is the crash `held`; a run that its time limit ended is then marked so.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
+    let ended = match &verdict {
+        Verdict::Crash(crash) => crash.ended,
+        Verdict::Flaky { ended, .. } => *ended,
+    };
     let of = |outcome, what: String, failure| Report {
         outcome: Some(outcome),
         what,
         failure,
+        timed_out: ended == Ended::Timeout && outcome == Outcome::Unresolved,
         ..Report::default()
     };
     let crash: Box<Crash> = match verdict {

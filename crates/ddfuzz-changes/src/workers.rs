@@ -29,7 +29,9 @@ const LEAST_TEST: Duration = Duration::from_secs(5);
 struct Job {
     tree: Arc<Tree>,
     key: [u8; 32],
-    anew: bool,
+    /// The version on whose untouched build this one is built; `None` if results of any builds may
+    /// be used.
+    on: Option<Arc<Tree>>,
     /// Limits for this version: on the wall time of its build, and on the CPU time of its test.
     limits: (Duration, Duration),
 }
@@ -144,8 +146,8 @@ impl Workers {
     }
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested
-    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. With
-    /// `anew`, the version is built and tested again, without the results of builds after the first
+    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. With a
+    /// version `on`, the version `tree` is built and tested again, on the untouched build of `on`
     /// (see [`Workbench::run`]).
     ///
     /// # Errors
@@ -155,7 +157,7 @@ impl Workers {
     pub fn run(
         &mut self,
         tree: &Arc<Tree>,
-        anew: bool,
+        on: Option<&Arc<Tree>>,
         ahead: Vec<Arc<Tree>>,
     ) -> Result<Report, ChangesError> {
         let key = tree.key();
@@ -167,10 +169,10 @@ impl Workers {
                 .iter()
                 .any(|worker| worker.busy == Some(key))
         };
-        if anew || !is_known(self) && !is_running(self) {
-            self.wait_for_an_idle_worker(anew)?;
-            if anew || !is_known(self) {
-                self.give(tree, anew);
+        if on.is_some() || !is_known(self) && !is_running(self) {
+            self.wait_for_an_idle_worker(on.is_some())?;
+            if on.is_some() || !is_known(self) {
+                self.give(tree, on);
             }
         }
         for tree in ahead {
@@ -181,7 +183,7 @@ impl Workers {
                 && !self.workers.iter().any(has)
                 && self.workers.iter().any(is_idle)
             {
-                self.give(&tree, false);
+                self.give(&tree, None);
                 self.speculative += 1;
             }
         }
@@ -199,9 +201,9 @@ impl Workers {
     }
 
     /// Gives the version `tree` to an idle worker: to the one whose last version differs from
-    /// `tree` in the fewest files; with `anew`, only to the first worker, whose directory has the
-    /// first build. Does nothing if no such worker is idle.
-    fn give(&mut self, tree: &Arc<Tree>, anew: bool) {
+    /// `tree` in the fewest files; with a version `on`, only to the first worker, which mostly has a
+    /// copy of that build. Does nothing if no such worker is idle.
+    fn give(&mut self, tree: &Arc<Tree>, on: Option<&Arc<Tree>>) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,
             Some(held) => held
@@ -209,7 +211,7 @@ impl Workers {
                 .filter(|(path, entry)| tree.get(path) != Some(entry))
                 .count(),
         };
-        let count = if anew { 1 } else { self.workers.len() };
+        let count = if on.is_some() { 1 } else { self.workers.len() };
         let idle = self.workers[..count]
             .iter_mut()
             .filter(|worker| worker.busy.is_none());
@@ -218,7 +220,7 @@ impl Workers {
             let job = Job {
                 tree: Arc::clone(tree),
                 key,
-                anew,
+                on: on.cloned(),
                 limits: self.limits,
             };
             // A worker ends only with the search.
@@ -228,8 +230,7 @@ impl Workers {
         }
     }
 
-    /// Waits until a worker is idle; if `is_first` is set, until the first worker is, whose
-    /// directory has the build of the first version.
+    /// Waits until a worker is idle; if `is_first` is set, until the first worker is.
     fn wait_for_an_idle_worker(&mut self, is_first: bool) -> Result<(), ChangesError> {
         let count = if is_first { 1 } else { self.workers.len() };
         while self.workers[..count]
@@ -277,7 +278,7 @@ impl Workers {
         let key = self.workers[number].busy.take()?;
         match result {
             Ok(report) => {
-                self.builds += u64::from(report.has_built);
+                self.builds += report.builds;
                 self.ahead.insert(key, report);
                 None
             }
@@ -297,7 +298,7 @@ fn work(
 ) {
     while let Ok(job) = inbox.recv() {
         bench.limit(job.limits.0, job.limits.1);
-        let result = bench.run(&job.tree, job.key, job.anew, repository);
+        let result = bench.run(&job.tree, job.key, job.on.as_deref(), repository);
         if report.send((number, result)).is_err() {
             return;
         }

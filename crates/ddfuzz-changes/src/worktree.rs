@@ -142,16 +142,17 @@ impl Worktree {
         Ok(())
     }
 
-    /// Replaces the contents of the worktree by the copy of the version that was built first, with
-    /// its build. If there is no copy, the next update begins with an empty directory.
+    /// Replaces the contents of the worktree by the copy of the version `tree`, with its build, and
+    /// returns true. If there is no copy of this version, returns false, and the next update begins
+    /// with an empty directory.
     ///
     /// # Errors
     /// If files cannot be copied.
-    pub fn restore_first(&mut self) -> Result<(), ChangesError> {
+    pub fn restore_build(&mut self, tree: &Tree) -> Result<bool, ChangesError> {
         self.state = None;
-        match self.copies.is_empty() {
-            true => Ok(()),
-            false => self.restore(0),
+        match self.copies.iter().position(|copy| copy.state == *tree) {
+            Some(at) => self.restore(at).map(|()| true),
+            None => Ok(false),
         }
     }
 

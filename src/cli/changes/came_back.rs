@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes::resolve;
+use crate::changes::{is_modified, resolve};
 use crate::cli::Output;
 use crate::exec::{Program, Target};
 use crate::files::{Journal, OsText};
@@ -34,7 +34,8 @@ struct Checked {
 /// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
 /// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
 /// found fixed in another commit and that fail again. Does nothing without a target, if its program
-/// is not below a git repository, or if the file cannot be written.
+/// is not below a git repository, if tracked files there differ from the commit, so that the
+/// program is not that of the commit, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
     else {
@@ -48,7 +49,7 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     else {
         return;
     };
-    let Ok(now) = resolve(top, "HEAD") else {
+    let Some(now) = checked_out(top, output) else {
         return;
     };
     let repository = OsText::from(top);
@@ -94,6 +95,17 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
             output.detail(&format!("the check is not noted: {error}"));
         }
     }
+}
+
+/// Returns the id of the commit that is checked out in the repository at `top`; `None` if there is
+/// none, or if tracked files differ from it, so that the program is probably another one.
+fn checked_out(top: &Path, output: &Output) -> Option<String> {
+    let now = resolve(top, "HEAD").ok()?;
+    let is_modified = is_modified(top).unwrap_or(true);
+    if is_modified {
+        output.detail("the check is not noted: the repository has uncommitted changes");
+    }
+    (!is_modified).then_some(now)
 }
 
 /// What the suggested command `ddfuzz changes` is built from, for a crash group that was fixed and

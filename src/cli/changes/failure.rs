@@ -82,6 +82,11 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
             "the clone is partial: `git fetch --refetch --no-filter` gets all objects",
         ),
         ChangesError::Git { .. } => (Exit::Usage, "git", "see the message of git"),
+        ChangesError::InvalidPath { .. } => (
+            Exit::Usage,
+            "invalid-path",
+            "such a path is no accident: `git fsck` says what else is wrong with the repository",
+        ),
         ChangesError::NoChange => (
             Exit::Usage,
             "no-change",

@@ -13,9 +13,12 @@ use crate::changes::{
     Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find,
 };
 use crate::cli::{Exit, Failure, Output, ui};
+use crate::delta::Outcome;
 use crate::exec::{Limits, Program, Target, Way};
 use crate::files::{Lock, OsText, atomic, folder, space};
-use crate::minimize::log::{KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord};
+use crate::minimize::log::{
+    CheckLine, KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord, What,
+};
 use crate::triage::Class;
 
 /// Name of the search algorithm in the logs of `ddfuzz changes`.
@@ -140,19 +143,19 @@ fn search_in(
     let recipe = subject.recipe(args, &repository, &new, output)?;
     let mut workers = Workers::start(args.jobs as usize, &recipe, &repository, &work, stop)?;
     let versions = (old.clone(), new.clone());
-    let log = files.log();
+    let logged = logged(files, args)?;
+    recall_failure(args, &recipe, logged.as_ref());
     learn_failure(
         args,
         subject,
         &recipe,
         &repository,
         (&old, &new),
-        &log,
         &mut workers,
     )?;
     let mut start = start_line(args, subject, &recipe, (&old, &new), line.is_some());
     start.size = ChangeSet::new(repository.compare(&old, &new)?).len() as u64;
-    let (past, writer) = open_log(files, start, args, output)?;
+    let (past, writer) = open_log(files, start, logged, output)?;
     let stop = Arc::clone(stop);
     let mut session = Session::new(
         Arc::clone(&repository),
@@ -199,7 +202,7 @@ fn open(
     work: &Path,
     output: &Output,
 ) -> Result<Opened, Failure> {
-    let (repository, old, new) = subject.versions.open(&work.join("repository"))?;
+    let (repository, old, new) = subject.versions.open(&work.join("repository"), &args.out)?;
     let line = match args.no_history {
         true => None,
         false => subject.versions.line(&repository, &old, &new)?,
@@ -402,24 +405,56 @@ fn warn(
     Ok(())
 }
 
-/// Returns the crash whose cause is searched for, as an earlier call of this search has logged it;
-/// `None` if there is no such log, or with `--force` or `--group`.
-fn logged_failure(log: &Path, args: &ChangesArgs) -> Option<crate::changes::HeldFailure> {
-    if args.force || args.group.is_some() {
-        return None;
+/// Reads the log of an earlier call in this output directory; `None` if there is none, or with
+/// `--force`.
+fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, Failure> {
+    let path = files.log();
+    if args.force || !path.exists() {
+        return Ok(None);
     }
-    let start = Log::read_start(log)?;
-    let (key, changes) = (start.key?, start.changes?);
-    Some(crate::changes::HeldFailure {
-        class: key.class.to_string(),
-        major: key.major,
-        minor: key.minor,
-        stable: changes.stable.and_then(|key| key.parse().ok()),
-    })
+    let log = Log::read(&path).map_err(|error| Failure::from(error).path(&path))?;
+    Ok(Some(log).filter(|log| log.start.is_some()))
+}
+
+/// Returns true if the log of a search ends with checks of which one refutes what it checks: the
+/// old version does not pass, the new version or the result does not fail. Such a search has ended
+/// with an error, which says nothing about a later call, because the user may have mended the
+/// cause.
+fn is_refuted(log: &Log) -> bool {
+    let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
+        Line::Check(check) => Some(check),
+        _ => None,
+    });
+    let is_wrong = |check: &CheckLine| match check.what {
+        What::Axiom => check.outcome != Outcome::Pass,
+        What::Baseline | What::Confirm => check.outcome != Outcome::Fail,
+        _ => false,
+    };
+    checks.any(is_wrong)
+}
+
+/// Sets the crash whose cause is searched for to that in the log `logged` of an earlier call. Does
+/// nothing if that call has ended with a refuted check, with `--group`, and with `--run`.
+fn recall_failure(args: &ChangesArgs, recipe: &Recipe, logged: Option<&Log>) {
+    let TestKind::Program { held, .. } = &recipe.test else {
+        return;
+    };
+    let logged = logged.filter(|log| args.group.is_none() && !is_refuted(log));
+    let start = logged.and_then(|log| log.start.as_ref());
+    if let Some(start) = start
+        && let (Some(key), Some(changes)) = (&start.key, &start.changes)
+    {
+        let _ = held.set(crate::changes::HeldFailure {
+            class: key.class.to_string(),
+            major: key.major,
+            minor: key.minor,
+            stable: changes.stable.as_ref().and_then(|key| key.parse().ok()),
+        });
+    }
 }
 
 /// Builds and runs the new version to learn the crash whose cause is searched for, unless that
-/// crash is the one of `--group` or is in the log of an earlier call. Fails if the new version does
+/// crash is known by `--group` or by the log of an earlier call. Fails if the new version does
 /// not crash, or not as `--expect` says. Does nothing with `--run`.
 fn learn_failure(
     args: &ChangesArgs,
@@ -427,22 +462,18 @@ fn learn_failure(
     recipe: &Recipe,
     repository: &Repository,
     (old, new): (&str, &str),
-    log: &Path,
     workers: &mut Workers,
 ) -> Result<(), Failure> {
     let TestKind::Program { held, .. } = &recipe.test else {
         return Ok(());
     };
-    if let Some(logged) = logged_failure(log, args) {
-        let _ = held.set(logged);
-    }
     if held.get().is_some() {
         return Ok(());
     }
     // The first build is that of the old version, on which the result is built at the end.
-    workers.run(&Arc::new(repository.tree(old)?), false, Vec::new())?;
+    workers.run(&Arc::new(repository.tree(old)?), None, Vec::new())?;
     let tree = Arc::new(repository.tree(new)?);
-    let report = workers.run(&tree, false, Vec::new())?;
+    let report = workers.run(&tree, None, Vec::new())?;
     let shown = subject.versions.shown(false);
     let Some(failure) = report.failure else {
         let (what, output) = (report.what, report.output);
@@ -526,51 +557,60 @@ fn start_line(
 /// its line number, and the writer that appends lines.
 type OpenLog = (Vec<(u64, Line)>, LogWriter);
 
-/// Creates the log of a search for changes, or continues the log of an earlier call of the same
-/// search. The log of another search is replaced with `--force`; without, it is an error.
+/// Creates the log of a search for changes, or continues `logged`, the log of an earlier call of the
+/// same search; if that call has ended with a refuted check, its log is begun anew. The log of
+/// another search is an error; `logged` is `None` with `--force`, by which any log is replaced.
 fn open_log(
     files: &Files,
     start: StartLine,
-    args: &ChangesArgs,
+    logged: Option<Log>,
     output: &Output,
 ) -> Result<OpenLog, Failure> {
     let path = files.log();
-    if args.force && path.exists() {
-        std::fs::remove_file(&path).map_err(|error| Failure::file(&path, "removing", &error))?;
-    }
-    let logged = match path.exists() {
-        true => Some(Log::read(&path).map_err(|error| Failure::from(error).path(&path))?),
-        false => None,
-    };
-    let Some(log) = logged.filter(|log| log.start.is_some()) else {
-        let _ = std::fs::remove_file(&path);
-        let mut writer = LogWriter::create(&path)?;
-        writer.append(&Line::Start(Box::new(start)))?;
-        return Ok((Vec::new(), writer));
-    };
-    let same = log
-        .start
+    let is_over = logged.as_ref().is_some_and(is_refuted);
+    let same = logged
         .as_ref()
-        .is_some_and(|logged| is_same_search(logged, &start));
+        .and_then(|log| log.start.as_ref())
+        .is_none_or(|logged| is_same_search(logged, &start, is_over));
     if !same {
         let message = format!("{} is the log of another search", path.display());
         return Err(Failure::new(Exit::Usage, "exists", message)
             .path(&path)
             .hint("replace it with --force, or give another output directory with -o"));
     }
-    output.detail(&format!(
-        "continuing {} after {} lines",
-        path.display(),
-        log.lines.len()
-    ));
-    Ok((log.lines, LogWriter::resume(&path)?))
+    match logged.filter(|_| !is_over) {
+        Some(log) => {
+            let (path_shown, count) = (path.display(), log.lines.len());
+            output.detail(&format!("continuing {path_shown} after {count} lines"));
+            Ok((log.lines, LogWriter::resume(&path)?))
+        }
+        None => {
+            match std::fs::remove_file(&path) {
+                Err(error) if path.exists() => {
+                    return Err(Failure::file(&path, "removing", &error));
+                }
+                _ => {}
+            }
+            let mut writer = LogWriter::create(&path)?;
+            writer.append(&Line::Start(Box::new(start)))?;
+            Ok((Vec::new(), writer))
+        }
+    }
 }
 
 /// Returns true if two start lines of logs are of the same search for changes; their limits and
-/// versions of ddfuzz may differ.
-fn is_same_search(logged: &StartLine, start: &StartLine) -> bool {
-    logged.changes == start.changes
+/// versions of ddfuzz may differ, and with `any_crash` the crashes, too.
+fn is_same_search(logged: &StartLine, start: &StartLine, any_crash: bool) -> bool {
+    let changes = |line: &StartLine| {
+        let mut changes = line.changes.clone();
+        if let Some(changes) = changes.as_mut().filter(|_| any_crash) {
+            changes.stable = None;
+        }
+        changes
+    };
+    let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
+    changes(logged) == changes(start)
         && logged.target.same_target(&start.target)
         && logged.input_blake3 == start.input_blake3
-        && logged.key.as_ref().map(|key| &key.class) == start.key.as_ref().map(|key| &key.class)
+        && (any_crash || class(logged) == class(start))
 }

@@ -51,7 +51,10 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
             );
         }
     };
-    let (repository, old, new) = versions.open(&work.path().join("repository"))?;
+    // The log is `changes/log.jsonl` in the output directory.
+    let out = std::fs::canonicalize(path).unwrap_or_default();
+    let out = out.ancestors().nth(2).unwrap_or(path);
+    let (repository, old, new) = versions.open(&work.path().join("repository"), out)?;
     if (&old, &new) != (&record.old, &record.new) {
         let message = "the directories are not as they were when the log was written";
         return Err(Failure::new(Exit::Found, "input", message).path(path));
@@ -165,7 +168,8 @@ pub fn verify(
     let stop = crate::cli::signals::stop_flag()?;
     let work = replay.work.path();
     let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
-    let result = workers.run(&found.failing, true, Vec::new())?.outcome;
+    // The directory of the worker is still empty.
+    let result = workers.run(&found.failing, None, Vec::new())?.outcome;
     let claim = found.end.claim;
     let tested = match claim {
         Claim::BestSoFar => Tested::default(),
@@ -205,7 +209,7 @@ impl Tested {
     ) -> Result<Tested, Failure> {
         let mut tested = Tested::default();
         if difference {
-            let passing = workers.run(&found.passing, false, Vec::new())?;
+            let passing = workers.run(&found.passing, None, Vec::new())?;
             if passing.outcome != Some(Outcome::Pass) {
                 let without = "the version without the changes does not pass";
                 tested.refuted = Some(without.to_owned());
@@ -227,7 +231,7 @@ impl Tested {
                     let Some(tree) = session.compose_on(&found.passing, &kept)? else {
                         continue;
                     };
-                    let report = workers.run(&tree, false, Vec::new())?;
+                    let report = workers.run(&tree, None, Vec::new())?;
                     in_time &= !report.timed_out;
                     if report.outcome == Some(refuting) {
                         in_time = false;

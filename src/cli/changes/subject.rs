@@ -114,8 +114,9 @@ impl Versions {
     }
 
     /// Creates a private git repository in `folder` that has both versions, and returns it with the
-    /// commit ids of the old and of the new version.
-    pub fn open(&self, folder: &Path) -> Result<(Repository, String, String), Failure> {
+    /// commit ids of the old and of the new version. Where a version is a directory, the output
+    /// directory `out` is no part of it.
+    pub fn open(&self, folder: &Path, out: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
                 folder: source,
@@ -126,9 +127,17 @@ impl Versions {
                 (Repository::borrowing(source, folder)?, old, new)
             }
             Versions::Directories { old, new } => {
+                let out = std::fs::canonicalize(out).ok();
+                let is_out = |version: &Path| std::fs::canonicalize(version).ok() == out;
+                if out.is_some() && (is_out(old) || is_out(new)) {
+                    let message = "the output directory is the directory of a version";
+                    return Err(Failure::usage(message).hint(
+                        "give another output directory with -o; it may be inside of this one",
+                    ));
+                }
                 let repository = Repository::empty(folder, "sha1")?;
-                let old = repository.import(old, "old")?;
-                let new = repository.import(new, "new")?;
+                let old = repository.import(old, "old", out.as_deref())?;
+                let new = repository.import(new, "new", out.as_deref())?;
                 (repository, old, new)
             }
         };

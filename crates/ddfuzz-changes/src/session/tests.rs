@@ -14,7 +14,7 @@ fn session(past: Vec<(u64, Line)>) -> (tempfile::TempDir, Session<'static>) {
     let commit = |name: &str| {
         std::fs::create_dir(at(name)).expect("a folder");
         std::fs::write(at(name).join("file"), name).expect("a file");
-        repository.import(&at(name), name).expect("a commit")
+        repository.import(&at(name), name, None).expect("a commit")
     };
     let versions = (commit("old"), commit("new"));
     let repository = Arc::new(repository);
