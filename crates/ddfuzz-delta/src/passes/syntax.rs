@@ -9,7 +9,10 @@ use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
+use crate::passes::plain::{PlainText, comments};
+use crate::passes::ranges::union;
 use crate::passes::siblings::{Siblings, children};
+use crate::passes::structure::FEWEST_PAIRS;
 use crate::passes::units::{Positions, Units};
 use crate::passes::uses::{delete_arguments, delete_uses};
 use crate::{Edit, Outcome, Replacement};
@@ -28,7 +31,19 @@ const RAISE: &str = "raise";
 const LEAST: &str = "least";
 /// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
+/// Name, in logs, of the pass that deletes the comments of a program text.
+const COMMENTS: &str = "comments";
+/// Name, in logs, of the pass that deletes the content of blocks in braces.
+const BLOCKS: &str = "blocks";
 
+/// Size, in bytes, above which the blocks of a program text are emptied first, and a text of unknown
+/// grammar is reduced by its statements.
+const LARGE: usize = 1 << 10;
+/// Minimum number of blocks of one depth whose contents are deleted together.
+const FEWEST_BLOCKS: usize = 4;
+/// Number of successive blocks with a needed content after which the blocks of one depth are no
+/// longer emptied.
+const FRUITLESS_BLOCKS: usize = 4;
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
 /// Number of successive syntax nodes that turn out to be needed for the failure, after which the
@@ -145,6 +160,11 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     } else {
         tree_of(work, grammar)
     };
+    let comments = tree.nodes.iter();
+    let comments = comments.filter(|node| node.class == SyntaxClass::Comment);
+    delete_comments(work, comments.map(|node| node.place.clone()).collect()).await;
+    empty_blocks(work, grammar).await;
+    let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH).await;
     if !trial.has_failed(work) {
         // Most blanks of a large text are deleted with the nodes around them.
@@ -157,6 +177,90 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     }
     work.predict_by(None);
     work.len() < trial.size && !trial.has_failed(work)
+}
+
+/// Reduces a large text of unknown grammar roughly, by its comments, blocks in braces, and
+/// statements; later passes over brackets, lines and words find the rest.
+pub(super) async fn outline(work: &mut CurrentBest) {
+    if work.len() <= LARGE {
+        return;
+    }
+    let text = work.text();
+    delete_comments(work, comments(&text)).await;
+    let grammar: Arc<dyn Grammar> = Arc::new(PlainText);
+    let tree = tree_of(work, &grammar);
+    let is_pair = |node: &&SyntaxNode| node.class == SyntaxClass::Expression;
+    if tree.nodes.iter().filter(is_pair).count() < FEWEST_PAIRS {
+        return;
+    }
+    let trial = Trial {
+        size: work.len(),
+        end: work.asked() + TRIAL,
+    };
+    empty_blocks(work, &grammar).await;
+    let tree = tree_of(work, &grammar);
+    delete_siblings(work, tree, &trial, ROUGH).await;
+    if trial.has_failed(work) {
+        return;
+    }
+    raise(work, &grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
+    let tree = tree_of(work, &grammar);
+    delete_siblings(work, tree, &trial, 0).await;
+}
+
+/// Deletes the comments of a text, which stand in the ranges `places`, in one test.
+async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) {
+    let places = union(places);
+    if !places.is_empty() {
+        work.test(COMMENTS, Edit::Cut(places)).await;
+    }
+}
+
+/// Deletes the content of blocks in braces that contain statements or declarations in a large text:
+/// first of the outermost blocks, then of those inside of the blocks that are needed, and so on.
+/// Blocks of one depth are tested together, whatever stands around them.
+async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    for depth in 0.. {
+        if work.len() <= LARGE {
+            return;
+        }
+        let tree = tree_of(work, grammar);
+        let all = blocks(&tree, &work.text());
+        if all.iter().all(|(_, level)| *level < depth) {
+            return;
+        }
+        let inside = all.into_iter().filter(|(_, level)| *level == depth);
+        let inside = inside.map(|(place, _)| vec![place]);
+        let mut inside = Positions::new(BLOCKS, inside.collect());
+        if inside.len() >= FEWEST_BLOCKS {
+            let mut list = ListSearch::new(work, &mut inside).stop_after(FRUITLESS_BLOCKS);
+            list.reduce().await;
+        }
+    }
+}
+
+/// Returns the contents of the blocks in braces of a text that contain statements or declarations,
+/// each with the number of such blocks around it.
+fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Range<usize>, usize)> {
+    let is_statement = |node: usize| {
+        let class = tree.nodes[node].class;
+        matches!(class, SyntaxClass::Statement | SyntaxClass::Declaration)
+    };
+    let mut found = Vec::new();
+    let mut ends: Vec<usize> = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate() {
+        while ends.last().is_some_and(|end| *end <= index) {
+            ends.pop();
+        }
+        let [b'{', .., b'}'] = &text[node.place.clone()] else {
+            continue;
+        };
+        if children(&tree.nodes, index).any(is_statement) {
+            found.push((node.place.start + 1..node.place.end - 1, ends.len()));
+            ends.push(node.last);
+        }
+    }
+    found
 }
 
 /// Replacements that were tested without success: pairs of a syntax node's text and the text that
