@@ -306,4 +306,23 @@ mod tests {
         );
         assert_eq!(PlainText.parse(b"").map(|tree| tree.nodes.len()), Some(1));
     }
+
+    #[test]
+    fn comments_are_found_by_their_signs() {
+        let text = b"a // b\nhttp://x\n/* c\n d */ e \"//f\"\n  # g\n#h\n-- i\ni--\n/* j";
+        let found: Vec<&str> = comments(text)
+            .into_iter()
+            .map(|place| std::str::from_utf8(&text[place]).expect("ASCII"))
+            .collect();
+        assert_eq!(found, ["// b", "/* c\n d */", "# g", "-- i"]);
+    }
+
+    #[test]
+    fn deep_brackets_are_words() {
+        let text = ["(".repeat(100_000), ")".repeat(100_000)].concat();
+        let tree = PlainText
+            .parse(text.as_bytes())
+            .expect("any text has a tree");
+        assert!(tree.nodes.len() > 200_000);
+    }
 }

@@ -12,7 +12,6 @@ use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::plain::{PlainText, comments};
 use crate::passes::ranges::union;
 use crate::passes::siblings::{Siblings, children};
-use crate::passes::structure::FEWEST_PAIRS;
 use crate::passes::units::{Positions, Units};
 use crate::passes::uses::{delete_arguments, delete_uses};
 use crate::{Edit, Outcome, Replacement};
@@ -33,13 +32,14 @@ const LEAST: &str = "least";
 const BLANKS: &str = "blanks";
 /// Name, in logs, of the pass that deletes the comments of a program text.
 const COMMENTS: &str = "comments";
-/// Name, in logs, of the pass that deletes the content of blocks in braces.
+/// Name, in logs, of the pass that empties blocks of statements.
 const BLOCKS: &str = "blocks";
 
 /// Size, in bytes, above which the blocks of a program text are emptied first, and a text of unknown
 /// grammar is reduced by its statements.
 const LARGE: usize = 1 << 10;
-/// Minimum number of blocks of one depth whose contents are deleted together.
+/// Minimum number of blocks of one depth that are emptied together, and of all blocks of a text of
+/// unknown grammar that is reduced by its statements.
 const FEWEST_BLOCKS: usize = 4;
 /// Number of successive blocks with a needed content after which the blocks of one depth are no
 /// longer emptied.
@@ -163,6 +163,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     let comments = tree.nodes.iter();
     let comments = comments.filter(|node| node.class == SyntaxClass::Comment);
     delete_comments(work, comments.map(|node| node.place.clone()).collect()).await;
+    let tree = tree_of(work, grammar);
+    delete_comments(work, lone_texts(&tree)).await;
     empty_blocks(work, grammar).await;
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH).await;
@@ -179,8 +181,9 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// Reduces a large text of unknown grammar roughly, by its comments, blocks in braces, and
-/// statements; later passes over brackets, lines and words find the rest.
+/// Reduces a large text of unknown grammar roughly: deletes its comments and, if it has several
+/// blocks in braces, empties these and deletes statements. Later passes over brackets, lines and
+/// words find the rest.
 pub(super) async fn outline(work: &mut CurrentBest) {
     if work.len() <= LARGE {
         return;
@@ -189,8 +192,7 @@ pub(super) async fn outline(work: &mut CurrentBest) {
     delete_comments(work, comments(&text)).await;
     let grammar: Arc<dyn Grammar> = Arc::new(PlainText);
     let tree = tree_of(work, &grammar);
-    let is_pair = |node: &&SyntaxNode| node.class == SyntaxClass::Expression;
-    if tree.nodes.iter().filter(is_pair).count() < FEWEST_PAIRS {
+    if blocks(&tree, &work.text()).len() < FEWEST_BLOCKS {
         return;
     }
     let trial = Trial {
@@ -208,7 +210,8 @@ pub(super) async fn outline(work: &mut CurrentBest) {
     delete_siblings(work, tree, &trial, 0).await;
 }
 
-/// Deletes the comments of a text, which stand in the ranges `places`, in one test.
+/// Deletes the comments of a text, or texts that serve as such, in one test; they stand in the ranges
+/// `places`.
 async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) {
     let places = union(places);
     if !places.is_empty() {
@@ -216,9 +219,27 @@ async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) {
     }
 }
 
-/// Deletes the content of blocks in braces that contain statements or declarations in a large text:
-/// first of the outermost blocks, then of those inside of the blocks that are needed, and so on.
-/// Blocks of one depth are tested together, whatever stands around them.
+/// Returns the ranges of the statements that consist of a string literal alone, such as the
+/// documentation of a function in Python, if another statement stands beside them.
+fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
+    let nodes = &tree.nodes;
+    let is_lone = |index: &usize| {
+        let node = &nodes[*index];
+        let inside = nodes.get(*index + 1).filter(|_| node.last > *index + 1);
+        let is_text =
+            inside.is_some_and(|one| one.class == SyntaxClass::Text && one.place == node.place);
+        let siblings = node
+            .parent
+            .map_or(0, |parent| children(nodes, parent).count());
+        is_text && node.class == SyntaxClass::Statement && siblings > 1
+    };
+    let lone = (0..nodes.len()).filter(is_lone);
+    lone.map(|index| nodes[index].place.clone()).collect()
+}
+
+/// Empties the blocks of a large text that contain statements or declarations: first the outermost
+/// blocks, then those inside of the blocks that are needed, and so on. Blocks of one depth are tested
+/// together, whatever stands around them.
 async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     for depth in 0.. {
         if work.len() <= LARGE {
@@ -230,8 +251,7 @@ async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
             return;
         }
         let inside = all.into_iter().filter(|(_, level)| *level == depth);
-        let inside = inside.map(|(place, _)| vec![place]);
-        let mut inside = Positions::new(BLOCKS, inside.collect());
+        let mut inside = Blocks(inside.map(|(content, _)| content).collect());
         if inside.len() >= FEWEST_BLOCKS {
             let mut list = ListSearch::new(work, &mut inside).stop_after(FRUITLESS_BLOCKS);
             list.reduce().await;
@@ -239,28 +259,86 @@ async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     }
 }
 
-/// Returns the contents of the blocks in braces of a text that contain statements or declarations,
-/// each with the number of such blocks around it.
-fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Range<usize>, usize)> {
+/// Returns the contents of the blocks of a text that contain statements or declarations and can
+/// become shorter, each with the number of such blocks around it. A block in braces becomes empty,
+/// another one the shortest block of its kind in the text, if that is within one line.
+fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     let is_statement = |node: usize| {
         let class = tree.nodes[node].class;
         matches!(class, SyntaxClass::Statement | SyntaxClass::Declaration)
     };
+    let shortest = shortest_of_kinds(tree, text);
     let mut found = Vec::new();
     let mut ends: Vec<usize> = Vec::new();
-    for (index, node) in tree.nodes.iter().enumerate() {
+    for (index, node) in tree.nodes.iter().enumerate().skip(1) {
         while ends.last().is_some_and(|end| *end <= index) {
             ends.pop();
         }
-        let [b'{', .., b'}'] = &text[node.place.clone()] else {
+        if !children(&tree.nodes, index).any(is_statement)
+            || is_statement(index) && !is_braced(&text[node.place.clone()])
+        {
             continue;
+        }
+        let place = node.place.clone();
+        let (at, with) = match is_braced(&text[place.clone()]) {
+            true => (place.start + 1..place.end - 1, &b""[..]),
+            false => {
+                let least = shortest.get(&node.kind).copied().unwrap_or(index);
+                (place, &text[tree.nodes[least].place.clone()])
+            }
         };
-        if children(&tree.nodes, index).any(is_statement) {
-            found.push((node.place.start + 1..node.place.end - 1, ends.len()));
+        if with.len() < at.len() && !with.contains(&b'\n') {
+            let with = with.to_vec();
+            found.push((Replacement { at, with }, ends.len()));
             ends.push(node.last);
         }
     }
     found
+}
+
+fn is_braced(text: &[u8]) -> bool {
+    matches!(text, [b'{', .., b'}'])
+}
+
+/// Contents of blocks with what is written in their place, as units of a list search; they do not
+/// overlap.
+struct Blocks(Vec<Replacement>);
+
+impl Units for Blocks {
+    fn rule(&self) -> &'static str {
+        BLOCKS
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let written = cuts.iter().flat_map(|cut| &self.0[cut.clone()]);
+        let written: Vec<Replacement> = written.cloned().collect();
+        let is_cut = written.iter().all(|one| one.with.is_empty());
+        let edit = match is_cut {
+            true => Edit::Cut(written.into_iter().map(|one| one.at).collect()),
+            false => Edit::Set(written),
+        };
+        Some(edit)
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let is_written = |index: &usize| cuts.iter().any(|cut| cut.contains(index));
+        let mut gone = 0;
+        let mut kept = Vec::new();
+        for (index, mut one) in std::mem::take(&mut self.0).into_iter().enumerate() {
+            if is_written(&index) {
+                gone += one.at.len() - one.with.len();
+            } else {
+                one.at = one.at.start - gone..one.at.end - gone;
+                kept.push(one);
+            }
+        }
+        self.0 = kept;
+        vec![0; cuts.len()]
+    }
 }
 
 /// Replacements that were tested without success: pairs of a syntax node's text and the text that
