@@ -38,6 +38,12 @@ const BLOCKS: &str = "blocks";
 /// Size, in bytes, above which the blocks of a program text are emptied first, and a text of unknown
 /// grammar is reduced by its statements.
 const LARGE: usize = 1 << 10;
+/// Mean length, in bytes, of the lines of a text of unknown grammar above which it is no program, so
+/// that it is not reduced by its statements.
+const LONG_LINE: usize = 1 << 7;
+/// Maximum number of blocks around a block in a text of unknown grammar that is reduced by its
+/// statements: a list of all brackets is cheaper for a deeper text.
+const DEEPEST_BLOCK: usize = 16;
 /// Minimum number of blocks of one depth that are emptied together, and of all blocks of a text of
 /// unknown grammar that is reduced by its statements.
 const FEWEST_BLOCKS: usize = 4;
@@ -181,8 +187,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// Reduces a large text of unknown grammar roughly: deletes its comments and, if it has several
-/// blocks in braces, empties these and deletes statements. Later passes over brackets, lines and
+/// Reduces a large text of unknown grammar roughly: deletes its comments and, if several blocks in
+/// braces extend over lines, empties blocks and deletes statements. Later passes over brackets, lines and
 /// words find the rest.
 pub(super) async fn outline(work: &mut CurrentBest) {
     if work.len() <= LARGE {
@@ -192,7 +198,13 @@ pub(super) async fn outline(work: &mut CurrentBest) {
     delete_comments(work, comments(&text)).await;
     let grammar: Arc<dyn Grammar> = Arc::new(PlainText);
     let tree = tree_of(work, &grammar);
-    if blocks(&tree, &work.text()).len() < FEWEST_BLOCKS {
+    let text = work.text();
+    let blocks = blocks(&tree, &text);
+    let is_deep = blocks.iter().any(|(_, level)| *level > DEEPEST_BLOCK);
+    let is_of_lines = |(block, _): &&(Replacement, usize)| text[block.at.clone()].contains(&b'\n');
+    let of_lines = blocks.iter().filter(is_of_lines).count();
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    if is_deep || of_lines < FEWEST_BLOCKS || lines * LONG_LINE <= text.len() {
         return;
     }
     let trial = Trial {
@@ -274,9 +286,8 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
         while ends.last().is_some_and(|end| *end <= index) {
             ends.pop();
         }
-        if !children(&tree.nodes, index).any(is_statement)
-            || is_statement(index) && !is_braced(&text[node.place.clone()])
-        {
+        let is_block = is_braced(&text[node.place.clone()]) || node.class == SyntaxClass::Other;
+        if !is_block || !children(&tree.nodes, index).any(is_statement) {
             continue;
         }
         let place = node.place.clone();
