@@ -12,8 +12,9 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
+use crate::passes::outline::outline;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
-use crate::passes::syntax::{outline, syntax};
+use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
 use crate::passes::words::words;
 
