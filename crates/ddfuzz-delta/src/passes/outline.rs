@@ -136,7 +136,7 @@ pub(super) async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
 
 /// Returns the contents of the blocks of a text that contain statements or declarations and can
 /// become shorter, each with the number of such blocks around it. A block in braces becomes empty,
-/// another one the shortest block of its kind in the text, if that is within one line.
+/// one after a colon the shortest block of its kind in the text, if that is within one line.
 fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     let is_statement = |node: usize| {
         let class = tree.nodes[node].class;
@@ -149,7 +149,9 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
         while ends.last().is_some_and(|end| *end <= index) {
             ends.pop();
         }
-        let is_block = is_braced(&text[node.place.clone()]) || node.class == SyntaxClass::Other;
+        let before = text[..node.place.start].trim_ascii_end();
+        let is_block = is_braced(&text[node.place.clone()])
+            || node.class == SyntaxClass::Other && before.ends_with(b":");
         if !is_block || !children(&tree.nodes, index).any(is_statement) {
             continue;
         }
