@@ -158,6 +158,8 @@ pub struct SyntaxNode {
 pub enum SyntaxClass {
     /// A token that belongs to the node around it, such as a keyword, a bracket or a comma.
     Punctuation,
+    /// A comment, which the program's execution ignores.
+    Comment,
     /// A name of something in a program, such as a variable.
     Identifier,
     /// A number that stands in the program text (a literal), such as `42`.

@@ -102,7 +102,9 @@ fn next(cursor: &mut TreeCursor<'_>, depth: &mut u32) -> bool {
 /// the grammar.
 fn class_of(kind: &str) -> SyntaxClass {
     let has = |part: &str| kind.contains(part);
-    if has("identifier") && !has("expression") {
+    if has("comment") {
+        SyntaxClass::Comment
+    } else if has("identifier") && !has("expression") {
         SyntaxClass::Identifier
     } else if kind == "number" || has("number_literal") || has("integer") || has("float") {
         SyntaxClass::Number

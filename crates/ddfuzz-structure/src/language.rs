@@ -58,7 +58,7 @@ impl Evidence {
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,
-            Evidence::Text => 200,
+            Evidence::Text => 60,
         }
     }
 }

@@ -38,6 +38,7 @@ mod markup;
 mod mutations;
 mod names;
 mod normalize;
+mod outline;
 mod plain;
 mod protocol;
 mod ranges;

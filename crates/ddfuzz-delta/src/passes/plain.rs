@@ -1,18 +1,25 @@
-//! The tree of a text without a grammar: brackets, items of lists, lines, and words.
+//! The tree of a text without a grammar: statements, brackets, items of lists, and words.
+
+use std::ops::Range;
 
 use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::passes::ranges::union;
 use crate::passes::tree;
-use crate::passes::words::tokens;
+use crate::passes::words::{Token, tokens};
 
-/// Number that stands for the kind of items of lists, and of the root of a tree. The kind of other
-/// nodes is the first byte of their bracket pair or sign.
-const ITEM: u16 = 0x100;
-/// Number that stands for the kind of tree nodes that are lines of a text.
-const LINE: u16 = 0x101;
+/// Number that stands for the kind of the root of a tree. The kind of pairs of brackets, words and
+/// signs is their first byte.
+const ROOT: u16 = 0x100;
+/// Number that stands for the kind of statements: what ends with a semicolon, a comma, a line, or a
+/// block in braces that ends its line.
+const STATEMENT: u16 = 0x101;
+/// Maximum depth of brackets in a text whose statements are found; a deeper text has only lines and
+/// words.
+const DEEPEST: usize = 200;
 
-/// A grammar for texts of unknown grammar: pairs of brackets with the items of lists inside, then
-/// lines, then words, numbers, strings and signs. A text whose brackets do not match has only lines
-/// and words.
+/// A grammar for texts of unknown grammar: statements and items of lists, which contain words,
+/// numbers, strings, signs, and pairs of brackets with further statements. A text whose brackets do
+/// not match, or are nested too deeply, has only lines and words.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainText;
 
@@ -27,9 +34,10 @@ impl Grammar for PlainText {
             nodes: Vec::new(),
             open: Vec::new(),
         };
-        builder.begin(0..text.len(), ITEM, SyntaxClass::Other);
-        match tree::parse(text) {
-            Some(tree) => builder.brackets(&tree.nodes),
+        builder.begin(0..text.len(), ROOT, SyntaxClass::Other);
+        let tree = tree::parse(text).filter(|tree| deepest(&tree.nodes) <= DEEPEST);
+        match tree {
+            Some(tree) => builder.statements(&tree.nodes, 0..tree.nodes.len()),
             None => builder.lines(0..text.len()),
         }
         builder.end(0);
@@ -38,6 +46,22 @@ impl Grammar for PlainText {
             errors: 0,
         })
     }
+}
+
+/// Returns the maximum number of pairs of brackets around a node of a tree.
+fn deepest(nodes: &[tree::Node]) -> usize {
+    let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        depths.push(node.parent.map_or(0, |parent| depths[parent] + 1));
+    }
+    depths.into_iter().max().unwrap_or_default()
+}
+
+/// A piece of a statement: words within one line, or a pair of brackets.
+enum Piece {
+    Words(Range<usize>),
+    /// Index of the pair in the tree of brackets.
+    Pair(usize),
 }
 
 struct Builder<'a> {
@@ -50,7 +74,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Begins a node of the tree: all nodes added before the matching call of [`end`](Builder::end)
     /// are inside of it.
-    fn begin(&mut self, place: std::ops::Range<usize>, kind: u16, class: SyntaxClass) {
+    fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         let index = self.nodes.len();
         self.nodes.push(SyntaxNode {
             place,
@@ -69,61 +93,179 @@ impl Builder<'_> {
         }
     }
 
-    fn brackets(&mut self, nodes: &[tree::Node]) {
-        // For each open pair, the index after its last descendant.
-        let mut lasts: Vec<usize> = Vec::new();
-        for (index, node) in nodes.iter().enumerate() {
-            while lasts.last().is_some_and(|last| *last <= index) {
-                lasts.pop();
-            }
-            self.end(lasts.len() + 1);
-            if node.pair {
-                let kind = u16::from(self.text[node.open]);
-                self.begin(node.start..node.end, kind, SyntaxClass::Expression);
-                lasts.push(node.last);
+    /// Adds the statements that the siblings among `nodes[range]` make. Calls itself for the content
+    /// of brackets, at most [`DEEPEST`] times one inside of another.
+    fn statements(&mut self, nodes: &[tree::Node], range: Range<usize>) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let node = &nodes[at];
+            // The name before a pair's bracket belongs to the same statement.
+            let named = if node.pair {
+                node.start..node.open
             } else {
-                self.begin(node.start..node.end, ITEM, SyntaxClass::Other);
-                self.lines(node.start..node.end);
+                node.start..node.end
+            };
+            let mut from = named.start;
+            for line in self.text[named].split_inclusive(|byte| *byte == b'\n') {
+                let place = self.inked(from..from + line.len());
+                from += line.len();
+                if !place.is_empty() {
+                    pieces.push(Piece::Words(place));
+                }
+                if line.ends_with(b"\n") {
+                    self.statement(nodes, &mut pieces, None);
+                }
             }
+            if node.pair {
+                pieces.push(Piece::Pair(at));
+            }
+            let ends_line = || {
+                let rest = self.text[node.end..].iter();
+                let next = rest
+                    .copied()
+                    .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+                self.text[node.open] == b'{' && next.is_none_or(|byte| byte == b'\n')
+            };
+            if node.separated > node.end {
+                self.statement(nodes, &mut pieces, Some(node.end..node.separated));
+            } else if node.pair && ends_line() {
+                self.statement(nodes, &mut pieces, None);
+            }
+            at = node.last;
         }
+        self.statement(nodes, &mut pieces, None);
     }
 
-    /// Adds a node for each line in the range `place` of the text, if it has several, and nodes for
-    /// the words in it.
-    fn lines(&mut self, place: std::ops::Range<usize>) {
+    /// Adds a statement of the `pieces`, which it takes, and the separator in the range `after`: a
+    /// semicolon belongs to the statement, a comma follows it.
+    fn statement(
+        &mut self,
+        nodes: &[tree::Node],
+        pieces: &mut Vec<Piece>,
+        after: Option<Range<usize>>,
+    ) {
+        let sign = after
+            .map(|after| self.inked(after))
+            .filter(|sign| !sign.is_empty());
+        let pieces = std::mem::take(pieces);
+        let place = |piece: &Piece| match piece {
+            Piece::Words(place) => place.clone(),
+            Piece::Pair(pair) => nodes[*pair].open..nodes[*pair].end,
+        };
+        let is_inside = |sign: &Range<usize>| self.text[sign.clone()] == *b";";
+        let ends = sign.clone().filter(is_inside);
         let depth = self.open.len();
-        let text = &self.text[place.clone()];
-        let has_lines = text.trim_ascii().contains(&b'\n');
-        let mut at = place.start;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let start = at + line.len() - line.trim_ascii_start().len();
-            let size = line.trim_ascii().len();
-            at += line.len();
-            if size == 0 {
-                continue;
+        if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
+            let end = ends.as_ref().map_or(place(last).end, |sign| sign.end);
+            self.begin(place(first).start..end, STATEMENT, SyntaxClass::Statement);
+            for piece in pieces {
+                match piece {
+                    Piece::Words(place) => self.words(place),
+                    Piece::Pair(pair) => self.pair(nodes, pair),
+                }
             }
-            if has_lines {
-                self.begin(start..start + size, LINE, SyntaxClass::Statement);
-            }
-            self.words(start..start + size);
+        }
+        let separates = sign.is_some() && ends.is_none();
+        if separates {
             self.end(depth);
         }
+        if let Some(sign) = sign {
+            let kind = u16::from(self.text[sign.start]);
+            self.begin(sign, kind, SyntaxClass::Punctuation);
+        }
+        self.end(depth);
     }
 
-    fn words(&mut self, place: std::ops::Range<usize>) {
+    fn pair(&mut self, nodes: &[tree::Node], pair: usize) {
         let depth = self.open.len();
-        for token in tokens(&self.text[place.clone()]) {
-            let word = self.text[place.clone()][token.place.clone()].trim_ascii_end();
-            let start = place.start + token.place.start;
-            let class = match token.class {
+        let node = &nodes[pair];
+        let kind = u16::from(self.text[node.open]);
+        self.begin(node.open..node.end, kind, SyntaxClass::Expression);
+        for bracket in [node.open..node.open + 1, node.end - 1..node.end] {
+            if bracket.start > node.open {
+                self.statements(nodes, pair + 1..node.last);
+            }
+            self.begin(bracket, kind, SyntaxClass::Punctuation);
+            self.end(depth + 1);
+        }
+        self.end(depth);
+    }
+
+    /// Returns the range `place` of the text without the blanks at its ends; an empty range if there
+    /// is nothing else.
+    fn inked(&self, place: Range<usize>) -> Range<usize> {
+        let text = &self.text[place.clone()];
+        let start = place.end - text.trim_ascii_start().len();
+        start..start + text.trim_ascii().len()
+    }
+
+    /// Adds a node for each line in the range `place` of the text, and nodes for the words in it.
+    fn lines(&mut self, place: Range<usize>) {
+        let mut at = place.start;
+        for line in self.text[place].split_inclusive(|byte| *byte == b'\n') {
+            let words = self.inked(at..at + line.len());
+            at += line.len();
+            if !words.is_empty() {
+                self.statement(&[], &mut vec![Piece::Words(words)], None);
+            }
+        }
+    }
+
+    fn words(&mut self, place: Range<usize>) {
+        let depth = self.open.len();
+        for Token {
+            place: token,
+            class,
+        } in tokens(&self.text[place.clone()])
+        {
+            let word = self.inked(place.start + token.start..place.start + token.end);
+            let kind = match class {
                 b'a' => SyntaxClass::Identifier,
                 b'0' => SyntaxClass::Number,
                 _ => SyntaxClass::Other,
             };
-            self.begin(start..start + word.len(), u16::from(token.class), class);
+            self.begin(word, u16::from(class), kind);
             self.end(depth);
         }
     }
+}
+
+/// Returns the ranges of what look like comments in a text of unknown grammar: from `/*` to `*/`,
+/// from `//` to the end of the line, and lines that begin with `#` and a blank, or with `--`.
+pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut begins_line = true;
+    while at < text.len() {
+        let rest = &text[at..];
+        let line = || at + rest.iter().take_while(|byte| **byte != b'\n').count();
+        let is_url = text[..at].ends_with(b":");
+        let end = match rest {
+            [b'/', b'*', inside @ ..] => {
+                let close = inside.windows(2).position(|pair| pair == b"*/");
+                close.map_or(at, |close| at + close + 4)
+            }
+            [b'/', b'/', ..] if !is_url => line(),
+            [b'#', b' ' | b'#' | b'\n', ..] | [b'-', b'-', ..] if begins_line => line(),
+            // A quoted text within a line may contain such signs.
+            [b'"', inside @ ..] => {
+                let close = inside.iter().take_while(|byte| !b"\"\n".contains(byte));
+                at += close.count() + 1;
+                at
+            }
+            _ => at,
+        };
+        if end > at {
+            found.push(at..end);
+        }
+        begins_line = match text.get(at) {
+            Some(byte) if end == at => *byte == b'\n' || begins_line && byte.is_ascii_whitespace(),
+            _ => begins_line,
+        };
+        at = end.max(at + 1);
+    }
+    union(found)
 }
 
 #[cfg(test)]
@@ -147,18 +289,40 @@ mod tests {
                 .map(|node| std::str::from_utf8(&text[node.place.clone()]).expect("ASCII"))
                 .collect()
         };
-        assert_eq!(of(u16::from(b'[')), ["let a = [1, b]"]);
-        assert_eq!(of(LINE), ["print a", "end"]);
+        assert_eq!(of(u16::from(b'[')), ["[1, b]", "[", "]"]);
+        assert_eq!(
+            of(STATEMENT),
+            ["let a = [1, b];", "1", "b", "print a", "end"]
+        );
         assert_eq!(of(u16::from(b'0')), ["1"]);
         let unmatched = PlainText.parse(b"a (\nb").expect("any text has a tree");
         assert_eq!(
             unmatched
                 .nodes
                 .iter()
-                .filter(|node| node.kind == LINE)
+                .filter(|node| node.kind == STATEMENT)
                 .count(),
             2
         );
         assert_eq!(PlainText.parse(b"").map(|tree| tree.nodes.len()), Some(1));
+    }
+
+    #[test]
+    fn comments_are_found_by_their_signs() {
+        let text = b"a // b\nhttp://x\n/* c\n d */ e \"//f\"\n  # g\n#h\n-- i\ni--\n/* j";
+        let found: Vec<&str> = comments(text)
+            .into_iter()
+            .map(|place| std::str::from_utf8(&text[place]).expect("ASCII"))
+            .collect();
+        assert_eq!(found, ["// b", "/* c\n d */", "# g", "-- i"]);
+    }
+
+    #[test]
+    fn deep_brackets_are_words() {
+        let text = ["(".repeat(100_000), ")".repeat(100_000)].concat();
+        let tree = PlainText
+            .parse(text.as_bytes())
+            .expect("any text has a tree");
+        assert!(tree.nodes.len() > 200_000);
     }
 }

@@ -12,6 +12,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
+use crate::passes::outline::outline;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
@@ -150,6 +151,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         Structure::Syntax(grammar) => syntax(&mut work, grammar).await,
         Structure::Text if work.is_text() => {
             markup(&mut work).await;
+            outline(&mut work).await;
             false
         }
         Structure::Unknown | Structure::Text | Structure::Binary => false,

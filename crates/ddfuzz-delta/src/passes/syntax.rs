@@ -9,6 +9,7 @@ use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
+use crate::passes::outline::{delete_comments_of, empty_blocks};
 use crate::passes::siblings::{Siblings, children};
 use crate::passes::units::{Positions, Units};
 use crate::passes::uses::{delete_arguments, delete_uses};
@@ -36,20 +37,20 @@ const ROUNDS: usize = 4;
 const FRUITLESS: usize = 16;
 /// Number of tests at the beginning of the reduction by a grammar that decide whether the grammar
 /// is used further.
-const TRIAL: usize = 30;
+pub(super) const TRIAL: usize = 30;
 /// Fraction of the text, as a divisor of its size, that the first [`TRIAL`] tests by a grammar must
 /// delete for the grammar to be used further.
 const LEAST_GAIN: usize = 20;
 /// Size of the text, in bytes, at which the first, rough round of deletions in its syntax tree
 /// ends; that round deletes only children of nodes that make up at least half of the text.
-const ROUGH: usize = 256;
+pub(super) const ROUGH: usize = 256;
 /// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
 /// Number of successive tests without success after which nodes are no longer replaced by nodes
 /// inside of them, in a large text before siblings were deleted.
-const FRUITLESS_AT_FIRST: usize = 4;
+pub(super) const FRUITLESS_AT_FIRST: usize = 4;
 /// Number of levels below a syntax node from which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
 /// Maximum number of nodes of each level below a syntax node that are tried in its place.
@@ -145,6 +146,9 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     } else {
         tree_of(work, grammar)
     };
+    delete_comments_of(work, grammar, &tree).await;
+    empty_blocks(work, grammar).await;
+    let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH).await;
     if !trial.has_failed(work) {
         // Most blanks of a large text are deleted with the nodes around them.
@@ -163,7 +167,7 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
 /// took its place; an empty second text says that all replacements of that node were tested. They
 /// are not tested again, wherever the node's text stands.
 #[derive(Default)]
-struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
+pub(super) struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
 
 impl Tried {
     /// Returns true if a node with the text `own` was already replaced by `with` without success.
@@ -220,17 +224,17 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
 }
 
 /// The first [`TRIAL`] tests that reduce a text by a grammar; they show whether the grammar helps.
-struct Trial {
+pub(super) struct Trial {
     /// Size of the text, in bytes, before the first test of the trial.
-    size: usize,
+    pub size: usize,
     /// Number of tests, counted from the beginning of the search, at which the trial ends.
-    end: usize,
+    pub end: usize,
 }
 
 impl Trial {
     /// Returns true if the first [`TRIAL`] tests by the grammar have been made and deleted less
     /// than the size of the text divided by [`LEAST_GAIN`].
-    fn has_failed(&self, work: &CurrentBest) -> bool {
+    pub fn has_failed(&self, work: &CurrentBest) -> bool {
         let gained = self.size - work.len();
         work.asked() >= self.end && gained * LEAST_GAIN < self.size
     }
@@ -269,7 +273,12 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
 /// Deletes children of all nodes of a syntax tree, those of the largest nodes first. If `rough` is
 /// not 0, ends when the text has at most `rough` bytes or the next node is less than half of the
 /// text; ends also if the trial has failed.
-async fn delete_siblings(work: &mut CurrentBest, tree: SyntaxTree, trial: &Trial, rough: usize) {
+pub(super) async fn delete_siblings(
+    work: &mut CurrentBest,
+    tree: SyntaxTree,
+    trial: &Trial,
+    rough: usize,
+) {
     let mut siblings = Siblings::of(tree);
     for _ in 0..PARENTS {
         let Some(parent) = siblings.next_parent() else {
@@ -317,7 +326,7 @@ async fn replace(
 /// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by
 /// the largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row
 /// that do not fail.
-async fn raise(
+pub(super) async fn raise(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
     patience: usize,
@@ -495,7 +504,7 @@ fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
 }
 
 /// Returns, for each kind of nodes, the index of the node with the shortest text that is not empty.
-fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
+pub(super) fn shortest_of_kinds(tree: &SyntaxTree, text: &[u8]) -> HashMap<u16, usize> {
     let mut shortest: HashMap<u16, usize> = HashMap::new();
     for (index, node) in tree.nodes.iter().enumerate() {
         let own = &text[node.place.clone()];

@@ -1,6 +1,7 @@
 //! Texts in languages: their grammar is recognized, what fits none is a text, and hostile texts do no
 //! harm.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 
 use ddfuzz_delta::{Full, Structure, SyntaxTree};
@@ -126,6 +127,87 @@ fn a_program_is_reduced_by_its_syntax() {
     let reduced = reduce(program.as_bytes(), &fails, true);
     assert_eq!(reduced.text, b"crash()");
     assert!(reduced.tests <= 60, "{} tests", reduced.tests);
+}
+
+/// A program of 16 functions with comments, made of `function` for each name.
+fn functions(function: &dyn Fn(usize, &str) -> String) -> String {
+    let call = |index| {
+        if index == 11 {
+            "crash(total)"
+        } else {
+            "total + 1"
+        }
+    };
+    (0..16).map(|index| function(index, call(index))).collect()
+}
+
+/// Few tests empty all blocks but one, even if no function can be deleted whole.
+#[test]
+fn blocks_are_emptied_together() {
+    let c = functions(&|index, call| {
+        format!(
+            "/* Returns the total of {index}. */\nint f{index}(int first)\n{{\n    int total = first;\n    \
+             if (first > {index}) {{ total += first * 2; }}\n    total = total * {index};\n    \
+             return {call};\n}}\n"
+        )
+    });
+    let python = functions(&|index, call| {
+        format!(
+            "def f{index}(first):\n    \"\"\"The documentation.\"\"\"\n    # The total of {index}.\n    \
+             total = first\n    if first > {index}:\n        total += first * 2\n    \
+             total = total * {index}\n    return {call}\n"
+        )
+    }) + "def g():\n    pass\n";
+    let other = functions(&|index, call| {
+        format!(
+            "// Returns the total of {index}.\nfn f{index}(first: i32) -> i32 {{\n    let mut total = \
+             first;\n    if first > {index} {{ total += first * 2; }}\n    \
+             total = total * {index};\n    {call}\n}}\n"
+        )
+    });
+    for (name, program) in [("c", c), ("python", python), ("text", other)] {
+        let structure = structure_of(program.as_bytes());
+        if name != "text" {
+            assert_eq!(structure.name(), Some(name));
+        }
+        let errors = |text: &[u8]| match &structure {
+            Structure::Syntax(grammar) => grammar.errors(text),
+            _ => Some(0),
+        };
+        let (tests, needed) = (Cell::new(0), Cell::new(None));
+        let fails = |text: &[u8]| {
+            tests.set(tests.get() + 1);
+            let is_named = |index| {
+                let name = format!("f{index}(");
+                text.windows(name.len()).any(|one| one == name.as_bytes())
+            };
+            let has_call = text.windows(6).any(|one| one == b"crash(");
+            let fails = has_call && (0..16).all(is_named) && errors(text) == Some(0);
+            if fails && text.len() < program.len() / 2 && needed.get().is_none() {
+                needed.set(Some(tests.get()));
+            }
+            fails
+        };
+        reduce(program.as_bytes(), &fails, false);
+        let needed = needed.get().expect("the text becomes smaller");
+        assert!(needed <= 25, "{name}: {needed} tests to the half");
+    }
+}
+
+#[test]
+fn macros_do_not_hide_that_a_text_is_in_c() {
+    let c = functions(&|index, call| {
+        format!(
+            "local unsigned f{index}(void *desc, z_const unsigned char **buf) {{\n    \
+             struct ind *me = (struct ind *)desc;\n    int total = me->size;\n    \
+             if (total > {index} && buf != NULL)\n        total += me->size * 2;\n    \
+             for (int i = 0; i < total; i++) {{ total = total * i + buf[i][0]; }}\n    \
+             return {call};\n}}\n"
+        )
+    });
+    let errors = parse("c", c.as_bytes()).expect("a tree").errors;
+    assert!(errors > 8, "{errors} errors");
+    assert_eq!(structure_of(c.as_bytes()).name(), Some("c"));
 }
 
 #[test]

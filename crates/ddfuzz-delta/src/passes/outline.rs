@@ -1,0 +1,218 @@
+//! The first deletions in a large program: comments go and blocks are emptied, in few tests, before
+//! nodes are deleted one by one; with a grammar and without.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::document::{Grammar, SyntaxClass, SyntaxTree};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
+use crate::passes::plain::{PlainText, comments};
+use crate::passes::ranges::union;
+use crate::passes::siblings::children;
+use crate::passes::syntax::{
+    FRUITLESS_AT_FIRST, ROUGH, TRIAL, Trial, Tried, delete_siblings, raise, shortest_of_kinds,
+    tree_of,
+};
+use crate::passes::units::Units;
+use crate::{Edit, Replacement};
+
+/// Name, in logs, of the pass that deletes the comments of a program text.
+const COMMENTS: &str = "comments";
+/// Name, in logs, of the pass that empties blocks of statements.
+const BLOCKS: &str = "blocks";
+/// Size, in bytes, above which the blocks of a program text are emptied first, and a text of unknown
+/// grammar is reduced by its statements.
+const LARGE: usize = 1 << 10;
+/// Maximum number of blocks around a block in a text of unknown grammar that is reduced by its
+/// statements: a list of all brackets is cheaper for a deeper text.
+const DEEPEST_BLOCK: usize = 16;
+/// Mean length, in bytes, of the lines of a text of unknown grammar above which it is no program, so
+/// that it is not reduced by its statements.
+const LONG_LINE: usize = 1 << 7;
+/// Minimum number of blocks of one depth that are emptied together, and of all blocks of a text of
+/// unknown grammar that is reduced by its statements.
+const FEWEST_BLOCKS: usize = 4;
+/// Number of successive blocks with a needed content after which the blocks of one depth are no
+/// longer emptied.
+const FRUITLESS_BLOCKS: usize = 4;
+
+/// Reduces a large text of unknown grammar roughly: deletes its comments and, if several blocks in
+/// braces extend over lines, empties blocks and deletes statements. Later passes over brackets, lines and
+/// words find the rest.
+pub(super) async fn outline(work: &mut CurrentBest) {
+    if work.len() <= LARGE {
+        return;
+    }
+    let text = work.text();
+    delete_comments(work, comments(&text)).await;
+    let grammar: Arc<dyn Grammar> = Arc::new(PlainText);
+    let tree = tree_of(work, &grammar);
+    let text = work.text();
+    let blocks = blocks(&tree, &text);
+    let is_deep = blocks.iter().any(|(_, level)| *level > DEEPEST_BLOCK);
+    let is_of_lines = |(block, _): &&(Replacement, usize)| text[block.at.clone()].contains(&b'\n');
+    let of_lines = blocks.iter().filter(is_of_lines).count();
+    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    if is_deep || of_lines < FEWEST_BLOCKS || lines * LONG_LINE <= text.len() {
+        return;
+    }
+    let trial = Trial {
+        size: work.len(),
+        end: work.asked() + TRIAL,
+    };
+    empty_blocks(work, &grammar).await;
+    let tree = tree_of(work, &grammar);
+    delete_siblings(work, tree, &trial, ROUGH).await;
+    if trial.has_failed(work) {
+        return;
+    }
+    raise(work, &grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
+    let tree = tree_of(work, &grammar);
+    delete_siblings(work, tree, &trial, 0).await;
+}
+
+/// Deletes the comments of a program with the syntax tree `tree` in one test, and then its statements
+/// that are string literals, which serve as comments, in another one.
+pub(super) async fn delete_comments_of(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    tree: &SyntaxTree,
+) {
+    let all = tree.nodes.iter();
+    let all = all.filter(|node| node.class == SyntaxClass::Comment);
+    delete_comments(work, all.map(|node| node.place.clone()).collect()).await;
+    let tree = tree_of(work, grammar);
+    delete_comments(work, lone_texts(&tree)).await;
+}
+
+/// Deletes the comments of a text, which stand in the ranges `places`, in one test.
+async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) {
+    let places = union(places);
+    if !places.is_empty() {
+        work.test(COMMENTS, Edit::Cut(places)).await;
+    }
+}
+
+/// Returns the ranges of the statements that consist of a string literal alone, such as the
+/// documentation of a function in Python, if another statement stands beside them.
+fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
+    let nodes = &tree.nodes;
+    let is_lone = |index: &usize| {
+        let node = &nodes[*index];
+        let inside = nodes.get(*index + 1).filter(|_| node.last > *index + 1);
+        let is_text =
+            inside.is_some_and(|one| one.class == SyntaxClass::Text && one.place == node.place);
+        let siblings = node
+            .parent
+            .map_or(0, |parent| children(nodes, parent).count());
+        is_text && node.class == SyntaxClass::Statement && siblings > 1
+    };
+    let lone = (0..nodes.len()).filter(is_lone);
+    lone.map(|index| nodes[index].place.clone()).collect()
+}
+
+/// Empties the blocks of a large text that contain statements or declarations: first the outermost
+/// blocks, then those inside of the blocks that are needed, and so on. Blocks of one depth are tested
+/// together, whatever stands around them.
+pub(super) async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    for depth in 0.. {
+        if work.len() <= LARGE {
+            return;
+        }
+        let tree = tree_of(work, grammar);
+        let all = blocks(&tree, &work.text());
+        if all.iter().all(|(_, level)| *level < depth) {
+            return;
+        }
+        let inside = all.into_iter().filter(|(_, level)| *level == depth);
+        let mut inside = Blocks(inside.map(|(content, _)| content).collect());
+        if inside.len() >= FEWEST_BLOCKS {
+            let mut list = ListSearch::new(work, &mut inside).stop_after(FRUITLESS_BLOCKS);
+            list.reduce().await;
+        }
+    }
+}
+
+/// Returns the contents of the blocks of a text that contain statements or declarations and can
+/// become shorter, each with the number of such blocks around it. A block in braces becomes empty,
+/// one after a colon the shortest block of its kind in the text, if that is within one line.
+fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
+    let is_statement = |node: usize| {
+        let class = tree.nodes[node].class;
+        matches!(class, SyntaxClass::Statement | SyntaxClass::Declaration)
+    };
+    let shortest = shortest_of_kinds(tree, text);
+    let mut found = Vec::new();
+    let mut ends: Vec<usize> = Vec::new();
+    for (index, node) in tree.nodes.iter().enumerate().skip(1) {
+        while ends.last().is_some_and(|end| *end <= index) {
+            ends.pop();
+        }
+        let before = text[..node.place.start].trim_ascii_end();
+        let is_block = is_braced(&text[node.place.clone()])
+            || node.class == SyntaxClass::Other && before.ends_with(b":");
+        if !is_block || !children(&tree.nodes, index).any(is_statement) {
+            continue;
+        }
+        let place = node.place.clone();
+        let (at, with) = match is_braced(&text[place.clone()]) {
+            true => (place.start + 1..place.end - 1, &b""[..]),
+            false => {
+                let least = shortest.get(&node.kind).copied().unwrap_or(index);
+                (place, &text[tree.nodes[least].place.clone()])
+            }
+        };
+        if with.len() < at.len() && !with.contains(&b'\n') {
+            let with = with.to_vec();
+            found.push((Replacement { at, with }, ends.len()));
+            ends.push(node.last);
+        }
+    }
+    found
+}
+
+fn is_braced(text: &[u8]) -> bool {
+    matches!(text, [b'{', .., b'}'])
+}
+
+/// Contents of blocks with what is written in their place, as units of a list search; they do not
+/// overlap.
+struct Blocks(Vec<Replacement>);
+
+impl Units for Blocks {
+    fn rule(&self) -> &'static str {
+        BLOCKS
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn edit(&self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let written = cuts.iter().flat_map(|cut| &self.0[cut.clone()]);
+        let written: Vec<Replacement> = written.cloned().collect();
+        let is_cut = written.iter().all(|one| one.with.is_empty());
+        let edit = match is_cut {
+            true => Edit::Cut(written.into_iter().map(|one| one.at).collect()),
+            false => Edit::Set(written),
+        };
+        Some(edit)
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let is_written = |index: &usize| cuts.iter().any(|cut| cut.contains(index));
+        let mut gone = 0;
+        let mut kept = Vec::new();
+        for (index, mut one) in std::mem::take(&mut self.0).into_iter().enumerate() {
+            if is_written(&index) {
+                gone += one.at.len() - one.with.len();
+            } else {
+                one.at = one.at.start - gone..one.at.end - gone;
+                kept.push(one);
+            }
+        }
+        self.0 = kept;
+        vec![0; cuts.len()]
+    }
+}
