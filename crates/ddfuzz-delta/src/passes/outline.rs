@@ -21,9 +21,11 @@ use crate::{Edit, Replacement};
 const COMMENTS: &str = "comments";
 /// Name, in logs, of the pass that empties blocks of statements.
 const BLOCKS: &str = "blocks";
-/// Size, in bytes, above which the blocks of a program text are emptied first, and a text of unknown
-/// grammar is reduced by its statements.
+/// Size, in bytes, above which the blocks of a program text are emptied first.
 const LARGE: usize = 1 << 10;
+/// Size, in bytes, above which a text of unknown grammar is reduced by its statements; the list of
+/// brackets of a smaller one takes fewer tests.
+const LARGE_OUTLINE: usize = 10 << 10;
 /// Maximum number of blocks around a block in a text of unknown grammar that is reduced by its
 /// statements: a list of all brackets is cheaper for a deeper text.
 const DEEPEST_BLOCK: usize = 16;
@@ -41,7 +43,7 @@ const FRUITLESS_BLOCKS: usize = 4;
 /// braces extend over lines, empties blocks and deletes statements. Later passes over brackets, lines and
 /// words find the rest.
 pub(super) async fn outline(work: &mut CurrentBest) {
-    if work.len() <= LARGE {
+    if work.len() <= LARGE_OUTLINE {
         return;
     }
     let text = work.text();
@@ -61,12 +63,13 @@ pub(super) async fn outline(work: &mut CurrentBest) {
         size: work.len(),
         end: work.asked() + TRIAL,
     };
-    empty_blocks(work, &grammar).await;
-    let tree = tree_of(work, &grammar);
     delete_siblings(work, tree, &trial, ROUGH).await;
     if trial.has_failed(work) {
         return;
     }
+    empty_blocks(work, &grammar).await;
+    let tree = tree_of(work, &grammar);
+    delete_siblings(work, tree, &trial, ROUGH).await;
     raise(work, &grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
     let tree = tree_of(work, &grammar);
     delete_siblings(work, tree, &trial, 0).await;

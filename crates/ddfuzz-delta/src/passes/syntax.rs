@@ -147,10 +147,13 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         tree_of(work, grammar)
     };
     delete_comments_of(work, grammar, &tree).await;
-    empty_blocks(work, grammar).await;
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH).await;
     if !trial.has_failed(work) {
+        // Where the failure needs one place only, what is left has few blocks.
+        empty_blocks(work, grammar).await;
+        let tree = tree_of(work, grammar);
+        delete_siblings(work, tree, &trial, ROUGH).await;
         // Most blanks of a large text are deleted with the nodes around them.
         if has_blanks && work.len() <= ROUGH {
             delete_blanks(work).await;

@@ -159,10 +159,11 @@ fn blocks_are_emptied_together() {
         )
     }) + "def g():\n    pass\n";
     let other = functions(&|index, call| {
+        // A small text without a grammar is not reduced by its statements.
+        let more = format!("    let note: &str = \"{}\";\n", "words ".repeat(12)).repeat(8);
         format!(
             "// Returns the total of {index}.\nfn f{index}(first: i32) -> i32 {{\n    let mut total = \
-             first;\n    if first > {index} {{ total += first * 2; }}\n    \
-             total = total * {index};\n    {call}\n}}\n"
+             first;\n    if first > {index} {{ total += first * 2; }}\n{more}    {call}\n}}\n"
         )
     });
     for (name, program) in [("c", c), ("python", python), ("text", other)] {
@@ -190,7 +191,7 @@ fn blocks_are_emptied_together() {
         };
         reduce(program.as_bytes(), &fails, false);
         let needed = needed.get().expect("the text becomes smaller");
-        assert!(needed <= 25, "{name}: {needed} tests to the half");
+        assert!(needed <= 40, "{name}: {needed} tests to the half");
     }
 }
 
