@@ -282,11 +282,7 @@ fn each_file_of_many_hunks_is_read_and_looked_up_once_for_the_result() {
     );
     // Of each version without one hunk, two objects are asked for.
     let lines = |file| std::fs::read_to_string(file).unwrap().lines().count();
-    let count = lines(&asked);
-    assert!(count < 3 * 40, "{count} objects are asked for");
-    assert!(
-        lines(&calls) < 2 * 40,
-        "git is called {} times",
-        lines(&calls)
-    );
+    let (objects, calls) = (lines(&asked), lines(&calls));
+    assert!(objects < 3 * 40, "{objects} objects are asked for");
+    assert!(calls < 2 * 40, "git is called {calls} times");
 }
