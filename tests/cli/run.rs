@@ -209,6 +209,6 @@ fn a_directory_of_another_target_is_taken_with_a_warning() {
     let again = desk.call("run --target crtplot --runs 0 -o out").exits(0);
     assert!(!again.err.contains("another target"), "{again:?}");
     let other = desk.call("run --target ul --runs 0 -o out").exits(0);
-    let warning = "results of another target, crtplot; what is found with ul is added";
+    let warning = "results of another target, `crtplot`; what is found with `ul` is added";
     assert!(other.err.contains(warning), "{other:?}");
 }

@@ -346,3 +346,20 @@ fn proved(result: &Value) {
     let bytes = std::fs::read(group["file"].as_str().unwrap()).unwrap();
     assert_eq!((bytes.len(), &bytes[..2]), (4, &b"bu"[..]));
 }
+
+#[test]
+fn a_smaller_input_of_a_known_crash_is_kept_by_a_later_call_too() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("found")).unwrap();
+    let call = |words: &str| {
+        let program = "x=$(cat); case $x in k*) kill -SEGV $$;; esac";
+        let words = format!("watch found --once --minimize off -o out --json{words}");
+        desk.call_with(&words, &["--", "sh", "-c", program].map(OsStr::new))
+    };
+    desk.write("found/large", "k".repeat(500));
+    call("").exits(1);
+    desk.write("found/small", "kkk");
+    call(" --resume");
+    let sizes = desk.call("show out --json").exits(0).json();
+    assert_eq!(sizes["groups"][0]["size_before"], 3, "{sizes}");
+}

@@ -48,8 +48,22 @@ static int write_whole(int fd, const void *buffer, size_t length)
     return 1;
 }
 
+/* Takes away the flags that runs of a server before, which had the same open /dev/null as outputs,
+ * have left there: ddfuzz opens it without any. */
+static void clear_flags_of_null(void)
+{
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        struct stat facts;
+        int flags = fcntl(fd, F_GETFL);
+        if (flags >= 0 && fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) &&
+            facts.st_rdev == makedev(1, 3))
+            fcntl(fd, F_SETFL, flags & O_ACCMODE);
+    }
+}
+
 void serve_map_page(void)
 {
+    clear_flags_of_null();
     void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, FD_PAGE, 0);
     if (page == MAP_FAILED) {
         serve_hello(TROUBLE_SETUP, errno);
@@ -66,17 +80,10 @@ void serve_unmap_page(void)
 /* Flags of the outputs' open files, which all runs share, when the server began to serve. */
 static int output_flags[2];
 
-/* Notes the flags that the outputs have for each run. A server before may have used the same open
- * /dev/null, and its runs have set flags: ddfuzz opens it without any. */
 static void note_output_flags(void)
 {
-    for (int at = 0; at < 2; at++) {
-        struct stat facts;
-        int flags = fcntl(STDOUT_FILENO + at, F_GETFL);
-        int is_null = fstat(STDOUT_FILENO + at, &facts) == 0 && S_ISCHR(facts.st_mode) &&
-                       facts.st_rdev == makedev(1, 3);
-        output_flags[at] = flags >= 0 && is_null ? flags & O_ACCMODE : flags;
-    }
+    for (int at = 0; at < 2; at++)
+        output_flags[at] = fcntl(STDOUT_FILENO + at, F_GETFL);
 }
 
 static void reset_output_flags(void)

@@ -139,9 +139,9 @@ fn report(
         resumed,
         ended_by: match (summary.interrupted, args.time) {
             (true, _) => EndedBy::Interrupted,
-            (false, Some(_)) => EndedBy::Time,
+            (false, Some(time)) if args.runs.is_none() || summary.fuzzed >= time => EndedBy::Time,
             (false, None) if summary.out_of_time => EndedBy::Time,
-            (false, None) => EndedBy::Runs,
+            (false, _) => EndedBy::Runs,
         },
         settings: config::settings().cloned(),
         ..StudyResult::default()

@@ -2,7 +2,7 @@
 //! their results in the order in which the files were found, has groups minimized by the minimizing
 //! thread, and decides when the watch ends.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -135,6 +135,12 @@ impl<'a> WatchEngine<'a> {
     /// Returns the major and minor keys of the known crashes that reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.registry.steady_keys()
+    }
+
+    /// Returns the size in bytes of the smallest input of each group that earlier calls have
+    /// examined in full, by major key.
+    pub(super) fn least_sizes(&self) -> HashMap<Key, u64> {
+        self.registry.least_sizes()
     }
 
     /// Watches for files with one build of the program until the watch ends, then minimizes the

@@ -83,7 +83,7 @@ fn watch_build(
                 settings,
                 stop,
                 known: engine.steady_keys(),
-                least: HashMap::new(),
+                least: engine.least_sizes(),
                 tasks: tasks.clone(),
                 answers: answer.clone(),
             };

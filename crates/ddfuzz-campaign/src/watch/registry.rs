@@ -33,6 +33,9 @@ pub(super) struct ContentRegistry<'a> {
     contents: HashMap<ContentHash, bool>,
     /// Known crashes that reproduce each time, by their major and minor keys.
     crashes: HashMap<(Key, Key), KnownCrash>,
+    /// Size in bytes of the smallest input that earlier calls have examined in full, by the major
+    /// key of its group of crashes.
+    least: HashMap<Key, u64>,
 }
 
 impl<'a> ContentRegistry<'a> {
@@ -56,6 +59,7 @@ impl<'a> ContentRegistry<'a> {
         let done = lines.len() as u64;
         let mut counts: HashMap<(Kind, Key), u64> = HashMap::new();
         let (mut contents, mut crashes) = (HashMap::new(), HashMap::new());
+        let mut least: HashMap<Key, u64> = HashMap::new();
         for line in lines {
             if let Some(crash) = &line.crash {
                 *counts.entry((crash.kind, crash.major)).or_default() += 1;
@@ -67,6 +71,10 @@ impl<'a> ContentRegistry<'a> {
             contents.insert(line.input, line.leaks || line.crash.is_some());
             let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
             if let Some(crash) = steady {
+                if crash.kind == Kind::Crash && line.examined {
+                    let held = least.entry(crash.major).or_insert(line.size);
+                    *held = line.size.min(*held);
+                }
                 let ended = line.ended;
                 let known = KnownCrash { line: crash, ended };
                 crashes.insert((known.line.major, known.line.minor), known);
@@ -86,6 +94,7 @@ impl<'a> ContentRegistry<'a> {
             journal,
             contents,
             crashes,
+            least,
         })
     }
 
@@ -94,12 +103,19 @@ impl<'a> ContentRegistry<'a> {
         self.identity = identity(self.target)?;
         self.contents.clear();
         self.crashes.clear();
+        self.least.clear();
         Ok(())
     }
 
     /// Returns the major and minor keys of known crashes that reproduce each time.
     pub(super) fn steady_keys(&self) -> HashSet<(Key, Key)> {
         self.crashes.keys().copied().collect()
+    }
+
+    /// Returns the size in bytes of the smallest input that earlier calls have examined in full, by
+    /// the major key of its group of crashes.
+    pub(super) fn least_sizes(&self) -> HashMap<Key, u64> {
+        self.least.clone()
     }
 
     /// Marks the content of a file, given by its hash, as run, with a search for leaks if `leaks`;
