@@ -12,9 +12,9 @@ const LEAKY: &str = "#include <stdio.h>\n\
       return 0;\n\
     }\n";
 
-#[test]
-fn of_an_input_that_leaks_min_says_that_leaks_are_not_minimized() {
-    let desk = Desk::new();
+/// Compiles the leaking program; returns false, and says so, where the compiler has no
+/// AddressSanitizer.
+fn has_leaky(desk: &Desk) -> bool {
     let source = desk.write("leaky.c", LEAKY);
     let compiled = desk
         .command("cc")
@@ -23,7 +23,16 @@ fn of_an_input_that_leaks_min_says_that_leaks_are_not_minimized() {
         .output()
         .expect("the tests need a C compiler");
     if !compiled.status.success() {
-        return needs::missing("ASan", "the compiler has no -fsanitize=address");
+        needs::missing("ASan", "the compiler has no -fsanitize=address");
+    }
+    compiled.status.success()
+}
+
+#[test]
+fn of_an_input_that_leaks_min_says_that_leaks_are_not_minimized() {
+    let desk = Desk::new();
+    if !has_leaky(&desk) {
+        return;
     }
     desk.write("leak", "leak");
     desk.write("sound", "sound");
@@ -82,15 +91,8 @@ fn triage_finds_the_leak_of_a_program_that_is_run_by_its_entry() {
 #[test]
 fn watch_looks_for_the_leak_of_a_content_that_it_has_run_as_a_file_of_the_corpus() {
     let desk = Desk::new();
-    let source = desk.write("leaky.c", LEAKY);
-    let compiled = desk
-        .command("cc")
-        .args(["-O0", "-fsanitize=address", "-o", "leaky"])
-        .arg(source)
-        .output()
-        .expect("the tests need a C compiler");
-    if !compiled.status.success() {
-        return needs::missing("ASan", "the compiler has no -fsanitize=address");
+    if !has_leaky(&desk) {
+        return;
     }
     for folder in ["corpus", "found"] {
         std::fs::create_dir(desk.file(folder)).unwrap();

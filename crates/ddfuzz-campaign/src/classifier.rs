@@ -73,7 +73,7 @@ impl RunClassifier {
                 class,
                 major,
                 minor,
-            } if self.reported.contains(&minor) && !self.is_smaller(major, input) => {
+            } if self.is_known(major, minor, input) => {
                 let kind = Kind::of_class(&class);
                 Ok(Some(Classified::Known { kind, major }))
             }
@@ -87,6 +87,12 @@ impl RunClassifier {
     pub(crate) fn forget_reported(&mut self) {
         self.reported.clear();
         self.least.clear();
+    }
+
+    /// Checks whether a crash with these keys was reported, and `input` is no smaller than all that
+    /// were reported of its group.
+    fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
+        self.reported.contains(&minor) && !self.is_smaller(major, input)
     }
 
     /// Checks whether `input` is smaller than every input of its group that this worker has
@@ -105,8 +111,7 @@ impl RunClassifier {
         Ok(match self.triager.examine(input)? {
             Verdict::Crash(crash) => {
                 let kind = Kind::of_class(&crash.class);
-                let is_known = self.reported.contains(&crash.keys.minor)
-                    && !self.is_smaller(crash.keys.major, input);
+                let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
                 if is_known && !(self.hangs_in_full && kind == Kind::Hang) {
                     let major = crash.keys.major;
                     return Ok(Classified::Known { kind, major });

@@ -2,15 +2,15 @@
 //! between two calls, and checks all groups with the new build.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{CampaignError, Minimizing, Recheck, Screen, lock};
-use ddfuzz_exec::{ExecError, Program, Target, bundled};
+use crate::{CampaignError, Minimizing, Recheck, Screen, lock, verdict::program_hash};
+use ddfuzz_exec::{ExecError, Program, Target};
+use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};
 use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
@@ -66,17 +66,15 @@ impl ProgramWatch {
     /// Starts to watch the program of a target: hashes its present build, to compare with later
     /// ones.
     pub fn of(target: &Target) -> Result<ProgramWatch, CampaignError> {
-        let (program, stamp, build) = match &target.program {
-            Program::Path(path) => (Some(path.clone()), FileStamp::at(path), build_of(path)?),
-            Program::Bundled(name) => {
-                let bytes = bundled::program(name).unwrap_or_default();
-                (None, None, blake3::hash(bytes).to_hex().to_string())
-            }
+        // Before the hash: what is written meanwhile is noticed later.
+        let (program, stamp) = match &target.program {
+            Program::Path(path) => (Some(path.clone()), FileStamp::at(path)),
+            Program::Bundled(_) => (None, None),
         };
         Ok(ProgramWatch {
             program,
             stamp,
-            build,
+            build: program_hash(&target.program)?.to_string(),
             looked: Instant::now(),
         })
     }
@@ -154,10 +152,8 @@ impl ProgramWatch {
 
 /// Returns the blake3 hash of the file at `path`, as 64 hex digits.
 fn build_of(path: &Path) -> Result<String, CampaignError> {
-    let mut hasher = blake3::Hasher::new();
-    let read = File::open(path).and_then(|file| hasher.update_reader(file).map(drop));
-    read.map_err(FileError::at("read", path))?;
-    Ok(hasher.finalize().to_hex().to_string())
+    let hash = ContentHash::of_file(path).map_err(FileError::at("read", path))?;
+    Ok(hash.to_string())
 }
 
 /// Checks, after the program was rebuilt, whether the crashes of all groups still occur: runs their

@@ -61,10 +61,14 @@ fn checked(path: &[u8]) -> Result<Vec<u8>, ChangesError> {
         part.is_empty() || [b".", &b".."[..]].contains(&part) || part.eq_ignore_ascii_case(b".git")
     };
     match path.split(|byte| *byte == b'/').any(is_invalid) {
-        true => Err(ChangesError::InvalidPath {
-            path: String::from_utf8_lossy(path).into_owned(),
-        }),
+        true => Err(invalid(path)),
         false => Ok(path.to_vec()),
+    }
+}
+
+fn invalid(path: &[u8]) -> ChangesError {
+    ChangesError::InvalidPath {
+        path: String::from_utf8_lossy(path).into_owned(),
     }
 }
 
@@ -87,9 +91,7 @@ pub(crate) fn tree(text: &[u8]) -> Result<Tree, ChangesError> {
     }
     let tree = Tree::of(entries.into_iter());
     match tree.file_as_directory() {
-        Some(path) => Err(ChangesError::InvalidPath {
-            path: String::from_utf8_lossy(path).into_owned(),
-        }),
+        Some(path) => Err(invalid(path)),
         None => Ok(tree),
     }
 }

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "defer.h"
 #include "defer_calls.h"
+#include "serve.h"
 
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
@@ -64,11 +64,6 @@ static int is_constant(const struct stat *facts)
     return facts->st_dev != changing_devices[0] && facts->st_dev != changing_devices[1];
 }
 
-static int is_null(const struct stat *facts)
-{
-    return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
-}
-
 /* Whether a path names nothing that this user could see: a home directory of root, for example. */
 static int is_out_of_reach(long error)
 {
@@ -82,7 +77,7 @@ static int is_null_device(long directory, long path)
     struct stat facts;
     const int flags = AT_SYMLINK_NOFOLLOW;
     return defer_call(SYS_newfstatat, directory, path, (long)&facts, flags, 0, 0) == 0
-           && is_null(&facts);
+           && serve_is_null(&facts);
 }
 
 int files_is_constant(long directory, long path, int flags)
@@ -151,7 +146,7 @@ int files_is_plain_output(long fd)
 int files_is_null_output(long fd)
 {
     struct stat facts;
-    return output_facts(fd, &facts) && is_null(&facts);
+    return output_facts(fd, &facts) && serve_is_null(&facts);
 }
 
 void files_note(void)

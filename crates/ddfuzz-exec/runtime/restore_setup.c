@@ -12,7 +12,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "serve.h"
@@ -86,8 +85,7 @@ static enum unfit keep_context(const ucontext_t *context)
 static int is_null(int fd)
 {
     struct stat facts;
-    return call2(SYS_fstat, fd, (long)&facts) == 0 && S_ISCHR(facts.st_mode)
-           && facts.st_rdev == makedev(1, 3);
+    return call2(SYS_fstat, fd, (long)&facts) == 0 && serve_is_null(&facts);
 }
 
 /* Whether an output may be written to by a run: it leads to /dev/null, or to its capture. */

@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -48,6 +47,11 @@ static int write_whole(int fd, const void *buffer, size_t length)
     return 1;
 }
 
+int serve_is_null(const struct stat *facts)
+{
+    return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
+}
+
 /* Takes away the flags that runs of a server before, which had the same open /dev/null as outputs,
  * have left there: ddfuzz opens it without any. */
 static void clear_flags_of_null(void)
@@ -55,8 +59,7 @@ static void clear_flags_of_null(void)
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         struct stat facts;
         int flags = fcntl(fd, F_GETFL);
-        if (flags >= 0 && fstat(fd, &facts) == 0 && S_ISCHR(facts.st_mode) &&
-            facts.st_rdev == makedev(1, 3))
+        if (flags >= 0 && fstat(fd, &facts) == 0 && serve_is_null(&facts))
             fcntl(fd, F_SETFL, flags & O_ACCMODE);
     }
 }

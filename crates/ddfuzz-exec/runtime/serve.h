@@ -5,9 +5,13 @@
 
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "protocol.h"
+
+/* Whether a file is the device /dev/null. */
+int serve_is_null(const struct stat *facts);
 
 /* Maps the shared page; exits on failure. */
 void serve_map_page(void);

@@ -25,7 +25,7 @@ impl ContentHash {
     /// If the file cannot be read.
     pub fn of_file(path: &Path) -> io::Result<ContentHash> {
         let mut hasher = blake3::Hasher::new();
-        io::copy(&mut File::open(path)?, &mut hasher)?;
+        hasher.update_reader(File::open(path)?)?;
         Ok(ContentHash(hasher.finalize()))
     }
 

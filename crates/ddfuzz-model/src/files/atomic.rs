@@ -2,7 +2,7 @@
 //! same folder, synced, and renamed; then the folder is synced.
 
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -40,9 +40,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let mut file = named(path, 0o666).map_err(FileError::at("write", path))?;
     (file.as_file_mut().write_all(bytes)).map_err(FileError::at("write", path))?;
-    let kept = file.persist(path);
-    kept.map(drop)
-        .map_err(|refused| FileError::at("replace", path)(refused.error))
+    persist(file, path)
 }
 
 /// Writes or replaces an executable file atomically, like [`write()`].
@@ -92,19 +90,23 @@ fn keep(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    // A device would be gone, and its name be that of a file.
-    if path
-        .symlink_metadata()
-        .is_ok_and(|there| !there.is_file() && !there.is_symlink())
-    {
+    let file = temporary(path, |file| file.write_all(bytes), mode)?;
+    persist(file, path)?;
+    folder::sync(folder::parent(path))
+}
+
+/// Renames a temporary file to `path`, unless something other than a regular file or a symbolic
+/// link is there: a device would be gone, and its name be that of a file.
+fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
+    let is_odd = |there: Metadata| !there.is_file() && !there.is_symlink();
+    if path.symlink_metadata().is_ok_and(is_odd) {
         let why = "it is not a regular file";
         let error = io::Error::new(io::ErrorKind::InvalidInput, why);
         return Err(FileError::at("replace", path)(error));
     }
-    temporary(path, |file| file.write_all(bytes), mode)?
-        .persist(path)
-        .map_err(|refused| FileError::at("replace", path)(refused.error))?;
-    folder::sync(folder::parent(path))
+    let kept = file.persist(path);
+    kept.map(drop)
+        .map_err(|refused| FileError::at("replace", path)(refused.error))
 }
 
 /// Creates an empty temporary file in the folder of `path`.

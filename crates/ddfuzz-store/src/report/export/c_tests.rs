@@ -154,25 +154,18 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
         flags => format!(" -fsanitize={flags}"),
     };
     let file = linked.file;
-    let c = match linked.function {
+    let link = |compiler: &str, test: &str, harness: &str| match linked.function {
         EntryFunction::LibFuzzer => {
-            format!("{cc} -g{flags} -o test {file} harness.c && ./test")
+            format!("{compiler} -g{flags} -o test {test} {harness} && ./test")
         }
         // Such a harness may have a `main` of its own.
         EntryFunction::TargetMain => format!(
-            "{cc} -g{flags} -Dmain=harness_main -c -o harness.o harness.c && \
-             {cc} -g{flags} -o test {file} harness.o && ./test"
+            "{compiler} -g{flags} -Dmain=harness_main -c -o harness.o {harness} && \
+             {compiler} -g{flags} -o test {test} harness.o && ./test"
         ),
     };
-    let cpp = match linked.function {
-        EntryFunction::LibFuzzer => {
-            format!("{cxx} -g{flags} -o test test.o harness.cc && ./test")
-        }
-        EntryFunction::TargetMain => format!(
-            "{cxx} -g{flags} -Dmain=harness_main -c -o harness.o harness.cc && \
-             {cxx} -g{flags} -o test test.o harness.o && ./test"
-        ),
-    };
+    let c = link(cc, file, "harness.c");
+    let cpp = link(cxx, "test.o", "harness.cc");
     format!(
         "// Compile and run it as shown. It exits with 0 if the bug is fixed, with 1 if it still\n\
          // fails, and with 2 if it cannot decide. Replace harness.c by the sources of the\n\
