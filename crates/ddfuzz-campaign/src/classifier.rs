@@ -140,8 +140,9 @@ impl RunClassifier {
     }
 }
 
-/// Checks whether a run ended by an exit (`ended`) that does not count as a crash, since its status
-/// is not `crash_exit`; then only what the program printed could make the run a crash.
+/// Checks whether a run ended (`ended`) by an exit whose status does not count as a crash, because
+/// it is not `crash_exit`. Such a run is a crash only if a sanitizer's report in its output says
+/// so.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }

@@ -41,7 +41,7 @@ pub struct Found {
     /// The files of the version to which the found changes are applied: the old version, or for
     /// [`Goal::Difference`] one that has other changes already and passes.
     pub passing: Arc<Tree>,
-    /// The files of the version with the found changes, which fails.
+    /// The files of the failing version that has the changes found by the search.
     pub failing: Arc<Tree>,
     /// Two versions of the program as (passing, failing): the last version of the git history that
     /// passes, and the same version with the changes that were found in the commit after it. `None`
@@ -142,8 +142,8 @@ fn check(
     })
 }
 
-/// Tests for a search the changes of one set: builds and tests the commit `on` with some changes of
-/// the set `set`, and after them the changes `later` of other sets.
+/// The tests of a search in one set of changes (`set`): each builds and tests the commit `on` with
+/// some changes of the set, and on top of them the changes `later` of other sets.
 struct SetProber<'s, 'a> {
     session: &'s mut Session<'a>,
     on: String,

@@ -194,12 +194,11 @@ impl Worktree {
     /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
     /// builds made.
     ///
-    /// If a file changes that says how the program is built, the worktree is emptied first. A file
-    /// that includes a changed one gets a new modification time, because not each build tool knows
-    /// of inclusions.
+    /// If a build file (such as `Makefile` or `Cargo.toml`) changes, the worktree is emptied first.
+    /// A file that includes a changed file gets a new modification time, because not each build
+    /// tool tracks inclusions.
     ///
-    /// # Errors
-    ///  If a content cannot be read, or a file cannot be written.
+    /// # Errors If a content cannot be read, or a file cannot be written.
     pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
         let changed = self.state.as_ref().map(|state| differing(state, tree));

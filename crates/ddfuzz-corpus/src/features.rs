@@ -115,7 +115,8 @@ impl Features {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// Returns the features of the set that a run with these hit counters (modulo 256) reached.
+    /// Returns those features of the set that a run reached; `counters` are the hit counters of the
+    /// run, modulo 256.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())

@@ -367,8 +367,9 @@ impl RunnerInput {
         })
     }
 
-    /// Returns the file into which the runner copies inputs (`None` if the target does not read its
-    /// input from exactly one file), and the memory file with the inputs of a request.
+    /// Returns two files that are shared with the runner, the process that makes many runs: the
+    /// file into which it copies the input of a run (`None` if the target does not read its input
+    /// from exactly one file), and the memory file in which the inputs of one request arrive.
     pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
         let writer = self.input.writer().map(File::try_clone).transpose()?;
         Ok((writer, self.batch.reader.try_clone()?))

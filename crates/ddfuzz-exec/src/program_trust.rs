@@ -14,8 +14,8 @@ const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
-/// Number of runs after which it is checked which share of them the process that runs many inputs
-/// has refused, because it could not undo their changes.
+/// Number of runs of the process that runs many inputs between two checks of the share that it
+/// refused. It refuses a run whose changes to memory, files or other state it cannot undo.
 const WINDOW: u64 = 128;
 /// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
 /// running many inputs in one process is not worth it.

@@ -450,8 +450,9 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Makes run number `number` of the call, on `input`, again without breakpoints if they may
-    /// have changed how it ended. Returns the run that counts: the new one, or else `run`.
+    /// Repeats the run `run` on `input` without breakpoints, if the breakpoints may have changed
+    /// how it ended. Returns the run that counts: the repeated one, or else `run`. `number`: the
+    /// number of the run within the call.
     fn resolve_doubt(&mut self, number: usize, input: &[u8], run: Run) -> Result<Run, ExecError> {
         let Some(blocks) = &mut self.blocks else {
             return Ok(run);

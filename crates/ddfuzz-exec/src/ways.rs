@@ -143,8 +143,8 @@ pub fn start_with_tracer(
     }
 }
 
-/// Starts the target by the fastest method of execution that works. The reason that is returned
-/// also names the faster methods that did not work.
+/// Starts the target by the fastest method of execution that works. The result says why this method
+/// was chosen, and why each faster one did not work.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match part_to_run(target)? {

@@ -31,7 +31,7 @@ pub struct Runs {
     pub engine: Engine,
     /// What makes a run a failure, such as a certain crash.
     pub criterion: Criterion,
-    /// The points and the end of the passing run.
+    /// The points of execution that the passing run reached, and how it ended.
     pub passing: Trace,
     /// The points and the end of the failing run.
     pub failing: Trace,

@@ -359,8 +359,8 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
     })
 }
 
-/// Converts the pairs of operands that an observed run compared to the form in which the log stores
-/// them.
+/// Returns the pairs of operands that were compared in an observed run, in the form in which the
+/// log stores them.
 fn logged(hints: &Hints) -> Vec<(Base64, Base64)> {
     let pairs = hints.comparisons.iter();
     let pairs = pairs.map(|pair| (Base64(pair.left.clone()), Base64(pair.right.clone())));

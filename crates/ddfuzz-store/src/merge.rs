@@ -103,8 +103,8 @@ fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64,
 }
 
 /// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
-/// does not have. A file without the hash that names its folder is left out, because scripts of
-/// `into` would run it.
+/// does not have. Each folder is named by the hash of its program; a program with another hash is
+/// left out, because scripts of `into` would run it.
 fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
     let programs = from.join(layout::PROGRAMS);
     for hash in reader::sorted_names(&programs, layout::is_hash_name)? {

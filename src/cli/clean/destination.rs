@@ -120,7 +120,7 @@ pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
     delete: bool,
-    /// Paths of the files in the cleanup's output directory, from which the kept files are copied.
+    /// Paths in the output directory of the cleanup; the kept files are copied from there.
     place: CleanPaths,
 }
 

@@ -353,10 +353,11 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns why others than the user could change a file or a directory with the metadata `facts`,
-/// as the end of a sentence: everybody can write it, or it belongs to `nobody`, as whom fuzzed
-/// programs run. `None` if neither holds. A directory may be writable by everybody if it is sticky,
-/// and it and the settings file, whose metadata is `file`, belong to the user or root.
+/// Returns, as the end of a sentence, why other users could change a file or a directory with the
+/// metadata `facts`: everybody can write it, or it belongs to `nobody`, the user who runs fuzzed
+/// programs. `None` if neither holds. As an exception, `None` also for a sticky directory that
+/// everybody can write, if the directory and the settings file (metadata `file`) belong to the user
+/// or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

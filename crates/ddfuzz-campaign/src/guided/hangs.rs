@@ -19,8 +19,8 @@ use ddfuzz_triage::Key;
 /// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
 /// early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
-/// A run is compared with the signatures of known hangs after this many times the CPU time of most
-/// runs.
+/// A run is compared with the signatures of known hangs after this many times the CPU time that
+/// most of the last runs took.
 const WINDOW_FACTOR: u32 = 4;
 /// Number of the last runs of corpus inputs whose CPU times are kept, to learn from them after how
 /// long a run may be a hang.

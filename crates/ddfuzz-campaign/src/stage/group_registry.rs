@@ -38,9 +38,8 @@ struct Group {
 
 impl Group {
     /// Returns the size limit in bytes below which an input of the group is stored although its
-    /// minor key is known: it must be smaller than `least` bytes, which is the size of the smallest
-    /// stored input with that key, or small enough to be minimized separately. With `least` 0, only
-    /// the latter counts.
+    /// minor key is known. The limit is the larger of two: `least`, the size of the smallest stored
+    /// input with that key, and the size below which an input is minimized separately.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))

@@ -43,8 +43,8 @@ impl Repair {
         }
     }
 
-    /// Returns those of the changes `units` that a repair can add to `set`
-    /// ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
+    /// Returns those of the changes `units` that a repair of the set `set`, which does not build,
+    /// can add to it ([`Complete`](Repair::Complete)) or remove from it ([`Thin`](Repair::Thin)).
     pub fn movable(self, units: &Config, set: &Config) -> Config {
         match self {
             Repair::Complete => units.minus(set),

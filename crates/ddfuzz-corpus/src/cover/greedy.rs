@@ -218,8 +218,9 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Returns, for each row, the number plus 1 of the only chosen column that covers it (0 if
-    /// there are none or several), and for each column how many rows only it covers.
+    /// Returns two lists. The first has an entry for each row (a feature): 1 plus the number of the
+    /// chosen column (an input) that covers the row, or 0 if no chosen column covers it, or several
+    /// do. The second has an entry for each column: how many rows only this one covers.
     fn owners(&mut self, steps: &mut Steps) -> io::Result<(Vec<u32>, Vec<u32>)> {
         let mut owner = vec![0; self.holders.len()];
         let mut owned = vec![0; self.is_chosen.len()];

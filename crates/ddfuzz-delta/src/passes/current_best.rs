@@ -233,8 +233,9 @@ impl CurrentBest {
             .is_some_and(|predictor| predictor.refuses(&text))
     }
 
-    /// Returns by how many bytes the whole text becomes shorter if an edit of payloads is made; 0 if
-    /// it does not, or if the current best is not restricted to payloads.
+    /// Returns by how many bytes the whole text becomes shorter if an edit is made in its payloads
+    /// (the contents of compressed or encoded parts); 0 if the text does not become shorter, or if
+    /// edits are not made in payloads now.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let envelope = self.envelope.as_ref();
         envelope.map_or(0, |envelope| envelope.shortened_by(edit))

@@ -89,7 +89,8 @@ fn meaning(error: u32) -> String {
 pub(super) struct HandshakePipes<'a> {
     pub(super) control: &'a mut File,
     pub(super) status: &'a mut File,
-    /// True if ddfuzz offers the AFL++ fork server to pass inputs in shared memory.
+    /// True if ddfuzz proposes to the AFL++ fork server of the target that inputs are passed in
+    /// shared memory.
     pub(super) shared: bool,
     /// How long the whole handshake with the AFL++ fork server may take.
     pub(super) timeout: Duration,

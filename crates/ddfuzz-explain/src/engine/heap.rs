@@ -133,7 +133,8 @@ impl Heap {
         bytes.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Returns the size in bytes of the chunk at an address; `None` where no chunk can have it.
+    /// Returns the size in bytes of the chunk of the heap at an address; `None` if the size that is
+    /// stored there is impossible for a chunk.
     fn size(&self, at: u64) -> Option<u64> {
         let size = self.word(at + 8)? & !7;
         let end = self.start + self.image.len() as u64;

@@ -25,9 +25,10 @@ pub(super) enum Scale {
     Linear,
     /// Places values by the logarithm of the value plus 1, with marks at powers of ten.
     Logarithmic,
-    /// Places milliseconds linearly, with marks at round durations.
+    /// Places values in milliseconds linearly along the axis, with marks at round durations.
     Time,
-    /// Places hundredths of a percent linearly, with marks at round numbers of percent.
+    /// Places values in hundredths of a percent linearly along the axis, with marks at round
+    /// percentages.
     Percent,
 }
 

@@ -175,8 +175,10 @@ impl Program<'_> {
         })
     }
 
-    /// Makes a region of the bytes to which the directory at offset `at` refers, and returns what the
-    /// directory states. `None` if they are not in a section, or overlap another region.
+    /// Makes a region of the bytes to which a data directory of a PE file refers, and returns the
+    /// fields of the directory that must follow when the region moves or shrinks: its address and
+    /// its size. The directory is at offset `at`. `None` if the bytes are not in a section, or
+    /// overlap another region.
     fn data(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
         let (address, size) = (self.object.size(at, 4)?, self.object.size(at + 4, 4)?);
         let (section, start) = self.locate(address)?;
