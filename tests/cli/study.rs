@@ -10,7 +10,8 @@ use crate::ddfuzz::Desk;
 
 /// Files the crash of a program on an input as a study does, and gives the group.
 fn found(store: &mut Store, utility: &str, program: Program, input: &[u8]) -> GroupTally {
-    let target = Target::new(program);
+    let mut target = Target::new(program);
+    target.env_only = true;
     let mut triager = Triager::of_target(&target, Way::Command).unwrap();
     let Verdict::Crash(mut crash) = triager.examine(input).unwrap() else {
         panic!("{utility} does not crash");
@@ -272,6 +273,29 @@ fn a_group_of_a_study_is_exported_with_its_own_program() {
         };
         assert!(script.contains(&program), "{program} in {script}");
     }
+}
+
+#[test]
+fn an_exported_test_gives_the_program_no_more_of_the_environment_than_the_study_did() {
+    let desk = Desk::new();
+    desk.write(
+        "nameless.c",
+        "#include <stdlib.h>\nint main(void) { if (!getenv(\"NAME_OF_USER\")) abort(); }",
+    );
+    let source = desk.file("nameless.c");
+    let program = desk.compile(source.to_str().unwrap(), "nameless");
+    empty_study(&desk, |store| {
+        let group = found(store, "nameless", Program::Path(program), b"");
+        vec![utility("nameless", 0, vec![group])]
+    });
+    let shown = desk.call("show out --json").exits(0).json();
+    let major = shown["groups"][0]["major"].as_str().unwrap();
+    let call = format!("export {major} -o out --as script --to test.sh");
+    desk.call(&call).exits(0);
+    desk.write("input", "");
+    let mut test = desk.command(desk.file("test.sh"));
+    test.env("NAME_OF_USER", "set").arg("input");
+    assert_eq!(test.status().unwrap().code(), Some(0));
 }
 
 #[test]

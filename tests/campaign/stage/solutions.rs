@@ -5,9 +5,10 @@ use std::time::Duration;
 use ddfuzz::campaign::{CampaignError, DdminStage, GroupRegistry, SolutionCursor, StageSettings};
 use ddfuzz::store::StoreError;
 use libafl::HasMetadata;
-use libafl::corpus::Corpus;
+use libafl::corpus::{Corpus, InMemoryCorpus, OnDiskCorpus};
 use libafl::inputs::BytesInput;
-use libafl::state::HasSolutions;
+use libafl::state::{HasSolutions, StdState};
+use libafl_bolts::rands::StdRand;
 
 use super::state::{
     State, crashes, find, finish, open, perform, reproducers, state, three_bugs, with_bug,
@@ -166,6 +167,49 @@ fn the_cursor_survives_with_the_state() {
     finish(&mut stage, &mut state);
     drop(stage);
     assert_eq!(reproducers(&other).len(), 1);
+}
+
+#[test]
+fn a_solution_that_cannot_be_read_now_is_read_later() {
+    let desk = Desk::new();
+    let (target, out) = (three_bugs(&desk), desk.file("out"));
+    let corpus = || InMemoryCorpus::new();
+    let found = OnDiskCorpus::<BytesInput>::new(desk.file("found")).unwrap();
+    let rand = StdRand::with_seed(1);
+    let mut state: State<_> = StdState::new(rand, corpus(), found, &mut (), &mut ()).unwrap();
+    let id = find(&mut state, &with_bug(60, "<"));
+    let path = state
+        .solutions()
+        .get(id)
+        .unwrap()
+        .borrow()
+        .file_path()
+        .clone()
+        .unwrap();
+    std::fs::rename(&path, desk.file("aside")).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let mut stage = open(&out, &target, patient());
+    finish(&mut stage, &mut state);
+    assert!(crashes(&out).is_empty());
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::rename(desk.file("aside"), &path).unwrap();
+    finish(&mut stage, &mut state);
+    assert_eq!(reproducers(&out), ["<"]);
+    // One whose file is gone does not stop it.
+    let id = find(&mut state, &with_bug(40, "{"));
+    let path = state
+        .solutions()
+        .get(id)
+        .unwrap()
+        .borrow()
+        .file_path()
+        .clone()
+        .unwrap();
+    std::fs::remove_file(&path).unwrap();
+    find(&mut state, &with_bug(60, "##"));
+    finish(&mut stage, &mut state);
+    drop(stage);
+    assert_eq!(reproducers(&out).len(), 2);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use ddfuzz::campaign::{CrashSink, DdminStage, StageSettings};
 use ddfuzz::exec::{Program, Target};
 use ddfuzz::store::{Entry, Kind, Reader};
-use libafl::corpus::{Corpus, InMemoryCorpus, Testcase};
+use libafl::corpus::{Corpus, CorpusId, InMemoryCorpus, Testcase};
 use libafl::events::NopEventManager;
 use libafl::inputs::BytesInput;
 use libafl::stages::Stage;
@@ -15,9 +15,9 @@ use libafl_bolts::rands::StdRand;
 
 use crate::ddfuzz::Desk;
 
-/// The state of a fuzzer.
-pub type State =
-    StdState<InMemoryCorpus<BytesInput>, BytesInput, StdRand, InMemoryCorpus<BytesInput>>;
+/// The state of a fuzzer whose solutions are in a corpus of type `C`.
+pub type State<C = InMemoryCorpus<BytesInput>> =
+    StdState<InMemoryCorpus<BytesInput>, BytesInput, StdRand, C>;
 
 /// A state that has found nothing yet.
 pub fn state() -> State {
@@ -26,9 +26,9 @@ pub fn state() -> State {
 }
 
 /// Lets the fuzzer find a crash.
-pub fn find(state: &mut State, input: &[u8]) {
+pub fn find<C: Corpus<BytesInput>>(state: &mut State<C>, input: &[u8]) -> CorpusId {
     let testcase = Testcase::new(BytesInput::new(input.to_vec()));
-    state.solutions_mut().add(testcase).unwrap();
+    state.solutions_mut().add(testcase).unwrap()
 }
 
 /// The three bugs, compiled.
@@ -61,7 +61,11 @@ pub fn perform<D: CrashSink>(stage: &mut DdminStage<D>, state: &mut State) {
 }
 
 /// Lets the stage come to its end.
-pub fn finish<D: CrashSink>(stage: &mut DdminStage<D>, state: &mut State) {
+pub fn finish<D, C>(stage: &mut DdminStage<D>, state: &mut State<C>)
+where
+    D: CrashSink,
+    C: Corpus<BytesInput>,
+{
     let stop = AtomicBool::new(false);
     stage
         .finish(state, &mut NopEventManager::new(), &stop)

@@ -225,8 +225,12 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
                 return Ok(Ok(()));
             };
             match solution_at(state.solutions(), id) {
-                // Its file was removed.
-                Err(_) => {}
+                Err(error) if is_removed(&error) => {}
+                Err(error) => {
+                    let source = std::io::Error::other(error.to_string());
+                    let what = format!("cannot read solution {id} of the fuzzer");
+                    return Ok(Err(CampaignError::System { what, source }));
+                }
                 Ok(SolutionStep::Stored) => {
                     self.minimizations.expect();
                     self.statistics.change();
@@ -311,6 +315,16 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
             self.trouble = Some(trouble);
         }
         Ok(())
+    }
+}
+
+/// Returns true if this error of reading a solution means that it is gone: removed from the corpus,
+/// or its file removed. Other errors may pass (such as too many open files).
+fn is_removed(error: &Error) -> bool {
+    match error {
+        Error::KeyNotFound(..) => true,
+        Error::OsError(error, ..) => error.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
     }
 }
 

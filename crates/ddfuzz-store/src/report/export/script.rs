@@ -15,6 +15,7 @@ command -v "$ddfuzz" >/dev/null || {
     echo "$0: ddfuzz is not found; DDFUZZ=PATH says where it is" >&2
     exit 125
 }
+ddfuzz=$(command -v "$ddfuzz")
 "#;
 
 /// Shell code of an interestingness test that sets `$input` to the path of the input: the first
@@ -130,7 +131,12 @@ pub fn interestingness_test(
         InputSource::File => "input=./$name\n".bytes(),
     });
     text.extend(THERE.as_bytes());
-    text.extend(b"said=$(\"$ddfuzz\" triage --no-config --json --quiet ");
+    text.extend(b"said=$(");
+    if target.env_only {
+        // The target inherits the environment of ddfuzz, so it gets an empty one, too.
+        text.extend(b"env -i ");
+    }
+    text.extend(b"\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));
     if crash.class.is_leak() {
         text.extend(b" --leaks");
