@@ -87,12 +87,13 @@ fn a_plain_cargo_fuzz_run_ends_with_a_group_and_its_reproducer() {
     let said = with_runner("cmin parse");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(artifacts(), names);
-    // Within a bound it goes on after a crash.
-    let said = with_runner("run parse -- -runs=60000 -seed=2");
-    assert!(
-        said.err.matches("Test unit written").count() > 1,
-        "{said:?}"
-    );
+    // Within a bound it goes on after a crash. How soon the crashes come depends on the version of
+    // libFuzzer.
+    let goes_on = |runs: &&str| {
+        let said = with_runner(&format!("run parse -- -runs={runs} -seed=2"));
+        said.err.matches("Test unit written").count() > 1
+    };
+    assert!(["2000", "60000"].iter().any(goes_on));
     checkout.call("install-runner --remove --yes").exits(0);
     checkout.desk.is_left_clean();
 }
