@@ -92,6 +92,36 @@ fn a_campaigns_directory_is_checked_by_its_reproducers() {
 }
 
 #[test]
+fn a_group_of_which_any_stored_input_fails_is_not_fixed() {
+    let desk = Desk::new();
+    let build = |shortest: usize| {
+        let source = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n\
+             int main(void) {{\n\
+             char text[16];\n\
+             size_t length = fread(text, 1, sizeof text, stdin);\n\
+             if (length >= {shortest} && text[0] == 'A') abort();\n\
+             }}\n"
+        );
+        desk.write("program.c", &source);
+        let program = desk.compile(desk.file("program.c").to_str().unwrap(), "program");
+        std::fs::copy(program, desk.file("under-test")).unwrap();
+    };
+    build(1);
+    std::fs::create_dir(desk.file("in")).unwrap();
+    desk.write("in/1-large", "A large");
+    desk.write("in/2-small", "A");
+    let triage = "triage --jobs 1 -o out in -- ./under-test";
+    desk.call(triage).exits(1);
+    build(4);
+    let result = checked(&desk, "-- ./under-test", 1);
+    assert_eq!(result["status"], "same", "{result}");
+    build(8);
+    let result = checked(&desk, "-- ./under-test", 0);
+    assert_eq!(result["inputs"], 2, "{result}");
+}
+
+#[test]
 fn hangs_are_checked_and_groups_of_several_targets_need_a_program() {
     let desk = Desk::new();
     desk.script("loop", "x=$(cat); while [ \"$x\" = h ]; do :; done");

@@ -1,6 +1,7 @@
 //! Checks whether groups still fail: runs their inputs again and compares the crashes with the
 //! recorded ones (`check`, and campaigns with a rebuilt program).
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
@@ -9,7 +10,7 @@ use ddfuzz_minimize::Rate;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
-use ddfuzz_store::{Entry, Group, Kind, Reader, StoreError};
+use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
@@ -132,22 +133,17 @@ impl Recheck<'_> {
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
 
-    /// Returns the entries of a group whose inputs are run to check it: the representatives of its
-    /// minor keys, and in a study of several utilities one entry of each utility that has no
-    /// representative.
+    /// Returns the entries of a group whose inputs are run to check it: all of them, the
+    /// representatives of its minor keys first.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
         for id in group.representatives() {
             entries.extend(reader.entry(&id)?);
         }
-        let utility = |entry: &Entry| entry.crash.of.as_ref().map(|of| of.utility.clone());
-        if entries.iter().any(|entry| entry.crash.of.is_some()) {
-            for entry in reader.entries(group.kind, &group.record.major.short())? {
-                if entries.iter().all(|held| utility(held) != utility(&entry)) {
-                    entries.push(entry);
-                }
-            }
-        }
+        let representatives: HashSet<EntryId> = entries.iter().map(|one| one.id.clone()).collect();
+        let all = reader.entries(group.kind, &group.record.major.short())?;
+        let others = all.into_iter();
+        entries.extend(others.filter(|one| !representatives.contains(&one.id)));
         Ok(entries)
     }
 }
