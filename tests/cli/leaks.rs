@@ -109,3 +109,30 @@ fn watch_looks_for_the_leak_of_a_content_that_it_has_run_as_a_file_of_the_corpus
     let again = desk.call(both).exits(0).json();
     assert_eq!(again["runs"], 0, "{again}");
 }
+
+#[test]
+fn triage_looks_for_the_leak_of_a_content_that_it_has_run_as_a_file_of_the_corpus() {
+    let desk = Desk::new();
+    if !has_leaky(&desk) {
+        return;
+    }
+    for folder in ["corpus", "found"] {
+        std::fs::create_dir(desk.file(folder)).unwrap();
+    }
+    desk.write("corpus/a", "leak");
+    desk.write(&format!("found/leak-{}", "5".repeat(40)), "leak");
+    for jobs in [1, 4] {
+        let call = format!("triage corpus found --jobs {jobs} --json -- ./leaky");
+        let result = desk.call(&call).exits(1).json();
+        for input in result["inputs"].as_array().unwrap() {
+            assert_eq!(input["class"], "lsan:direct-leak", "{result}");
+        }
+    }
+    // A later call that looks for leaks in all files finds what an earlier one did not look for.
+    desk.call("triage corpus -o out -- ./leaky").exits(0);
+    let later = "triage corpus -o out --resume --leaks --json -- ./leaky";
+    for _ in 0..2 {
+        let result = desk.call(later).exits(1).json();
+        assert_eq!(result["groups"][0]["class"], "lsan:direct-leak", "{result}");
+    }
+}

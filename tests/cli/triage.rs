@@ -81,3 +81,61 @@ fn the_verdicts_do_not_depend_on_the_number_of_workers() {
     assert_eq!(one["inputs"].as_array().unwrap().len(), 6);
     assert_eq!(one["groups"][0]["count"], 3);
 }
+
+#[test]
+fn an_input_that_crashes_once_is_flaky_wherever_it_stands_among_the_others() {
+    let program = "case $(cat) in AAA) kill -SEGV $$ ;; \
+                   A) [ -e $DESK/tmp/once ] || { >$DESK/tmp/once; kill -SEGV $$; } ;; esac; exit 0";
+    for (small, large) in [("0", "1"), ("1", "0")] {
+        let desk = Desk::new();
+        std::fs::create_dir(desk.file("inputs")).unwrap();
+        desk.write(&format!("inputs/{small}"), "A");
+        desk.write(&format!("inputs/{large}"), "AAA");
+        let more = ["--", "sh", "-c", program].map(std::ffi::OsStr::new);
+        let call = "triage inputs --exec command --jobs 1 --json";
+        let result = desk.call_with(call, &more).exits(1).json();
+        let groups = result["groups"].as_array().unwrap().iter();
+        let name = |path: &serde_json::Value| {
+            path.as_str()
+                .unwrap()
+                .rsplit('/')
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        let mut found: Vec<_> = groups
+            .map(|group| {
+                (
+                    group["kind"].as_str().unwrap(),
+                    name(&group["representative"]),
+                )
+            })
+            .collect();
+        found.sort_unstable();
+        let expected = [("crash", large.to_owned()), ("flaky", small.to_owned())];
+        assert_eq!(found, expected, "{result}");
+    }
+}
+
+#[test]
+fn a_campaign_is_resumed_after_a_triage_into_its_directory() {
+    let desk = Desk::new();
+    desk.write("crash", "a t");
+    let runs = "run --target ul --generator classic --minimize off -o out --json";
+    let first = desk.call(&format!("{runs} --runs 50 --seed 7")).json();
+    desk.call("triage crash -o out --target crtplot").exits(1);
+    let again = desk.call(&format!("{runs} --runs 70 --resume")).json();
+    assert_eq!(
+        (&first["resumed"], &again["resumed"]),
+        (&false.into(), &true.into())
+    );
+    let read = std::fs::read_to_string(desk.file("out/ddfuzz.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&read).unwrap();
+    assert_eq!(record["seed"], 7, "{record}");
+    // Where no campaign began, none is resumed.
+    desk.call("triage crash -o other --target crtplot").exits(1);
+    let call = "run --target crtplot --runs 5 --resume -o other --json";
+    let error = desk.call(call).exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no campaign to resume"), "{message}");
+}

@@ -110,7 +110,7 @@ pub fn may_leak(input: &Input) -> bool {
 /// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
 /// examining it again. If none of the later tries crashed, adds a crash record that holds little
 /// more than the keys and the class; else returns the result as it is.
-fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
+pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
     if tried.crash.is_some() {
         return tried;
     }

@@ -148,6 +148,14 @@ impl Store {
         self.set_campaigns(file)
     }
 
+    /// Adds a campaign without a checkpoint, such as a triage, to the output directory. The
+    /// directory's own campaign stays the one that `--resume` continues.
+    pub fn add_campaign(&mut self, campaign: Campaign) -> Result<(), StoreError> {
+        let mut file = self.file.clone();
+        file.take(campaign);
+        self.set_campaigns(file)
+    }
+
     /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. A
     /// record of the same build replaces the last one there, for example to add the status of
     /// groups with this build. Does nothing if the directory has no campaign of its own.

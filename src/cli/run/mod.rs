@@ -452,6 +452,13 @@ fn check_same(
             "omit --resume to start a new campaign there, or choose another directory with -o",
         ))
     };
+    // Each campaign has a seed, but triages and cleanups have none.
+    if campaign.seed.is_none() {
+        let out = asked.out.display();
+        let message = format!("{out} has no campaign to resume: no run or watch began it");
+        let failure = Failure::usage(message).path(asked.out);
+        return Err(failure.hint("omit --resume to start a campaign there; its results stay"));
+    }
     // Keys are equal by every way of execution, so the way may be another.
     let now = TargetRecord::new(target, Way::Command);
     if !campaign

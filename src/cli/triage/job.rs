@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
-use crate::campaign::{Examined, examined_thrice, fails_on_anything, identity, kind_of, may_leak};
+use crate::campaign::{
+    Examined, came_once, examined_thrice, fails_on_anything, identity, kind_of, may_leak,
+};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
 use crate::exec::facts::TargetFacts;
-use crate::exec::{Ended, Target, Way};
+use crate::exec::{Ended, ExecError, Target, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
 use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
-use crate::triage::{Crash, Found, Quick, Triager};
+use crate::triage::{Crash, Found, Keys, Quick, Triager, keys};
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
 pub struct TriageJob<'a> {
@@ -50,7 +52,7 @@ impl TriageJob<'_> {
     pub fn run(&self, output: &Output) -> Result<TriageResult, Failure> {
         let mut progress = self.begin()?;
         let files = &self.found.inputs;
-        let known = progress.outcomes.contents().map(|(content, _)| *content);
+        let known = progress.outcomes.contents();
         let workers = Workers {
             target: &self.target,
             way: self.way,
@@ -157,7 +159,7 @@ impl TriageJob<'_> {
             none => none.insert(Triager::of_target(&self.target, self.way)?),
         };
         let leaks = self.leaks || may_leak(file);
-        let examined = examined_thrice(triager, &bytes, leaks)?;
+        let examined = examined_again(triager, &bytes, leaks, &known.line)?;
         let Some(crash) = examined.crash.as_deref() else {
             return Ok(false);
         };
@@ -165,7 +167,7 @@ impl TriageJob<'_> {
         let same = keys == (known.line.major, known.line.minor);
         let flaky = kind_of(crash) == Kind::Flaky;
         if flaky || same && kind_of(crash) == known.line.kind {
-            progress.examined(at, input, &bytes, &examined, &self.found.inputs, true)?;
+            progress.examined((at, input), &bytes, &examined, &self.found.inputs, true)?;
         }
         Ok(flaky)
     }
@@ -250,12 +252,15 @@ impl TriageState {
                 input,
                 bytes,
                 size,
+                leaks,
                 examined,
             } => {
                 match examined.crash {
-                    Some(_) => self.examined(at, input, &bytes, &examined, files, false)?,
+                    Some(_) => self.examined((at, input), &bytes, &examined, files, false)?,
+                    // A run of the same content that looked for leaks was faster.
+                    None if self.outcomes.has_crashed(input) => {}
                     None => {
-                        let (line, _) = self.outcomes.add(input, size, &examined);
+                        let (line, _) = self.outcomes.add((input, size), &examined, leaks);
                         if let Some(directory) = &mut self.directory {
                             directory.note(line)?;
                         }
@@ -272,14 +277,14 @@ impl TriageState {
     /// key, if it is flaky, or if `anyway` is true.
     fn examined(
         &mut self,
-        at: usize,
-        input: ContentHash,
+        (at, input): (usize, ContentHash),
         bytes: &[u8],
         examined: &Examined,
         files: &[Input],
         anyway: bool,
     ) -> Result<(), Failure> {
-        let (line, first) = self.outcomes.add(input, bytes.len() as u64, examined);
+        let size = bytes.len() as u64;
+        let (line, first) = self.outcomes.add((input, size), examined, false);
         let (Some(directory), Some(crash)) = (&mut self.directory, &examined.crash) else {
             return Ok(());
         };
@@ -289,6 +294,24 @@ impl TriageState {
         }
         Ok(directory.note(line)?)
     }
+}
+
+/// Examines an input in full that has crashed in an earlier run, with the keys and the class of
+/// `known`; if it does not crash now, that run counts, and the crash is flaky.
+fn examined_again(
+    triager: &mut Triager,
+    input: &[u8],
+    leaks: bool,
+    known: &CrashLine,
+) -> Result<Examined, ExecError> {
+    let examined = examined_thrice(triager, input, leaks || known.class.is_leak())?;
+    let keys = Keys {
+        major: known.major,
+        minor: known.minor,
+        stable: known.stable,
+        version: keys::VERSION,
+    };
+    Ok(came_once(triager, keys, known.class.clone(), examined))
 }
 
 fn row(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes) -> TriageInput {
@@ -385,7 +408,7 @@ impl TriageDirectory {
             None => fresh.id.clone(),
         };
         if lines.is_empty() && store.resumed() {
-            store.begin(fresh)?;
+            store.add_campaign(fresh)?;
         }
         lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;

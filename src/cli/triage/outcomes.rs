@@ -21,6 +21,8 @@ pub struct Outcome {
     /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
     /// `None` if it did not crash.
     pub variant: Option<usize>,
+    /// Whether memory leaks were looked for.
+    pub leaks: bool,
 }
 
 impl Outcome {
@@ -110,13 +112,22 @@ impl TriageOutcomes {
             hits: line.hits,
             tries: line.tries,
             variant,
+            leaks: line.leaks,
         };
         self.outcomes.insert(line.input, outcome);
     }
 
-    /// Returns the hash and the outcome of each input that was run, now or by an earlier call.
-    pub fn contents(&self) -> impl Iterator<Item = (&ContentHash, &Outcome)> {
-        self.outcomes.iter()
+    /// Returns the hash of each input that was run, now or by an earlier call, with whether there
+    /// is no more to find by looking for leaks: they were looked for, or the run has crashed.
+    pub fn contents(&self) -> impl Iterator<Item = (ContentHash, bool)> {
+        let all = self.outcomes.iter();
+        all.map(|(input, outcome)| (*input, outcome.leaks || outcome.variant.is_some()))
+    }
+
+    /// Returns true if the input has crashed in an earlier run.
+    pub fn has_crashed(&self, input: ContentHash) -> bool {
+        let outcome = self.outcomes.get(&input);
+        outcome.is_some_and(|outcome| outcome.variant.is_some())
     }
 
     /// Returns the major and minor keys of all crash variants that are not flaky.
@@ -149,6 +160,7 @@ impl TriageOutcomes {
             hits: 1,
             tries: 1,
             variant: variant.copied(),
+            leaks: false,
         };
         self.outcomes.insert(input, outcome);
         self.line(input, outcome, false)
@@ -156,8 +168,13 @@ impl TriageOutcomes {
 
     /// Adds an input that was examined: run several times, and its crash, if any, symbolized.
     /// Returns its line for the triage journal, and whether it is the first input with its major
-    /// and minor key.
-    pub fn add(&mut self, input: ContentHash, size: u64, examined: &Examined) -> (Triaged, bool) {
+    /// and minor key. `leaks`: whether memory leaks were looked for.
+    pub fn add(
+        &mut self,
+        (input, size): (ContentHash, u64),
+        examined: &Examined,
+        leaks: bool,
+    ) -> (Triaged, bool) {
         let before = self.variants.len();
         let crash = examined.crash.as_deref();
         let variant = crash.map(|crash| {
@@ -170,6 +187,7 @@ impl TriageOutcomes {
             hits: crash.map_or(0, |crash| crash.hits),
             tries: examined.tries,
             variant,
+            leaks,
         };
         self.outcomes.insert(input, outcome);
         (
@@ -285,7 +303,7 @@ impl TriageOutcomes {
 
     fn line(&self, input: ContentHash, outcome: Outcome, examined: bool) -> Triaged {
         Triaged {
-            leaks: false,
+            leaks: outcome.leaks,
             v: Triaged::VERSION,
             campaign: String::new(),
             target: self.target,

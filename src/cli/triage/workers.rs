@@ -1,6 +1,7 @@
 //! Worker threads of a triage: each runs input files with its own triager.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +41,8 @@ pub enum WorkerResult {
         bytes: Vec<u8>,
         /// Length in bytes of the input that was examined.
         size: u64,
+        /// Whether memory leaks were looked for.
+        leaks: bool,
         examined: Examined,
     },
 }
@@ -70,8 +73,9 @@ pub struct Workers<'a> {
     pub leaks: bool,
     /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of the inputs that a worker thread has run or is running.
-    pub taken: Mutex<HashSet<ContentHash>>,
+    /// Hashes of the inputs that a worker thread has run or is running, each with whether there is
+    /// no more to find by looking for leaks.
+    pub taken: Mutex<HashMap<ContentHash, bool>>,
     /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
     /// keys is run only once, without symbolization.
     pub variants: Mutex<HashSet<(Key, Key)>>,
@@ -130,13 +134,13 @@ impl Workers<'_> {
             Err(error) => return Ok(WorkerResult::Unreadable(why_unread(&error))),
         };
         let input = ContentHash::of(&bytes);
-        if !lock(&self.taken).insert(input) {
+        let leaks = self.leaks || may_leak(file);
+        if !self.take(input, leaks) {
             return Ok(WorkerResult::Duplicate(input));
         }
         let size = bytes.len() as u64;
         let any = !lock(&self.variants).is_empty();
         let is_known = |major, minor| lock(&self.variants).contains(&(major, minor));
-        let leaks = self.leaks || may_leak(file);
         let examined = match judged(triager, &bytes, leaks, any, is_known)? {
             Judged::Again(major, minor) => {
                 let variant = (major, minor);
@@ -155,8 +159,22 @@ impl Workers<'_> {
                 None => Vec::new(),
             },
             size,
+            leaks,
             examined,
         })
+    }
+
+    /// Marks an input as run, with a search for leaks if `leaks`. Returns false if it was marked
+    /// before, unless only this run looks for leaks: libFuzzer writes an input to its corpus before
+    /// it finds that it leaks, and to a file named so afterwards.
+    fn take(&self, input: ContentHash, leaks: bool) -> bool {
+        match lock(&self.taken).entry(input) {
+            Entry::Vacant(new) => {
+                new.insert(leaks);
+                true
+            }
+            Entry::Occupied(mut run) => leaks && !run.insert(true),
+        }
     }
 }
 
