@@ -163,7 +163,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
         output.detail(&settings.to_string());
     }
     match job(&output) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => output::exit_code(exit).into(),
         Err(failure) => {
             output.failure(&failure);
             failure.exit.into()

@@ -3,10 +3,12 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::cli::Exit;
 use crate::cli::failure::Failure;
 use crate::exec::facts::{Kind, TargetFacts};
 use crate::exec::{Channel, Target};
@@ -145,15 +147,29 @@ pub fn print(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Writes bytes to stdout unchanged.
-pub fn print_bytes(bytes: &[u8]) {
+/// Whether something that was to be printed on stdout is not there.
+static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
+
+/// Writes bytes to stdout unchanged; returns false if they are not written as a whole.
+pub fn print_bytes(bytes: &[u8]) -> bool {
     let mut stdout = std::io::stdout();
     let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
-    match printed {
+    match &printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             tell(&format!("error: writing the result to stdout: {error}"));
+            IS_CUT_OFF.store(true, Ordering::Relaxed);
         }
         _ => {}
+    }
+    printed.is_ok()
+}
+
+/// Returns the exit code of a command that ends with `exit`: a result that could not be written to
+/// stdout, as on a full disk, is no success.
+pub fn exit_code(exit: Exit) -> Exit {
+    match exit {
+        Exit::Done if IS_CUT_OFF.load(Ordering::Relaxed) => Exit::Usage,
+        other => other,
     }
 }
 

@@ -53,15 +53,16 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
         return markdown(&args, group, out, output);
     }
     let reader = Reader::open(out)?;
-    if output.json {
-        let report = campaign_report(&reader, &OfTargets(&reader))?;
-        output.result("", &report);
-        if args.file.is_none() {
-            return Ok(Exit::Done);
-        }
+    let report = || campaign_report(&reader, &OfTargets(&reader));
+    if output.json && args.file.is_none() {
+        output.result("", &report()?);
+        return Ok(Exit::Done);
     }
     let file = args.file.clone().unwrap_or_else(|| out.join(PAGE));
     let output = &check_reports(&[(&Some(file.clone()), HTML)], output)?;
+    if output.json {
+        output.result("", &report()?);
+    }
     let text = page_text(&reader, &file)?;
     write_report(&Some(file.clone()), || text)?;
     if !is_standard(&file) {

@@ -109,8 +109,14 @@ pub fn check_reports(
     output: &Output,
 ) -> Result<Output, Failure> {
     let mut to_stdout = 0;
-    for (file, mark) in reports {
+    for (at, (file, mark)) in reports.iter().enumerate() {
+        let earlier = reports[..at].iter().find(|(earlier, _)| earlier == file);
         match file {
+            Some(file) if earlier.is_some() && !is_standard(file) => {
+                let message = format!("two reports would be written to {}", file.display());
+                let failure = Failure::usage(message).path(file);
+                return Err(failure.hint("give each its own file"));
+            }
             Some(file) if is_standard(file) => to_stdout += 1,
             Some(file) => may_be_written(file, *mark)?,
             None => {}

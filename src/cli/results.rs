@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::output::print_bytes;
+use super::output::{print_bytes, tell};
 use super::{Exit, Failure, Output, values};
 use crate::files::{FileError, atomic, folder};
 use crate::minimize::log::{Line, Log, OsText};
@@ -212,13 +212,17 @@ impl ResultArgs {
         }
     }
 
-    /// Prints the content of the result file to stdout, and removes the file; does nothing for
-    /// `None`.
+    /// Prints the content of the result file to stdout, and removes the file; keeps it if it is not
+    /// printed as a whole. Does nothing for `None`.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
-            print_bytes(&std::fs::read(file).map_err(|e| Failure::file(file, "reading", &e))?);
-            std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
+            let bytes = std::fs::read(file).map_err(|e| Failure::file(file, "reading", &e))?;
+            if print_bytes(&bytes) {
+                std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
+            } else {
+                tell(&format!("the result is in {}", file.display()));
+            }
         }
         Ok(())
     }

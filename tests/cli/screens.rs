@@ -138,7 +138,44 @@ fn a_result_that_does_not_fit_on_the_disk_is_an_error_message() {
     let desk = Desk::new();
     let mut call = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
     let full = std::fs::File::options().write(true).open("/dev/full");
-    let said = call.args(["run", "--json"]).stdout(full.unwrap()).output();
-    let err = String::from_utf8(said.unwrap().stderr).unwrap();
+    let said = call
+        .args(["run", "--json"])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let err = String::from_utf8(said.stderr).unwrap();
     assert!(err.starts_with("error: writing the result"), "{err}");
+    assert_eq!(said.status.code(), Some(2), "{err}");
+}
+
+#[test]
+fn a_minimized_input_that_stdout_does_not_take_stays_in_its_file() {
+    let desk = Desk::new();
+    desk.write("crash", "xxxxxt t");
+    let mut call = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    call.args(["min", "crash", "-o", "-", "--target", "crtplot"]);
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let said = call.stdout(full.unwrap()).output().unwrap();
+    let err = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(2), "{err}");
+    let (_, file) = err.split_once("the result is in ").expect(&err);
+    let kept = std::fs::read(desk.path().join(file.lines().next().unwrap())).unwrap();
+    assert!(!kept.is_empty());
+}
+
+#[test]
+fn two_reports_need_two_files() {
+    let desk = Desk::new();
+    desk.write("crash", "a t");
+    desk.call("triage crash -o out --target crtplot").exits(1);
+    let error = desk
+        .call("show out --markdown report --sarif report --json")
+        .exits(2)
+        .json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("two reports"), "{message}");
+    // What is not written is not printed either.
+    desk.write("foreign", "a letter");
+    let said = desk.call("report out --json -o foreign").exits(2);
+    assert_eq!(said.json()["error"]["kind"], "exists");
 }

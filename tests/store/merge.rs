@@ -163,6 +163,83 @@ fn inputs_that_are_cut_off_never_replace_whole_ones() {
 }
 
 #[test]
+fn a_record_of_another_group_does_not_replace_that_groups_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut theirs, mut ours) = (store(folder.path(), "theirs"), store(folder.path(), "ours"));
+    let foreign = theirs
+        .file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1")
+        .unwrap();
+    let own = ours
+        .file(Kind::Crash, &by_run(crash("o", "n"), 0), b"2")
+        .unwrap();
+    ours.set_seen(Kind::Crash, key("o"), "ours", 3).unwrap();
+    drop((theirs, ours));
+    let record = |name: &str, major: &str| {
+        let path = folder
+            .path()
+            .join(name)
+            .join("crashes")
+            .join(major)
+            .join("group.json");
+        (fs::read(&path).unwrap(), path)
+    };
+    let (before, own) = record("ours", own.id.major());
+    let text = String::from_utf8(before.clone())
+        .unwrap()
+        .replace("\"ours\": 3", "\"x\": 999999");
+    let (_, foreign) = record("theirs", foreign.id.major());
+    fs::write(foreign, text).unwrap();
+    merge(&[folder.path().join("theirs")], &folder.path().join("ours")).unwrap();
+    assert_eq!(fs::read(own).unwrap(), before);
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut input = store(folder.path(), "a");
+    let filed = [b"1", b"2", b"3"].map(|bytes| {
+        let found = by_run(crash("m", "n"), 0);
+        input
+            .file(Kind::Crash, &found, bytes)
+            .unwrap()
+            .id
+            .folder(&folder.path().join("a"))
+    });
+    drop(input);
+    let replace = |path: &Path| {
+        let _ = fs::remove_file(path);
+        let made = std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap();
+        assert!(made.success());
+    };
+    replace(&filed[0].join("crash.json"));
+    replace(&filed[1].join("explanation.txt"));
+    replace(&filed[1].join("reproduce.sh"));
+    std::os::unix::fs::symlink("/dev/zero", filed[2].join("minimized")).unwrap();
+    let out = folder.path().join("out");
+    merge(&[folder.path().join("a")], &out).unwrap();
+    for root in [folder.path().join("a"), out] {
+        let group = Store::open_read(&root)
+            .unwrap()
+            .groups(Kind::Crash)
+            .unwrap()
+            .remove(0);
+        let entries = group.entries().unwrap();
+        assert_eq!(entries.len(), 2);
+        for entry in entries {
+            assert_eq!(entry.explanation(), None);
+            assert!(!entry.script_has_gdb());
+            assert_eq!(
+                entry.reproducer_bytes().unwrap(),
+                entry.original_bytes().unwrap()
+            );
+        }
+    }
+}
+
+#[test]
 fn a_program_without_its_hash_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {

@@ -189,10 +189,21 @@ impl Store {
         let group = layout::group_folder(&root, Kind::Crash, &major);
         let is_last = group::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
         let left = self.groups.remove(&(Kind::Crash, major.clone()));
+        folder::create_all(folder::parent(&to))?;
         if is_last {
+            // Counts and times are in one record or the other whenever this is cut off.
+            if let Some(left) = &left {
+                let mut record = left.record.clone();
+                if let Some(there) = GroupIndex::read(&root, Kind::Flaky, &major)? {
+                    record.join(there.record);
+                }
+                let index = GroupIndex::with_record(Some(record), &root, Kind::Flaky, &major)?;
+                if let Some(index) = index {
+                    write_group(&root, Kind::Flaky, &index)?;
+                }
+            }
             remove(&group.join(layout::GROUP))?;
         }
-        folder::create_all(folder::parent(&to))?;
         if to.exists() {
             // The same input, with an older record.
             std::fs::remove_dir_all(&to).map_err(FileError::at("remove", &to))?;

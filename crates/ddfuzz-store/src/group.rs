@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
 use ddfuzz_minimize::Rate;
+use ddfuzz_model::files::regular;
 use ddfuzz_triage::{Class, Crash, Key, Severity};
 
 /// One complete entry of the output directory: a stored input and its crash record.
@@ -27,13 +28,15 @@ pub struct Entry {
 
 impl Entry {
     /// Reads the entry (stored input with its crash record) with this id from the output directory
-    /// `root`; `None` if its input is missing, or its crash record is missing or damaged.
+    /// `root`; `None` if its input is missing, or its crash record is missing, damaged or that of
+    /// another group.
     pub(super) fn read(root: &Path, id: &EntryId) -> Result<Option<Entry>, StoreError> {
         let folder = id.folder(root);
         if !folder.join(layout::ORIGINAL).is_file() {
             return Ok(None);
         }
-        let Some(crash) = json::read_intact(&folder.join(layout::CRASH))? else {
+        let crash: Option<Crash> = json::read_intact(&folder.join(layout::CRASH))?;
+        let Some(crash) = crash.filter(|crash| crash.keys.major.short() == id.major()) else {
             return Ok(None);
         };
         let minimized = json::read_intact(&folder.join(layout::OUTCOME))?;
@@ -57,7 +60,7 @@ impl Entry {
     /// that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
     /// file.
     pub fn explanation(&self) -> Option<String> {
-        let text = std::fs::read(self.folder.join(layout::EXPLANATION)).ok()?;
+        let text = regular::read(&self.folder.join(layout::EXPLANATION), MAX_TEXT).ok()?;
         let text = String::from_utf8_lossy(&text);
         let first = squeezed(text.lines().next()?);
         let told = |line: &&str| line.contains(LOOK_FIRST) || line.starts_with(REFUSED);
@@ -103,7 +106,7 @@ impl Entry {
 
     /// Returns whether the entry's `reproduce.sh` exists and can also show the crash in gdb.
     pub fn script_has_gdb(&self) -> bool {
-        let text = std::fs::read(self.script()).unwrap_or_default();
+        let text = regular::read(&self.script(), MAX_TEXT).unwrap_or_default();
         super::reproduce::has_gdb(&text)
     }
 
@@ -118,6 +121,9 @@ impl Entry {
         reproducer_bytes(&self.folder)
     }
 }
+
+/// Size in bytes above which an explanation or a script is not read.
+const MAX_TEXT: u64 = 16 << 20;
 
 /// Text that marks the line of `explanation.txt` which tells where to look first.
 const LOOK_FIRST: &str = "<- look here first";
@@ -356,7 +362,7 @@ impl GroupIndex {
 
     /// Reads the group with the major key `major` from the output directory `root`; `None` if it
     /// has neither a record nor a complete entry (an input with its crash record). A missing or
-    /// damaged record is rebuilt from the entries; `first_seen` is then the oldest modification
+    /// damaged record, or that of another group, is rebuilt from the entries; `first_seen` is then the oldest modification
     /// time of their inputs.
     pub(super) fn read(
         root: &Path,
@@ -364,7 +370,9 @@ impl GroupIndex {
         major: &str,
     ) -> Result<Option<GroupIndex>, StoreError> {
         let path = layout::group_folder(root, kind, major).join(layout::GROUP);
-        GroupIndex::with_record(json::read_intact(&path)?, root, kind, major)
+        let record: Option<GroupRecord> = json::read_intact(&path)?;
+        let own = record.filter(|record| record.major.short() == major);
+        GroupIndex::with_record(own, root, kind, major)
     }
 
     /// Reads a group like [`GroupIndex::read`], but with `record` in place of the content of

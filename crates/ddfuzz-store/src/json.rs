@@ -1,13 +1,13 @@
 //! Reading and writing JSON files, and times in RFC 3339.
 
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::StoreError;
+use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_model::files::{FileError, atomic};
 
 /// Serializes a record as indented JSON with a final newline. `path` is for the error message.
@@ -21,13 +21,23 @@ pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreEr
     Ok(atomic::write(path, &text_of(path, record)?)?)
 }
 
-/// Reads all bytes of a file; `None` if it does not exist.
+/// Reads all bytes of a file; `None` if it does not exist, or is not a regular file: others may have
+/// made the directory, and a fifo would never end.
 pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(FileError::at("read", path)(error).into()),
+    let unread = |error| StoreError::from(FileError::at("read", path)(error));
+    match path.metadata() {
+        Ok(facts) if !facts.is_file() => return Ok(None),
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(unread(error)),
+        Ok(_) => {}
     }
+    let mut bytes = Vec::new();
+    match regular::open(path) {
+        Ok((mut file, _)) => file.read_to_end(&mut bytes).map_err(unread)?,
+        Err(Unread::Missing | Unread::NotAFile(_)) => return Ok(None),
+        Err(other) => return Err(unread(io::Error::other(other.to_string()))),
+    };
+    Ok(Some(bytes))
 }
 
 /// Returns whether the system's error means that there is no such file or folder.

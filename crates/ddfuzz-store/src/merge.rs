@@ -54,6 +54,11 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
         for (kind, major) in group::all(input.root())? {
             merged.new_entries += merge_group(input.root(), into, kind, &major)?;
         }
+        // A writer may have moved crashes to the flaky ones meanwhile.
+        let moved = group::all(input.root())?.into_iter();
+        for (kind, major) in moved.filter(|(kind, _)| *kind == Kind::Flaky) {
+            merged.new_entries += merge_group(input.root(), into, kind, &major)?;
+        }
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {
                 store.add_to_corpus(&bytes)?;
@@ -115,10 +120,9 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
                 continue;
             }
             let source = folder.join(&name);
-            let bytes = fs::read(&source).map_err(FileError::at("read", &source))?;
-            if hash_of(&bytes) != hash {
+            let Some(bytes) = json::bytes(&source)?.filter(|bytes| hash_of(bytes) == hash) else {
                 continue;
-            }
+            };
             folder::create_all(folder::parent(&target))?;
             atomic::write_program(&target, &bytes)?;
         }

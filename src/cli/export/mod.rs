@@ -196,7 +196,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
     match &args.to {
         Some(to) if !output.json => output.say(&format!("wrote {}", to.display())),
         // As it is: a script may name paths that are not UTF-8.
-        None if !output.json => print_bytes(&text),
+        None if !output.json => drop(print_bytes(&text)),
         _ => output.result("", &exported),
     }
     Ok(Exit::Done)

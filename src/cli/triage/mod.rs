@@ -261,8 +261,9 @@ fn tell_explanations(result: &mut TriageResult, out: &Path) -> Result<(), Failur
 /// Marks those crash groups in the result of the triage as known that the user listed (`--known`).
 fn mute(result: &mut TriageResult, known: &KnownGroups) {
     for group in &mut result.groups {
-        let stable = group.stable.as_deref().and_then(|text| text.parse().ok());
-        group.known = known.has_major(&group.major) || known.has_stable(stable);
+        let mut stables = group.stables.iter().map(|text| text.parse().ok());
+        group.known =
+            known.has_major(&group.major) || stables.any(|stable| known.has_stable(stable));
     }
 }
 

@@ -238,10 +238,10 @@ impl TriageOutcomes {
             let place = (line.kind, line.major);
             let (group, held) = groups.entry(place).or_insert_with(|| own.clone());
             if least < *held {
-                let counted = (group.count, group.minors.clone());
+                let counted = (group.count, group.minors.clone(), group.stables.clone());
                 let severity = (group.severity, group.severity_reason.clone());
                 (*group, *held) = own;
-                (group.count, group.minors) = counted;
+                (group.count, group.minors, group.stables) = counted;
                 (group.severity, group.severity_reason) = severity;
             }
             if line.severity > group.severity {
@@ -250,6 +250,9 @@ impl TriageOutcomes {
             }
             group.count += counts.get(&variant).unwrap_or(&0);
             group.minors.push(line.minor.short());
+            group
+                .stables
+                .extend(line.stable.map(|stable| stable.to_string()));
         }
         let mut groups: Vec<_> = groups.into_values().map(|(group, _)| group).collect();
         for group in &mut groups {
@@ -337,6 +340,7 @@ fn group_of(
         count: 0,
         minors: Vec::new(),
         stable: line.stable.map(|stable| stable.to_string()),
+        stables: Vec::new(),
         frame: line.place.clone(),
         trace: trace.clone().unwrap_or_else(said),
         message: message.clone(),

@@ -108,6 +108,10 @@ pub struct TriageGroup {
     /// Stable key (made of function names) of the smallest input's crash, all hex digits; null
     /// without symbols.
     pub stable: Option<String>,
+    /// Stable keys of the smallest inputs of all call paths (minor keys) in the group, all hex
+    /// digits.
+    #[serde(skip)]
+    pub stables: Vec<String>,
     /// Location of the smallest input's crash in the user's code; null if unknown.
     pub frame: Option<String>,
     /// Error message of the smallest input's crash; null if there was none.

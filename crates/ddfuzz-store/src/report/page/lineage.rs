@@ -64,7 +64,7 @@ pub(super) fn lineage(log: &Log, original: &[u8], minimized: &[u8]) -> Option<Ve
             return None;
         }
     }
-    (bytes(&pieces, original) == minimized).then_some(pieces)
+    make(&pieces, original, minimized).then_some(pieces)
 }
 
 /// Returns the byte ranges of the input as found that are kept in a reproducer, given by its
@@ -99,6 +99,14 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
         at = end;
     }
     ranges
+}
+
+/// Returns true if the pieces make the text `minimized`. Others may have written the log: its pieces
+/// may repeat a part of the original without end, so their sizes are compared first.
+fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
+    let sizes = pieces.iter().map(Piece::len);
+    let size = sizes.fold(0_usize, usize::saturating_add);
+    size == minimized.len() && bytes(pieces, original) == minimized
 }
 
 fn bytes(pieces: &[Piece], original: &[u8]) -> Vec<u8> {
@@ -225,6 +233,14 @@ mod tests {
         assert_eq!(new_ranges(&set), [[1, 3]]);
         let keep = edited(&set, &EditRecord::Keep(vec![[3, 5], [9, 10]]), 10).unwrap();
         assert_eq!(text(&keep), b"349");
+    }
+
+    #[test]
+    fn pieces_that_repeat_the_original_without_end_are_not_put_together() {
+        let original = vec![b'x'; 1 << 20];
+        let pieces = vec![Piece::Kept(0..original.len()); 1 << 20];
+        assert!(!make(&pieces, &original, b"x"));
+        assert!(make(&pieces[..1], &original, &original));
     }
 
     #[test]
