@@ -184,21 +184,8 @@ fn words(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A font of four glyphs, the last of which consists of the two before it; the characters `a` to `c`
-/// are the glyphs from 1 on. Offsets of glyphs are short ones.
-pub fn truetype() -> Vec<u8> {
-    // One contour of three points, without instructions.
-    let simple = |points: &[u8]| [&words(&[1, 0, 0, 9, 9, 2, 1])[..], &[7], points].concat();
-    let glyphs = [
-        Vec::new(),
-        simple(b"\x01\x01\x01 one  base"),
-        simple(b"\x01\x01\x01 accent!"),
-        words(&[0xffff, 0, 0, 9, 9, 0x20, 1, 0x0102, 0, 2, 0x0304]),
-    ];
-    let mut offsets = vec![0];
-    for glyph in &glyphs {
-        offsets.push(offsets.last().copied().unwrap_or(0) + glyph.len() as u16 / 2);
-    }
+/// Two maps of the characters `a` to `c` to the glyphs from 1 on: by segments and by ranges.
+fn character_maps() -> Vec<u8> {
     let ranges = [&[0, 12, 0, 28, 0, 0, 0, 1][..], &[0, 97, 0, 99, 0, 1]].concat();
     let maps = [
         words(&[0, 2, 3, 1, 0, 20, 3, 10, 0, 52]),
@@ -222,6 +209,24 @@ pub fn truetype() -> Vec<u8> {
         ]),
         words(&ranges),
     ];
+    maps.concat()
+}
+
+/// A font of four glyphs, the last of which consists of the two before it; the characters `a` to `c`
+/// are the glyphs from 1 on. Offsets of glyphs are short ones.
+pub fn truetype() -> Vec<u8> {
+    // One contour of three points, without instructions.
+    let simple = |points: &[u8]| [&words(&[1, 0, 0, 9, 9, 2, 1])[..], &[7], points].concat();
+    let glyphs = [
+        Vec::new(),
+        simple(b"\x01\x01\x01 one  base"),
+        simple(b"\x01\x01\x01 accent!"),
+        words(&[0xffff, 0, 0, 9, 9, 0x20, 1, 0x0102, 0, 2, 0x0304]),
+    ];
+    let mut offsets = vec![0];
+    for glyph in &glyphs {
+        offsets.push(offsets.last().copied().unwrap_or(0) + glyph.len() as u16 / 2);
+    }
     let strings = b"a familya notice";
     let records = [[3, 1, 0, 1, 8, 0], [3, 1, 0, 0, 8, 8], [1, 0, 0, 1, 8, 0]];
     let names = [
@@ -234,7 +239,7 @@ pub fn truetype() -> Vec<u8> {
         b"\0\x01\0\0",
         &[
             (b"GSUB", &ligatures()),
-            (b"cmap", &maps.concat()),
+            (b"cmap", &character_maps()),
             (b"glyf", &glyphs.concat()),
             (b"head", &[0; 54]),
             (b"hhea", &[vec![0; 34], words(&[3])].concat()),
