@@ -8,7 +8,7 @@ use ddfuzz_delta::Document;
 use crate::node::{Group, Label, Node, Number, Part};
 use crate::packed::{Codec, Packed};
 use crate::render::render;
-use crate::sharing::Regions;
+use crate::sharing::{Regions, list_labels};
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
 /// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
@@ -82,11 +82,7 @@ impl Document for Container {
             gone: Vec::new(),
         };
         let root = removal.without_parts(&self.root);
-        removal.gone.sort_unstable();
-        let root = match removal.gone.is_empty() {
-            true => root,
-            false => without_companions(root, &removal.gone),
-        };
+        let root = without_all_companions(root, removal.gone);
         Arc::new(Container { root })
     }
 
@@ -206,15 +202,32 @@ impl Removal<'_> {
 }
 
 /// Returns the group without those groups inside of it that must be deleted together with one of
-/// the removed groups (`Part::With`); `gone` are the labels of the removed groups, sorted.
-fn without_companions(group: Group, gone: &[Label]) -> Group {
+/// the removed groups (`Part::With`), or with a group inside of such a group; `gone` are the labels
+/// of the removed groups.
+fn without_all_companions(mut root: Group, mut gone: Vec<Label>) -> Group {
+    while !gone.is_empty() {
+        gone.sort_unstable();
+        let mut more = Vec::new();
+        root = without_companions(root, &gone, &mut more);
+        gone = more;
+    }
+    root
+}
+
+/// Returns the group without those groups inside of it that must be deleted together with a group
+/// whose label is in `gone`, which is sorted; appends the labels of these groups, and of all groups
+/// inside of them, to `more`.
+fn without_companions(group: Group, gone: &[Label], more: &mut Vec<Label>) -> Group {
     let is_gone = |part: Part| match part {
         Part::With(label) => gone.binary_search(&label).is_ok(),
         Part::No | Part::Own => false,
     };
     let nodes = group.nodes.into_iter().filter_map(|node| match node {
-        Node::Group(inner) if is_gone(inner.part) => None,
-        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone))),
+        Node::Group(inner) if is_gone(inner.part) => {
+            list_labels(&inner, more);
+            None
+        }
+        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone, more))),
         other => Some(other),
     });
     Group {
