@@ -94,7 +94,7 @@ impl Document for Container {
 
     fn repacked(&self) -> Option<Arc<dyn Document>> {
         let mut changed = false;
-        let root = repack(&self.root, &mut changed);
+        let root = repack(&self.root, &mut changed, &mut 0);
         changed.then(|| -> Arc<dyn Document> { Arc::new(Container { root }) })
     }
 
@@ -298,12 +298,12 @@ impl Packed {
 /// padding, and neighboring groups that are pieces of one payload (as the IDAT chunks of PNG) are
 /// joined. Sets `changed` to true if there is a compressed node, a padded number, or a piece that was
 /// joined or decompressed.
-fn repack(group: &Group, changed: &mut bool) -> Group {
+fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
         match node {
             Node::Group(inner) => {
-                let inner = repack(inner, changed);
+                let inner = repack(inner, changed, unpacked);
                 match nodes.last_mut() {
                     Some(Node::Group(last)) if inner.piece > 0 && last.piece == inner.piece => {
                         append(last, &inner);
@@ -314,7 +314,7 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
             }
             Node::Packed(packed) => {
                 *changed = true;
-                let content = repack(&packed.content, changed);
+                let content = repack(&packed.content, changed, unpacked);
                 nodes.push(Node::Packed(packed.with(content)));
             }
             Node::Number(number) if number.encoding.shortest() != number.encoding => {
@@ -335,7 +335,7 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
         if let Node::Group(inner) = node
             && inner.piece > 0
         {
-            *changed |= unpack_payload(inner);
+            *changed |= unpack_payload(inner, unpacked);
         }
     }
     Group { nodes, ..*group }
@@ -358,7 +358,7 @@ fn append(group: &mut Group, next: &Group) {
 
 /// Replaces the first payload of a group, if it is a zlib stream, by a compressed node with its
 /// decompressed content. Returns whether it did so; false also if the group has no payload.
-fn unpack_payload(group: &mut Group) -> bool {
+fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
         return false;
@@ -366,7 +366,7 @@ fn unpack_payload(group: &mut Group) -> bool {
     let Node::Payload(bytes) = payload else {
         return false;
     };
-    let Some(content) = Codec::Zlib.unpack(bytes) else {
+    let Some(content) = Codec::Zlib.unpack(bytes, unpacked) else {
         return false;
     };
     // Nothing refers to the content, so that its label need not be its own.

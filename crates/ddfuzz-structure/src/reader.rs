@@ -76,6 +76,8 @@ pub struct Reader {
     depth: usize,
     /// Number of compressed nodes around the bytes that are read.
     packed: usize,
+    /// Number of bytes that were decompressed, those of streams that are left compressed included.
+    pub unpacked: u64,
 }
 
 /// State of reading one record of a file: the lengths and labels of its spans (ranges of fields to
@@ -194,7 +196,7 @@ impl Reader {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
             let may_begin = start == 0 || bytes[start - 1] == 0;
             let content = match may_begin {
-                true => Codec::Zlib.unpack(&bytes[start..]),
+                true => Codec::Zlib.unpack(&bytes[start..], &mut self.unpacked),
                 false => None,
             };
             if let Some(content) = content {

@@ -47,7 +47,7 @@ const TAR_FIELDS: [(usize, usize); 16] = [
 /// Reads a zlib stream that takes the entire text: one part with the decompressed content. `None`
 /// if the text is no such stream.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let content = Codec::Zlib.unpack(text)?;
+    let content = Codec::Zlib.unpack(text, &mut reader.unpacked)?;
     let packed = reader.packed(Codec::Zlib, &content, text);
     let label = reader.label();
     Some(vec![Group::part(label, vec![packed]).into()])
@@ -101,7 +101,7 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
         fields.push(Node::Group(Group::part(label, field)));
         at += size;
     }
-    let (content, used) = Codec::Deflate.unpack_front(text.get(at..)?)?;
+    let (content, used) = Codec::Deflate.unpack_front(text.get(at..)?, &mut reader.unpacked)?;
     let end = at + used;
     let foot = text.get(end..end + 8)?;
     let label = reader.label();
@@ -226,7 +226,7 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
     let size = little(member.entry, 20, 4)?;
     let data = rest.get(start..start.checked_add(size)?)?;
     let content = match little(rest, 8, 2)? {
-        8 => Codec::Deflate.unpack(data),
+        8 => Codec::Deflate.unpack(data, &mut reader.unpacked),
         _ => None,
     };
     // Of stored bytes, the content are the bytes themselves.

@@ -93,7 +93,7 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     nodes.extend(gif_colors(reader, flags, &[], colors));
     let mut closed = vec![Node::fixed(text.get(head..=head)?)];
     let end = gif_data(reader, text, head + 1, &mut closed)?;
-    match Codec::Gif.unpack(&text[head..end]) {
+    match Codec::Gif.unpack(&text[head..end], &mut reader.unpacked) {
         Some(content) => {
             let content = Group::new(reader.label(), vec![Node::payload(&content)]);
             let packed = Packed {
