@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::instructions::{Executed, Value};
+use super::out_of_range::is_out_of_range;
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads};
 use super::writer::{By, LastWrite, Watched};
@@ -49,6 +50,11 @@ pub struct Origin {
     /// Whether nothing wrote the value: `written` is then the call that allocated the memory, or of the
     /// function whose variable it is, since when nothing has set it.
     pub is_unset: bool,
+    /// Whether the statement has only copied the value, from memory.
+    pub is_copy: bool,
+    /// Whether the statement has computed a number below zero from numbers that are not, or one that loses
+    /// its upper bits where it is kept.
+    pub is_out_of_range: bool,
     /// Where the values came from of which this one was made, and those of which they were made, the
     /// latest ones first.
     pub earlier: Vec<Origin>,
@@ -57,6 +63,9 @@ pub struct Origin {
 /// A value that an instruction of the failing run uses: the recorded instructions, the index of
 /// that one, and the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
+
+/// A value that is to be followed back, and the index of the origin whose statement used it to make its own.
+type Pending = (Used, Option<usize>);
 
 /// What is read by an instruction: its address, the point before it, and the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
@@ -115,13 +124,16 @@ impl Engine {
         let mut told = vec![self.line(of)];
         let (mut moments, mut known) = (Vec::new(), HashSet::new());
         let mut found: Vec<Origin> = Vec::new();
-        let (mut rest, mut later) = (VecDeque::from(values), VecDeque::new());
+        let first = values.into_iter().map(|used| (used, None));
+        let (mut rest, mut later): (VecDeque<Pending>, VecDeque<Pending>) =
+            (first.collect(), VecDeque::new());
         for _ in 0..TERMS {
             // What was found until then is told.
             if Instant::now() >= self.facts_until {
                 break;
             }
-            let Some((recorded, at, value)) = rest.pop_front().or_else(|| later.pop_front()) else {
+            let next = rest.pop_front().or_else(|| later.pop_front());
+            let Some(((recorded, at, value), made)) = next else {
                 break;
             };
             let user = &recorded.executed[at];
@@ -132,17 +144,32 @@ impl Engine {
             let Some(source) = self.source_of(&recorded, at, value)? else {
                 continue;
             };
+            if let Some(origin) = made.and_then(|made| found.get_mut(made)) {
+                origin.is_copy &= self.is_copy((&recorded, at), source);
+            }
             let back = self.step_back(points, &recorded, source)?;
+            let is_out_of_range = match (&back.moment, source) {
+                (_, Source::Computed(by)) => is_out_of_range(&recorded.executed, by, at),
+                (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
+                (None, _) => false,
+            };
             moments.extend(back.moment);
-            rest.extend(back.made_of);
-            later.extend(back.selected_by);
+            let mut made = None;
             if let Some(origin) = back.origin {
                 let place = self.line(origin.written[0]).filter(|(_, line)| *line > 0);
+                made = told[1..].iter().position(|it| *it == place);
                 if place.is_some() && !told.contains(&place) {
                     told.push(place);
-                    found.push(origin);
+                    made = Some(found.len());
+                    let is_copy = origin.read.is_some() && back.made_of.len() == 1;
+                    found.push(Origin { is_copy, ..origin });
+                }
+                if let Some(origin) = made.and_then(|made| found.get_mut(made)) {
+                    origin.is_out_of_range |= is_out_of_range;
                 }
             }
+            rest.extend(back.made_of.into_iter().map(|used| (used, made)));
+            later.extend(back.selected_by.into_iter().map(|used| (used, None)));
             if found.len() >= STEPS {
                 break;
             }
@@ -153,6 +180,13 @@ impl Engine {
             ..it
         });
         Ok(History { origin, moments })
+    }
+
+    /// Returns true if a recorded instruction `at` that has copied a value from `source` has taken it from
+    /// memory that its function has read. A parameter is read by the function that passes it.
+    fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
+        let function = |at: usize| self.function(recorded.executed[at].pc());
+        matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
     }
 
     /// Finds where a value that a recorded instruction uses came from. Whether a library's function has
@@ -202,6 +236,8 @@ impl Engine {
                     read: None,
                     written: vec![executed[by].pc()],
                     is_unset: false,
+                    is_copy: false,
+                    is_out_of_range: false,
                     earlier: Vec::new(),
                 };
                 Ok(Back {
@@ -252,6 +288,8 @@ impl Engine {
                 read: Some(read),
                 written,
                 is_unset: true,
+                is_copy: false,
+                is_out_of_range: false,
                 earlier: Vec::new(),
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
@@ -265,6 +303,30 @@ impl Engine {
         }
         self.followed.insert(key, back.clone());
         Ok(back)
+    }
+
+    /// Finds where a value came from that the failing run has at a point, the one with the index `to` among
+    /// `points`, all points of that run; `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn value_history(
+        &mut self,
+        points: &[Point],
+        to: usize,
+        value: Value,
+    ) -> Result<Option<Origin>, EngineError> {
+        let window = &points[to.saturating_sub(FEW_POINTS)..points.len().min(to + 2)];
+        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let is_it = |(_, it): &&(usize, Point)| (it.pc, it.nth) == (points[to].pc, points[to].nth);
+        let Some((at, _)) = recorded.points.iter().find(is_it).copied() else {
+            return Ok(None);
+        };
+        if at >= recorded.executed.len() {
+            return Ok(None);
+        }
+        let used = vec![(recorded, at, value)];
+        Ok(self.history(points, 0, used)?.origin)
     }
 
     /// Finds the condition after which the runs differ most between two points that they share, and
@@ -473,6 +535,8 @@ impl MemoryWrite {
             read: Some(read),
             written: self.last.writer.calls.clone(),
             is_unset: false,
+            is_copy: false,
+            is_out_of_range: false,
             earlier: Vec::new(),
         }
     }
