@@ -92,6 +92,41 @@ struct MemoryWrite {
     to: Point,
 }
 
+/// The statements to which a value was followed back, one for each line.
+struct Told {
+    /// The statements, in the order in which they were found.
+    found: Vec<Origin>,
+    /// Source file and line of each of them, after the line that is passed over.
+    places: Vec<Option<(String, u64)>>,
+}
+
+impl Told {
+    fn new(passed_over: Option<(String, u64)>) -> Told {
+        Told {
+            found: Vec::new(),
+            places: vec![passed_over],
+        }
+    }
+
+    /// Adds a statement at a place, unless one of its line is known; returns the index of the statement of
+    /// that line. `None` where the line is unknown, or is passed over.
+    fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
+        let place = Some(place.filter(|(_, line)| *line > 0)?);
+        match self.places.iter().position(|it| *it == place) {
+            Some(known) => {
+                let known = known.checked_sub(1)?;
+                self.found[known].is_out_of_range |= origin.is_out_of_range;
+                Some(known)
+            }
+            None => {
+                self.places.push(place);
+                self.found.push(origin);
+                Some(self.found.len() - 1)
+            }
+        }
+    }
+}
+
 /// A condition that was decided differently in both runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
@@ -121,9 +156,8 @@ impl Engine {
         of: u64,
         values: Vec<Used>,
     ) -> Result<History, EngineError> {
-        let mut told = vec![self.line(of)];
+        let mut told = Told::new(self.line(of));
         let (mut moments, mut known) = (Vec::new(), HashSet::new());
-        let mut found: Vec<Origin> = Vec::new();
         let first = values.into_iter().map(|used| (used, None));
         let (mut rest, mut later): (VecDeque<Pending>, VecDeque<Pending>) =
             (first.collect(), VecDeque::new());
@@ -144,37 +178,28 @@ impl Engine {
             let Some(source) = self.source_of(&recorded, at, value)? else {
                 continue;
             };
-            if let Some(origin) = made.and_then(|made| found.get_mut(made)) {
-                origin.is_copy &= self.is_copy((&recorded, at), source);
+            if let Some(made) = made {
+                told.found[made].is_copy &= self.is_copy((&recorded, at), source);
             }
-            let back = self.step_back(points, &recorded, source)?;
-            let is_out_of_range = match (&back.moment, source) {
-                (_, Source::Computed(by)) => is_out_of_range(&recorded.executed, by, at),
-                (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
-                (None, _) => false,
-            };
+            let mut back = self.step_back(points, &recorded, source)?;
+            if let Some(origin) = &mut back.origin {
+                origin.is_copy = origin.read.is_some() && back.made_of.len() == 1;
+                origin.is_out_of_range = match (&back.moment, source) {
+                    (_, Source::Computed(by)) => is_out_of_range(&recorded.executed, by, at),
+                    (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
+                    (None, _) => false,
+                };
+            }
             moments.extend(back.moment);
-            let mut made = None;
-            if let Some(origin) = back.origin {
-                let place = self.line(origin.written[0]).filter(|(_, line)| *line > 0);
-                made = told[1..].iter().position(|it| *it == place);
-                if place.is_some() && !told.contains(&place) {
-                    told.push(place);
-                    made = Some(found.len());
-                    let is_copy = origin.read.is_some() && back.made_of.len() == 1;
-                    found.push(Origin { is_copy, ..origin });
-                }
-                if let Some(origin) = made.and_then(|made| found.get_mut(made)) {
-                    origin.is_out_of_range |= is_out_of_range;
-                }
-            }
+            let place = (back.origin.as_ref()).and_then(|it| self.line(it.written[0]));
+            let made = back.origin.and_then(|origin| told.add(origin, place));
             rest.extend(back.made_of.into_iter().map(|used| (used, made)));
             later.extend(back.selected_by.into_iter().map(|used| (used, None)));
-            if found.len() >= STEPS {
+            if told.found.len() >= STEPS {
                 break;
             }
         }
-        let mut found = found.into_iter();
+        let mut found = told.found.into_iter();
         let origin = found.next().map(|it| Origin {
             earlier: found.collect(),
             ..it
