@@ -297,6 +297,17 @@ fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
+/// Returns the stack of a crash that a Rust panic has raised, if a backtrace of the panic depends on
+/// it alone: it was read to its end, and frames of Rust's standard library are on top of it, as they
+/// are where the thread that panicked aborts.
+pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
+    if snapshot.torn || snapshot.end != End::Clean || snapshot.signal().is_none() {
+        return None;
+    }
+    let own = snapshot.frames.get(snapshot.runtime_on_top().len())?;
+    is_known_own(own, snapshot).then_some(&snapshot.frames[..])
+}
+
 /// Returns the text that identifies a Rust panic in its keys: usually its source location. If that
 /// is in the standard library, returns the first location outside of it in `backtrace`; or, without
 /// debug information, the location with the first user frame of the stack, or else with the
