@@ -338,3 +338,52 @@ pub(crate) fn panic_place(
     let message = without_numbers(&panic.message);
     format!("{location} from {function}: {message}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_tells_a_backtrace_if_it_is_whole_and_the_standard_library_is_on_top() {
+        let frame = |module: &str, runtime| RawFrame {
+            module: module.into(),
+            runtime,
+            ..RawFrame::default()
+        };
+        let aborted = Event::Signal { number: 6, code: 0 };
+        let whole = Snapshot {
+            frames: vec![
+                frame("libc.so.6", true),
+                frame("exe", true),
+                frame("exe", false),
+            ],
+            end: End::Clean,
+            ..Snapshot::bare(aborted)
+        };
+        assert_eq!(panicking_stack(&whole), Some(&whole.frames[..]));
+        let others = [
+            Snapshot {
+                end: End::Cap,
+                ..whole.clone()
+            },
+            Snapshot {
+                torn: true,
+                ..whole.clone()
+            },
+            Snapshot {
+                event: Event::Exit(1),
+                ..whole.clone()
+            },
+            // The program has called `abort` itself.
+            Snapshot {
+                frames: vec![frame("libc.so.6", true), frame("exe", false)],
+                ..whole.clone()
+            },
+            Snapshot {
+                frames: vec![frame("exe", true)],
+                ..whole
+            },
+        ];
+        assert!(others.iter().all(|it| panicking_stack(it).is_none()));
+    }
+}
