@@ -100,8 +100,8 @@ pub(super) struct FileJob<'a> {
 
 impl FileJob<'_> {
     /// Minimizes the input, or continues the minimization that the log records, and writes the
-    /// result file at reductions, at most ten times per second. `by` runs the search on the given input, with the given log
-    /// and options.
+    /// result file at reductions, at most ten times per second. `by` runs the search on the given
+    /// input, with the given log and options.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
