@@ -1,12 +1,14 @@
 //! A million runs leave nothing behind.
 //!
-//! `cargo bench --bench endurance [-- RUNS]`: RUNS runs (1 000 000 by default) by each way that
-//! serves many of them, and what ddfuzz, its servers and the system hold before, and after 10 %,
-//! 50 % and all of them. Ends with status 1 where any of it has grown. Servers are replaced from
-//! time to time by design; that is a part of what is looked at.
+//! `cargo bench --bench endurance [-- RUNS] [NAME...]`: RUNS runs (1 000 000 by default) by each way
+//! that serves many of them, and of some filters of the system by `snapshot`, or of those that are
+//! named; and what ddfuzz, its servers and the system hold before, and after 10 %, 50 % and all of
+//! them. Ends with status 1 where any of it has grown. Servers are replaced from time to time by
+//! design; that is a part of what is looked at. Of `snapshot` only those are that die of a crash.
 //!
 //! `cargo test` only sees whether it still runs, with a few hundred runs.
 
+mod filters;
 mod holdings;
 mod instrumented;
 mod system;
@@ -34,7 +36,12 @@ fn main() -> ExitCode {
         _ if measures => 1_000_000,
         _ => 300,
     };
-    println!("{runs} runs by each way, one in {CRASH_EVERY} a crash");
+    let is_number = |word: &String| word.replace('_', "").parse::<u64>().is_ok();
+    let names: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| measures && !word.starts_with('-') && !is_number(word))
+        .collect();
+    println!("{runs} runs by each way, of the bundled program one in {CRASH_EVERY} a crash");
     // It has its place before anything is counted.
     let instrumented = Instrumented::ul();
     let before = Before::now();
@@ -59,14 +66,40 @@ fn main() -> ExitCode {
         Err(why) => println!("\nforkserver is not looked at: {why}"),
     }
     let mut grown = false;
-    for (name, target, way) in subjects {
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|word| word == name);
+    for (name, target, way) in subjects.into_iter().filter(|(name, ..)| is_meant(name)) {
         println!("\n{name}\n{:>10}  {}", "runs", Holdings::TITLES);
         match start(&target, Some(way), Freshness::Shared) {
-            Ok(started) => grown |= endure(started.executor, runs, &before),
+            Ok(started) => {
+                let mut series = Series::default();
+                grown |= endure(
+                    started.executor,
+                    WARM_UP,
+                    runs,
+                    &before,
+                    |executor, until| {
+                        series.run(executor, until);
+                    },
+                );
+            }
             Err(error) => {
                 println!("{error}");
                 grown = true;
             }
+        }
+    }
+    for filter in filters::ALL.iter().filter(|filter| is_meant(filter.name)) {
+        println!("\nsnapshot, {filter}\n{:>10}  {}", "runs", Holdings::TITLES);
+        match filter.start() {
+            Ok(executor) => {
+                let mut series = filters::Series::new();
+                let warm_up = filters::WARM_UP;
+                grown |= endure(executor, warm_up, runs, &before, |executor, until| {
+                    series.run(executor, until);
+                });
+                grown |= measures && !series.shares_processes();
+            }
+            Err(why) => println!("not looked at: {why}"),
         }
     }
     // What other programs do meanwhile may look like growth: a test must not depend on it.
@@ -76,16 +109,22 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs it so often, and looks four times; says whether anything has grown.
-fn endure(mut executor: Box<dyn Executor>, runs: u64, before: &Before) -> bool {
-    let mut series = Series::default();
-    series.run(&mut *executor, WARM_UP.min(runs));
+/// Runs it `warm_up` times and then so often, and looks four times; says whether anything has grown.
+/// `run` makes runs until there are so many in all.
+fn endure(
+    mut executor: Box<dyn Executor>,
+    warm_up: u64,
+    runs: u64,
+    before: &Before,
+    mut run: impl FnMut(&mut dyn Executor, u64),
+) -> bool {
+    let warm_up = warm_up.min(runs);
+    run(&mut *executor, warm_up);
     let first = Holdings::look(None, before);
     println!("{:>10}  {first}", 0);
     let began = Instant::now();
-    series = Series::default();
     for part in [runs / 10, runs / 2, runs] {
-        series.run(&mut *executor, part);
+        run(&mut *executor, warm_up + part);
         let now = Holdings::look(Some(&first), before);
         println!("{part:>10}  {now}");
         let grown = now.grown_since(&first);
@@ -94,10 +133,7 @@ fn endure(mut executor: Box<dyn Executor>, runs: u64, before: &Before) -> bool {
             return true;
         }
     }
-    println!(
-        "{:.0} runs/s",
-        series.done as f64 / began.elapsed().as_secs_f64()
-    );
+    println!("{:.0} runs/s", runs as f64 / began.elapsed().as_secs_f64());
     drop(executor);
     let left = holdings::descendants().len();
     if left > 0 {
