@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
 
+use filters::Filter;
 use holdings::Holdings;
 use instrumented::Instrumented;
 use system::Before;
@@ -45,6 +46,27 @@ fn main() -> ExitCode {
     // It has its place before anything is counted.
     let instrumented = Instrumented::ul();
     let before = Before::now();
+    let is_meant = |name: &str| names.is_empty() || names.iter().any(|word| word == name);
+    let mut grown = false;
+    for (name, target, way) in subjects(&instrumented) {
+        if is_meant(name) {
+            println!("\n{name}\n{:>10}  {}", "runs", Holdings::TITLES);
+            grown |= endure_way(&target, way, runs, &before);
+        }
+    }
+    for filter in filters::ALL.iter().filter(|filter| is_meant(filter.name)) {
+        println!("\nsnapshot, {filter}\n{:>10}  {}", "runs", Holdings::TITLES);
+        grown |= endure_filter(filter, runs, &before);
+    }
+    // What other programs do meanwhile may look like growth: a test must not depend on it.
+    match grown && measures {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// The bundled `ul`, by each way that can run it.
+fn subjects(instrumented: &Result<Instrumented, String>) -> Vec<(&'static str, Target, Way)> {
     let ul = |args: &[&str], program: Program| {
         let mut target = Target::new(program);
         target.args = args.iter().map(Into::into).collect();
@@ -58,55 +80,46 @@ fn main() -> ExitCode {
         ("snapshot", ul(&[], bundled()), Way::Snapshot),
         ("snapshot, @@", ul(&["@@"], bundled()), Way::Snapshot),
     ];
-    match &instrumented {
+    match instrumented {
         Ok(program) => {
             let target = ul(&[], Program::Path(program.path.clone()));
             subjects.push(("forkserver", target, Way::Forkserver));
         }
         Err(why) => println!("\nforkserver is not looked at: {why}"),
     }
-    let mut grown = false;
-    let is_meant = |name: &str| names.is_empty() || names.iter().any(|word| word == name);
-    for (name, target, way) in subjects.into_iter().filter(|(name, ..)| is_meant(name)) {
-        println!("\n{name}\n{:>10}  {}", "runs", Holdings::TITLES);
-        match start(&target, Some(way), Freshness::Shared) {
-            Ok(started) => {
-                let mut series = Series::default();
-                grown |= endure(
-                    started.executor,
-                    WARM_UP,
-                    runs,
-                    &before,
-                    |executor, until| {
-                        series.run(executor, until);
-                    },
-                );
-            }
-            Err(error) => {
-                println!("{error}");
-                grown = true;
-            }
+    subjects
+}
+
+/// Runs the bundled program by one way; says whether anything has grown.
+fn endure_way(target: &Target, way: Way, runs: u64, before: &Before) -> bool {
+    let executor = match start(target, Some(way), Freshness::Shared) {
+        Ok(started) => started.executor,
+        Err(error) => {
+            println!("{error}");
+            return true;
         }
-    }
-    for filter in filters::ALL.iter().filter(|filter| is_meant(filter.name)) {
-        println!("\nsnapshot, {filter}\n{:>10}  {}", "runs", Holdings::TITLES);
-        match filter.start() {
-            Ok(executor) => {
-                let mut series = filters::Series::new();
-                let warm_up = filters::WARM_UP;
-                grown |= endure(executor, warm_up, runs, &before, |executor, until| {
-                    series.run(executor, until);
-                });
-                grown |= measures && !series.shares_processes();
-            }
-            Err(why) => println!("not looked at: {why}"),
+    };
+    let mut series = Series::default();
+    endure(executor, WARM_UP, runs, before, |executor, until| {
+        series.run(executor, until);
+    })
+}
+
+/// Runs a filter of the system; says whether anything has grown, or its runs had a process each.
+fn endure_filter(filter: &Filter, runs: u64, before: &Before) -> bool {
+    let executor = match filter.start() {
+        Ok(executor) => executor,
+        Err(why) => {
+            println!("not looked at: {why}");
+            return false;
         }
-    }
-    // What other programs do meanwhile may look like growth: a test must not depend on it.
-    match grown && measures {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    }
+    };
+    let mut series = filters::Series::new();
+    let warm_up = filters::WARM_UP;
+    let grown = endure(executor, warm_up, runs, before, |executor, until| {
+        series.run(executor, until);
+    });
+    grown | !series.shares_processes()
 }
 
 /// Runs it `warm_up` times and then so often, and looks four times; says whether anything has grown.
