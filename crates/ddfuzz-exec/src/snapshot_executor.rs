@@ -246,7 +246,8 @@ impl SnapshotExecutor {
             return;
         };
         *self.refusals.entry(reason).or_default() += 1;
-        if let (RefusalReason::Died, Some((input, run))) = (reason, inputs.iter().zip(runs).last())
+        if let (RefusalReason::Died, Some((input, run))) =
+            (reason, inputs.iter().zip(runs).next_back())
             && run.ended.is_exit()
             && run.cpu > RUNNER_CPU
         {
