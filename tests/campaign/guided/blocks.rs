@@ -166,3 +166,40 @@ fn libraries_that_a_program_brings_along_are_covered() {
     }
     desk.is_left_clean();
 }
+
+/// A program that draws a random number before a function, and its input behind it.
+const SEEDED: &str = "\
+#include <sys/random.h>
+#include <unistd.h>
+volatile int place;
+void seeded(void) { place = 3; }
+void common(void) { place = 1; }
+int main(void) {
+    char text[4] = {0};
+    unsigned seed = 0;
+    if (getrandom(&seed, sizeof seed, 0) < 0) return 2;
+    seeded();
+    if (read(0, text, sizeof text) < 1) return 1;
+    common();
+    return 0;
+}
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn what_a_frozen_start_passes_is_reached() {
+    let desk = Desk::new();
+    if program(&desk, "named", Built::Plain, SEEDED, &[]).is_none() {
+        return;
+    }
+    for option in ["", "--freeze-start"] {
+        let (from, to) = (" -- ", format!(" {option} -- "));
+        let words = GUIDED.replace(from, &to);
+        desk.call(words.trim()).exits(0);
+        let code = code(&desk);
+        assert!(never_reached(&code).is_empty(), "{option} {code}");
+        assert_eq!(code["files"][0]["functions"], 3, "{option} {code}");
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
+    desk.is_left_clean();
+}
