@@ -52,7 +52,7 @@ pub mod tracing;
 mod watch;
 mod ways;
 
-pub use blocks::{CodeFunction, CoveredCode};
+pub use blocks::{CodeFunction, CoveredCode, mapped_path};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
 pub use elf::{
