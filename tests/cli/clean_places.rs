@@ -120,3 +120,26 @@ fn a_file_is_explained_wherever_it_was_put() {
     assert!(!said.contains("was not in the corpus"), "{said}");
     desk.is_left_clean();
 }
+
+#[test]
+fn a_directory_that_the_user_has_moved_to_the_old_one_is_not_taken_for_ours() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 30);
+    let words = format!("clean in -o out --in-place {CHEAP}");
+    desk.call(&words).exits(0);
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    // The directory that has replaced the corpus is the user's, with or without new files.
+    for new in [None, Some("in.old/new")] {
+        if desk.file("in").is_dir() {
+            std::fs::rename(desk.file("in"), desk.file("in.old")).unwrap();
+        }
+        new.map(|name| desk.write(name, "what only this directory has"));
+        let moved = files(&desk.file("in.old"));
+        corpus(&desk, "in", 12);
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("in.old"), "{refused:?}");
+        assert_eq!(files(&desk.file("in.old")), moved);
+        std::fs::remove_dir_all(desk.file("in")).unwrap();
+    }
+    desk.is_left_clean();
+}

@@ -211,6 +211,7 @@ impl ReplacedCorpus {
         }
         self.place.announce_exchange(fresh.path())?;
         fresh.take_place(&self.aside)?;
+        self.place.end_exchange()?;
         if self.delete {
             self.remove_aside()?;
             return Ok(None);
