@@ -1,5 +1,7 @@
 //! Where `ddfuzz clean` writes, and what it never touches.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::clean::{corpus, files};
@@ -141,5 +143,50 @@ fn a_directory_that_the_user_has_moved_to_the_old_one_is_not_taken_for_ours() {
         assert_eq!(files(&desk.file("in.old")), moved);
         std::fs::remove_dir_all(desk.file("in")).unwrap();
     }
+    desk.is_left_clean();
+}
+
+#[test]
+fn nothing_is_deleted_that_was_not_read() {
+    let desk = Desk::new();
+    let words = format!("clean in -o out --in-place --delete-old {CHEAP}");
+    let refused = |why: &str| {
+        let before = files(&desk.file("in"));
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("must not be deleted"), "{refused:?}");
+        assert!(refused.err.contains(why), "{refused:?}");
+        assert_eq!(files(&desk.file("in")), before);
+        assert!(!desk.file("out/corpus").exists());
+    };
+    corpus(&desk, "in", 12);
+    std::fs::create_dir(desk.file("in/.git")).unwrap();
+    desk.write("in/.git/HEAD", "main");
+    refused("a hidden directory");
+    // The older one, too, is deleted only if it has nothing but inputs.
+    std::fs::rename(desk.file("in"), desk.file("in.old")).unwrap();
+    corpus(&desk, "in", 12);
+    refused("in.old/.git");
+    assert_eq!(desk.read("in.old/.git/HEAD"), b"main");
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    desk.write("in/large", vec![b'x'; 3 << 19]);
+    refused("longer than --max-len");
+    desk.call(&format!("{words} --max-len 2M")).exits(0);
+    assert!(!desk.file("in.old").exists());
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_corpus_to_which_files_are_added_meanwhile_is_not_deleted() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 3);
+    // The target stands for a fuzzer: it adds a file while it is run for the cleanup.
+    let adds = "[ -e $DESK/in/new ] || { echo new >$DESK/tmp/new; mv $DESK/tmp/new $DESK/in; }";
+    desk.script("adds", adds);
+    std::fs::set_permissions(desk.file("in"), Permissions::from_mode(0o777)).unwrap();
+    let words = "clean in -o out --in-place --delete-old --exec command --jobs 1 -- ./adds";
+    let refused = desk.call(words).exits(2);
+    assert!(refused.err.contains("added or changed"), "{refused:?}");
+    assert!(desk.file("in/new").exists() && !desk.file("in.old").exists());
+    assert_eq!(files(&desk.file("in")).len(), 4);
     desk.is_left_clean();
 }

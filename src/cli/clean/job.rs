@@ -24,7 +24,7 @@ use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
 /// Default of `--max-len` of a cleanup, in bytes: larger files are left out.
-const MAX_LEN: u64 = 1 << 20;
+pub const MAX_LEN: u64 = 1 << 20;
 /// Default of `--trim-tests`: maximum number of runs to trim one file.
 const TRIM_TESTS: u64 = 1000;
 
@@ -53,8 +53,11 @@ impl CleanJob {
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
-            result.old = old.replace()?.as_deref().map(OsText::from);
+            result.old = old.replace(&result)?.as_deref().map(OsText::from);
             result.in_place = true;
+            if self.args.delete_old && result.old.is_some() {
+                output.say("the old corpus is not deleted: it was changed while it was replaced");
+            }
         }
         if whole && let Some(onto) = &self.args.onto {
             add_to(&result, onto)?;
