@@ -190,3 +190,20 @@ fn a_corpus_to_which_files_are_added_meanwhile_is_not_deleted() {
     assert_eq!(files(&desk.file("in")).len(), 4);
     desk.is_left_clean();
 }
+
+#[test]
+fn an_output_directory_that_would_be_the_old_corpus_is_refused() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 6);
+    std::fs::create_dir(desk.file("in.old")).unwrap();
+    desk.write("in.old/mine", "");
+    for out in ["in.old", "in.old/out", "in/../in.old"] {
+        for delete in ["", "--delete-old"] {
+            let words = format!("clean in -o {out} --in-place {delete} {CHEAP}");
+            let refused = desk.call(&words).exits(2);
+            assert!(refused.err.contains("is moved to"), "{refused:?}");
+        }
+    }
+    assert_eq!(files(&desk.file("in")).len(), 6);
+    assert_eq!(files(&desk.file("in.old")).len(), 1);
+}

@@ -147,11 +147,14 @@ impl ReplacedCorpus {
         }
         check_is_plain(&corpus)?;
         let aside = old_name(&corpus);
-        if real(args.out()).starts_with(&corpus) {
-            let message = format!(
-                "the output directory {} is in the corpus, and would be replaced with it",
-                args.out().display()
-            );
+        let out = real(args.out());
+        let why = match () {
+            () if out.starts_with(&corpus) => "is in the corpus, and would be replaced with it",
+            () if out.starts_with(&aside) => "is where the old corpus is moved to",
+            () => "",
+        };
+        if !why.is_empty() {
+            let message = format!("the output directory {} {why}", args.out().display());
             return Err(Failure::usage(message)
                 .path(args.out())
                 .hint("choose another directory with -o"));
