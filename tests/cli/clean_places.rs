@@ -207,3 +207,29 @@ fn an_output_directory_that_would_be_the_old_corpus_is_refused() {
     assert_eq!(files(&desk.file("in")).len(), 6);
     assert_eq!(files(&desk.file("in.old")).len(), 1);
 }
+
+#[test]
+fn a_queue_of_afl_keeps_the_names_by_which_it_is_read() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.file("afl/queue")).unwrap();
+    desk.write("afl/fuzzer_stats", "");
+    for (number, text) in ["a\n", "b\nb\n", "_\x08x\n"].iter().enumerate() {
+        let name = format!("afl/queue/id:00000{number},src:000000,op:havoc");
+        desk.write(&name, text);
+    }
+    let words = format!("clean afl/queue -o out --in-place {CHEAP}");
+    let before = files(&desk.file("afl/queue"));
+    let refused = desk.call(&words).exits(2);
+    assert!(refused.err.contains("--keep-names"), "{refused:?}");
+    assert_eq!(files(&desk.file("afl/queue")), before);
+    desk.call(&format!("{words} --keep-names")).exits(0);
+    let kept = files(&desk.file("afl/queue"));
+    let words = format!("{words} --keep-names --delete-old");
+    desk.call(&words).exits(0);
+    assert_eq!(files(&desk.file("afl/queue")), kept);
+    assert!(
+        kept.iter()
+            .all(|(name, text)| before.get(name) == Some(text))
+    );
+    desk.is_left_clean();
+}

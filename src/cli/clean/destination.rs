@@ -145,7 +145,7 @@ impl ReplacedCorpus {
             let message = format!("{} is not a directory", corpus.display());
             return Err(Failure::usage(message).path(&corpus));
         }
-        check_is_plain(&corpus)?;
+        check_is_plain(&corpus, args.keep_names)?;
         let aside = old_name(&corpus);
         let out = real(args.out());
         let why = match () {
@@ -328,17 +328,29 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
 }
 
 /// Fails if the directory `corpus`, or one directly in it, is an output directory of a fuzzer or a
-/// project, which contains more than inputs.
-fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
+/// project, which contains more than inputs; also if it is a queue of AFL++ and the kept files do
+/// not keep their names (`keep_names`), by which alone they are inputs there.
+fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
-    let holds_more = |path: &Path| {
-        let layout = Layout::of(path);
-        layout.is_ok_and(|layout| !matches!(layout, Layout::Plain | Layout::AflEntries))
-    };
     let below = std::fs::read_dir(corpus).map_err(reading)?;
-    let mut below = below.flatten().map(|entry| entry.path());
-    if !holds_more(corpus) && !below.any(|path| holds_more(&path)) {
+    let below = below.flatten().map(|entry| entry.path());
+    let layouts = std::iter::once(corpus.to_owned()).chain(below);
+    let layouts: Vec<Layout> = layouts.filter_map(|path| Layout::of(&path).ok()).collect();
+    let all_are = |fits: fn(&Layout) -> bool| layouts.iter().all(fits);
+    if all_are(|layout| *layout == Layout::Plain) {
         return Ok(());
+    }
+    if all_are(|layout| matches!(layout, Layout::Plain | Layout::AflEntries)) {
+        if keep_names {
+            return Ok(());
+        }
+        let message = format!(
+            "{} is a directory of AFL++, in which files with other names are not inputs",
+            corpus.display()
+        );
+        return Err(Failure::usage(message)
+            .path(corpus)
+            .hint("add --keep-names, or omit --in-place"));
     }
     let message = format!(
         "{} is the output directory of a fuzzer, or a project, which contains more than a corpus",
