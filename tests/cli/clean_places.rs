@@ -1,7 +1,7 @@
 //! Where `ddfuzz clean` writes, and what it never touches.
 
 use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::clean::{corpus, files};
@@ -231,5 +231,36 @@ fn a_queue_of_afl_keeps_the_names_by_which_it_is_read() {
         kept.iter()
             .all(|(name, text)| before.get(name) == Some(text))
     );
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_corpus_keeps_its_owner_and_its_mode() {
+    let desk = Desk::new();
+    corpus(&desk, "in/below", 8);
+    let is_root = nix::unistd::geteuid().is_root();
+    if is_root {
+        for name in ["in", "in/below"] {
+            std::os::unix::fs::chown(desk.file(name), Some(1000), Some(1001)).unwrap();
+        }
+    }
+    let facts = |name: &str| {
+        let facts = desk.file(name).metadata().unwrap();
+        (facts.mode() & 0o7777, facts.uid(), facts.gid())
+    };
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(desk.file(name), Permissions::from_mode(mode)).unwrap();
+    };
+    mode("in", 0o2775);
+    mode("in/below", 0o750);
+    let before = ["in", "in/below"].map(facts);
+    let words = format!("clean in -o out --in-place --keep-names {CHEAP}");
+    desk.call(&words).exits(0);
+    assert_eq!(["in", "in/below"].map(facts), before);
+    let (_, user, group) = before[0];
+    for name in files(&desk.file("in")).keys() {
+        let (_, of_user, of_group) = facts(&format!("in/{}", name.display()));
+        assert_eq!((of_user, of_group), (user, group));
+    }
     desk.is_left_clean();
 }

@@ -230,6 +230,7 @@ impl ReplacedCorpus {
                 fresh.add(&name, &bytes)?;
             }
         }
+        fresh.take_owner_and_mode()?;
         self.check_aside()?;
         if self.is_aside() {
             self.remove_aside()?;
