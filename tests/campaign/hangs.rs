@@ -121,3 +121,15 @@ fn variants_of_crashes_are_minimized_also_if_no_time_is_left_for_hangs() {
     assert!(said.err.contains("1 hang is not minimized"), "{said:?}");
     assert_eq!(notes, 1, "{said:?}");
 }
+
+#[test]
+fn the_warning_about_slow_runs_counts_those_of_all_calls() {
+    let desk = Desk::new();
+    compile_as(&desk, "stuck", "int main(void) { for (;;) ; }\n", "-O1");
+    let options = "--generator classic --timeout 0.06 --minimize off --jobs 1 -o out -- ./stuck";
+    let first = desk.call(&format!("run --runs 3 --seed 1 --max-len 9 {options}"));
+    let warning = |count| format!("{count} of {count} runs exceeded the time limit");
+    assert!(first.out.contains(&warning(3)), "{first:?}");
+    let second = desk.call(&format!("run --resume --runs 1 {options}"));
+    assert!(second.out.contains(&warning(4)), "{second:?}");
+}
