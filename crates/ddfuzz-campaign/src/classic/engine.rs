@@ -13,9 +13,9 @@ use super::worker::{Chunk, WorkerContext, start_worker};
 use crate::minimization_order;
 use crate::minimization_queue::HangBudget;
 use crate::{
-    CampaignError, CampaignSession, CampaignState, Classified, Finding, MinimizerReply, PauseGate,
-    Phase, ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary,
-    Until, When, group_of, is_of_target, run_minimizer,
+    CampaignError, CampaignSession, CampaignState, Finding, MinimizerReply, PauseGate, Phase,
+    ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary, Until,
+    When, group_of, is_of_target, run_minimizer,
 };
 use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
@@ -364,10 +364,8 @@ impl ClassicEngine<'_> {
         if groups(&self.campaign) > before {
             self.check_runs(Some(finding.run + 1));
         }
-        if !matches!(finding.what, Classified::Flaky(_)) {
-            let (kind, major) = group_of(&finding.what);
-            self.session.note_return(kind, &major)?;
-        }
+        let (kind, major) = group_of(&finding.what);
+        self.session.note_return(kind, &major)?;
         Ok(stored)
     }
 
