@@ -179,7 +179,7 @@ pub(crate) fn program_hash(program: &Program) -> Result<ContentHash, FileError> 
     }
     let hash = ContentHash::of_file(path).map_err(FileError::at("read", path))?;
     // A file that has just changed can change again and keep its times, which the kernel rounds.
-    let is_settled = |(_, changed): &(FileStamp, SystemTime)| {
+    let is_settled = |(_, changed): &DatedStamp| {
         (SystemTime::now().duration_since(*changed)).is_ok_and(|age| age >= STAMP_AGE)
     };
     if let Some(stamp) = stamp.filter(is_settled)
@@ -195,12 +195,15 @@ const STAMP_AGE: Duration = Duration::from_secs(2);
 
 /// The hashes of program files that this process has read, by path, each with the file's stamp and
 /// the time of the last change of its metadata.
-static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, ((FileStamp, SystemTime), ContentHash)>>> =
+static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
+
+/// The stamp of a file, and the time of the last change of its metadata.
+type DatedStamp = (FileStamp, SystemTime);
 
 /// Returns the stamp of a file and the time of the last change of its metadata, which no program
 /// can set; `None` if the file cannot be accessed.
-fn file_stamp(path: &Path) -> Option<(FileStamp, SystemTime)> {
+fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;
     let changed = Duration::new(facts.ctime().try_into().ok()?, facts.ctime_nsec() as u32);
