@@ -87,17 +87,6 @@ fn a_plain_cargo_fuzz_run_ends_with_a_group_and_its_reproducer() {
     let said = with_runner("cmin parse");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(artifacts(), names);
-    // A mistyped crash file is libFuzzer's error.
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let built = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz/target");
-    let mut mistyped = checkout.command(RUNNER);
-    mistyped.arg(built.join(triple).join("release/parse"));
-    let said = run({
-        mistyped.arg("crash-typo");
-        mistyped
-    });
-    assert_ne!(said.code, Some(0), "{said:?}");
-    assert!(!checkout.dir.join("crash-typo").exists());
     // Within a bound it goes on after a crash. How soon the crashes come depends on the version of
     // libFuzzer.
     let goes_on = |runs: &&str| {
@@ -107,4 +96,18 @@ fn a_plain_cargo_fuzz_run_ends_with_a_group_and_its_reproducer() {
     assert!(["2000", "60000"].iter().any(goes_on));
     checkout.call("install-runner --remove --yes").exits(0);
     checkout.desk.is_left_clean();
+}
+
+#[test]
+fn a_mistyped_crash_file_is_an_error_of_libfuzzer() {
+    let desk = Desk::new();
+    if TWO_PANICS.build(false, desk.path()).is_none() {
+        return;
+    }
+    let mut mistyped = desk.command(RUNNER);
+    mistyped.args(["./parse", "crash-typo"]);
+    let said = run(mistyped);
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(!desk.file("crash-typo").exists());
+    desk.is_left_clean();
 }
