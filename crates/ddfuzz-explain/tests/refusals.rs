@@ -51,6 +51,14 @@ fn threads_processes_and_sockets() {
 }
 
 #[test]
+fn threads_of_a_program_whose_exit_status_is_the_failure() {
+    let mut exits = target(&refused(), &[]);
+    exits.crash_exit = Some(3);
+    let it = explain(&request(exits, b"tx\n", Some(b"ty\n"))).unwrap();
+    assert_eq!(refusal(&it).0, "the program starts threads");
+}
+
+#[test]
 fn runs_that_differ_from_each_other() {
     assert_eq!(
         reason(b"px\n", b"py\n"),
