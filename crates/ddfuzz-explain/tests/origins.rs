@@ -287,3 +287,25 @@ fn a_panic_that_aborts_is_told_by_its_message_and_its_index() {
         assert!(text.contains("index.rs:15"), "{flags:?} {text}");
     }
 }
+
+/// Explains a program that reads one of two files, chosen by its input, after it has handled a trap.
+fn chosen_by_the_input() -> Explanation {
+    let folder = tempfile::tempdir().unwrap();
+    let allow = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), allow).unwrap();
+    let files = [("one", "bad"), ("two", "good")].map(|(name, text)| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    });
+    let program = program("choice.c", PLAIN);
+    let target = target(&program, &[&files[0], &files[1]]);
+    explain(&request(target, b"XY\n", Some(b"aY\n"))).unwrap()
+}
+
+#[test]
+fn a_trap_that_the_program_handles_is_not_its_crash() {
+    let it = chosen_by_the_input();
+    assert!(it.refused.is_none(), "{}", story::text(&it));
+    assert_eq!(it.crash.class.as_deref(), Some("abrt"));
+}
