@@ -304,6 +304,16 @@ fn chosen_by_the_input() -> Explanation {
 }
 
 #[test]
+fn what_is_read_from_another_file_is_not_said_to_be_the_input() {
+    let it = chosen_by_the_input();
+    let text = story::text(&it);
+    let mut links = it.chain.iter();
+    let mode = links.find(|link| link.variable.starts_with("mode"));
+    let mode = mode.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(explained::writer(mode), "main", "{text}");
+}
+
+#[test]
 fn a_trap_that_the_program_handles_is_not_its_crash() {
     let it = chosen_by_the_input();
     assert!(it.refused.is_none(), "{}", story::text(&it));
