@@ -26,6 +26,9 @@ use read_types::TypeReader;
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
+/// Largest number of entries of which each takes its attributes from the next one.
+const MOST_ORIGINS: usize = 64;
+
 /// Error: debug information that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DebugInfoError {
@@ -511,14 +514,8 @@ impl Reading<'_> {
     }
 
     fn name(&self, unit: usize, entry: &Entry) -> Result<Option<String>, gimli::Error> {
-        let name = entry.attr_value(gimli::DW_AT_name);
-        if name.is_some() {
-            return Ok(self.text(unit, name));
-        }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.name(unit, &origin),
-            None => Ok(None),
-        }
+        let name = self.inherited_of(unit, entry, gimli::DW_AT_name)?;
+        Ok(name.and_then(|(unit, name)| self.text(unit, Some(name))))
     }
 
     fn inherited(
@@ -527,13 +524,8 @@ impl Reading<'_> {
         entry: &Entry,
         name: gimli::DwAt,
     ) -> Result<Option<AttributeValue<Bytes>>, gimli::Error> {
-        if let Some(value) = entry.attr_value(name) {
-            return Ok(Some(value));
-        }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.inherited(unit, &origin, name),
-            None => Ok(None),
-        }
+        let found = self.inherited_of(unit, entry, name)?;
+        Ok(found.map(|(_, value)| value))
     }
 
     fn type_of(
@@ -541,13 +533,30 @@ impl Reading<'_> {
         unit: usize,
         entry: &Entry,
     ) -> Result<Option<(usize, UnitOffset)>, gimli::Error> {
-        if let Some(value) = entry.attr_value(gimli::DW_AT_type) {
-            return Ok(read_types::reference(&self.units, unit, &value));
+        let found = self.inherited_of(unit, entry, gimli::DW_AT_type)?;
+        Ok(found.and_then(|(unit, value)| read_types::reference(&self.units, unit, &value)))
+    }
+
+    /// Returns an attribute of an entry or of the nearest of its origins that has it, with the index
+    /// of the unit in which that is; `None` if none of the first 64 has it, as damaged debug
+    /// information may lead in a circle.
+    fn inherited_of(
+        &self,
+        unit: usize,
+        entry: &Entry,
+        name: gimli::DwAt,
+    ) -> Result<Option<(usize, AttributeValue<Bytes>)>, gimli::Error> {
+        let mut at = (unit, entry.clone());
+        for _ in 0..MOST_ORIGINS {
+            if let Some(value) = at.1.attr_value(name) {
+                return Ok(Some((at.0, value)));
+            }
+            match self.origin(at.0, &at.1)? {
+                Some(origin) => at = origin,
+                None => break,
+            }
         }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.type_of(unit, &origin),
-            None => Ok(None),
-        }
+        Ok(None)
     }
 
     /// Returns the entry, with the index of its unit, from which an inlined, cloned or out-of-line
