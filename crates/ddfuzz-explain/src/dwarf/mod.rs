@@ -123,6 +123,8 @@ pub struct DebugInfo {
     pub declared: Vec<Declared>,
     /// Source lines of the program's code.
     pub lines: Lines,
+    /// Number of parameters of each function that is only declared, by name.
+    pub prototypes: HashMap<String, usize>,
     /// Addresses of the program's symbols, by name.
     pub symbols: HashMap<String, u64>,
     /// Address ranges and names of the functions in the symbol table, in the order of addresses.
@@ -159,6 +161,7 @@ impl DebugInfo {
             functions: Vec::new(),
             globals: Vec::new(),
             declared: Vec::new(),
+            prototypes: HashMap::new(),
             lines: Lines::default(),
             files: 0,
             producers: Vec::new(),
@@ -215,6 +218,7 @@ struct Reading<'a> {
     functions: Vec<Function>,
     globals: Vec<(Declared, gimli::Encoding)>,
     declared: Vec<Declared>,
+    prototypes: HashMap<String, usize>,
     lines: Lines,
     /// Index in [`Lines::files`] of the first source file of the compilation unit that is being
     /// read.
@@ -232,6 +236,8 @@ struct Around {
     /// Name of the function around the entry, also of one that has no code of its own.
     name: String,
     scope: Vec<Range<u64>>,
+    /// Whether the function around the entry is only declared.
+    is_prototype: bool,
 }
 
 impl Reading<'_> {
@@ -257,6 +263,7 @@ impl Reading<'_> {
                 function: None,
                 name: String::new(),
                 scope: Vec::new(),
+                is_prototype: false,
             });
             self.entry(index, entry, &mut around)?;
             around.depth = entry.depth();
@@ -280,6 +287,10 @@ impl Reading<'_> {
                 around.function = (!ranges.is_empty()).then_some(self.functions.len());
                 around.name = self.name(unit, entry)?.unwrap_or_default();
                 around.scope = Vec::new();
+                around.is_prototype = entry.attr(gimli::DW_AT_declaration).is_some();
+                if around.is_prototype {
+                    self.prototypes.insert(around.name.clone(), 0);
+                }
                 if !ranges.is_empty() {
                     let function = self.function(unit, entry, ranges)?;
                     self.functions.push(function);
@@ -300,6 +311,11 @@ impl Reading<'_> {
                     self.functions[function].inlined.push(inlined);
                 }
                 around.scope = ranges;
+            }
+            gimli::DW_TAG_formal_parameter if around.is_prototype => {
+                if let Some(parameters) = self.prototypes.get_mut(&around.name) {
+                    *parameters += 1;
+                }
             }
             gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
                 self.variable(unit, entry, around)?;
@@ -595,6 +611,7 @@ impl Reading<'_> {
             functions: self.functions,
             globals: self.globals,
             declared: self.declared,
+            prototypes: self.prototypes,
             lines: self.lines,
             symbols,
             tls_size: tls_size(file),

@@ -20,6 +20,8 @@ pub struct Executed {
     /// The function of a library that the instruction calls, which was executed as a whole; `None` where
     /// it calls none.
     pub library: Option<LibraryCall>,
+    /// Number of parameters that this function declares; 0 where that is not known.
+    pub parameters: usize,
 }
 
 /// A place whose value is followed back: what a register or a word of memory holds before an
@@ -52,6 +54,7 @@ impl Executed {
             instruction,
             registers,
             library: None,
+            parameters: 0,
         })
     }
 
