@@ -239,6 +239,36 @@ fn one_signal_ends_a_single_explanation() {
 }
 
 #[test]
+fn a_fifo_named_as_a_source_is_not_read_and_the_page_promises_no_more_than_was_tested() {
+    let desk = Desk::new();
+    let text = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+        int main(void)\n{\n\
+            char line[8] = {0};\n\
+            if (read(0, line, 7) < 1) return 2;\n\
+            char *first = malloc(24), *large = malloc(2000), *second = malloc(24);\n\
+            memset(large, line[0] == 'X', 2000);\n\
+            free(large);\n\
+            char *again = malloc(1900);\n\
+            #line 5 \"pipe\"\n\
+            if (again[500]) abort();\n\
+            return first == second;\n}\n";
+    let source = desk.write("pipes.c", text);
+    let mut compiler = desk.command("cc");
+    compiled::run(compiler.args(["-g", "-O0", "-o", "pipes"]).arg(source));
+    compiled::run(desk.command("mkfifo").arg("pipe"));
+    desk.write("bad", "XY");
+    desk.write("good", "aY");
+    desk.call("explain bad good --budget-time 10m -- ./pipes")
+        .exits(0);
+    let page = String::from_utf8(desk.read("explanation.html")).unwrap();
+    assert!(page.contains("pipe cannot be read"), "{page}");
+    let by_hand = page.split("By hand, in gdb").nth(1).unwrap();
+    // Here all are.
+    assert!(!by_hand.contains("[not confirmed]"), "{by_hand}");
+    assert!(by_hand.contains("With what is not confirmed it need not fail."));
+}
+
+#[test]
 fn triage_explains_and_reports_show_it() {
     let desk = recs();
     let call =

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
 use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
+use crate::explain::source_text;
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
@@ -217,11 +218,10 @@ fn sources(it: &Explanation) -> String {
     }
     let mut text = String::new();
     for (file, lines) in marked {
-        let Ok(source) = std::fs::read(file) else {
+        let Some(source) = source_text(file) else {
             let _ = writeln!(text, "<p>{} cannot be read.</p>", escaped(file));
             continue;
         };
-        let source = String::from_utf8_lossy(&source).into_owned();
         let _ = write!(text, "<h3>{}</h3>\n<pre tabindex=\"0\">", escaped(file));
         let mut last = 0;
         for (number, line) in (1..).zip(source.lines()) {
