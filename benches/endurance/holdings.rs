@@ -18,6 +18,8 @@ pub struct Holdings {
     our_threads: u64,
     server_memory: u64,
     server_descriptors: u64,
+    /// Mappings of the servers' memory.
+    server_maps: u64,
     processes: u64,
     /// In the private directory of this process.
     files: u64,
@@ -30,7 +32,7 @@ pub struct Holdings {
 impl Holdings {
     /// The head of the table.
     pub const TITLES: &str =
-        "  our KiB  fds  threads | servers KiB  fds  processes | files  strays  segments";
+        "  our KiB  fds  threads | servers KiB  fds  maps  processes | files  strays  segments";
 
     /// Looks, when there are as many processes as in `first`: the child for the next run is
     /// forked after the answer to the last.
@@ -51,6 +53,7 @@ impl Holdings {
             our_threads: listed(us, "task"),
             server_memory: sum(memory),
             server_descriptors: sum(|pid| listed(pid, "fd")),
+            server_maps: sum(maps),
             processes: below.len() as u64,
             files: private_files(),
             strays: before.strays(),
@@ -78,6 +81,7 @@ impl Holdings {
                 self.server_descriptors,
                 first.server_descriptors,
             ),
+            ("the servers' mappings", self.server_maps, first.server_maps),
             ("processes", self.processes, first.processes),
             ("private files", self.files, first.files),
             ("stray files", self.strays, first.strays),
@@ -92,12 +96,13 @@ impl Display for Holdings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:>9}{:>5}{:>9} |{:>12}{:>5}{:>11} |{:>6}{:>8}{:>10}",
+            "{:>9}{:>5}{:>9} |{:>12}{:>5}{:>6}{:>11} |{:>6}{:>8}{:>10}",
             self.our_memory,
             self.our_descriptors,
             self.our_threads,
             self.server_memory,
             self.server_descriptors,
+            self.server_maps,
             self.processes,
             self.files,
             self.strays,
@@ -112,6 +117,12 @@ fn memory(pid: u32) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     number.unwrap_or(0)
+}
+
+/// Number of mappings of a process; 0 of one that has ended.
+fn maps(pid: u32) -> u64 {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.map_or(0, |maps| maps.lines().count() as u64)
 }
 
 fn listed(pid: u32, what: &str) -> u64 {

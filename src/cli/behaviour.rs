@@ -111,11 +111,11 @@ const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its librar
 /// corpus has at most one input. Else returns `None`. `corpus`: number of inputs in the corpus;
 /// `None` if coverage is not known.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
-    if summary.runs < MIN_RUNS {
+    if summary.runs_of_campaign < MIN_RUNS {
         return None;
     }
-    let runs = size::grouped(summary.runs);
-    if summary.crashes >= summary.runs {
+    let runs = size::grouped(summary.runs_of_campaign);
+    if summary.crashes >= summary.runs_of_campaign {
         return Some(TargetWarning {
             seen: format!("each of {runs} runs crashed, with different inputs"),
             fix: CHECK_BY_HAND.to_owned(),
@@ -128,15 +128,15 @@ pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<Targ
     })
 }
 
-/// Returns a warning after a campaign if at least half of its runs exceeded the time limit; else
-/// `None`.
+/// Returns a warning after a campaign if at least half of its runs, in all calls of ddfuzz together,
+/// exceeded the time limit; else `None`.
 pub fn time_warning(summary: &Summary, target: &Target) -> Option<TargetWarning> {
-    let is_usual = summary.hung > 0 && summary.hung * 2 >= summary.runs;
+    let is_usual = summary.hung > 0 && summary.hung * 2 >= summary.runs_of_campaign;
     is_usual.then(|| TargetWarning {
         seen: format!(
             "{} of {} exceeded the time limit, {} of CPU time",
             size::grouped(summary.hung),
-            size::counted(summary.runs, "run"),
+            size::counted(summary.runs_of_campaign, "run"),
             size::duration(target.limits.cpu),
         ),
         fix: "a shorter --timeout, or shorter inputs by --max-len, make more runs".to_owned(),

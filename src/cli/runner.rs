@@ -123,6 +123,13 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let mut blocks = GroupBlocks { pending };
     let shown = &mut blocks;
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
+    if let Err(error) = &summary {
+        // The user wants to fuzz above all.
+        tell(&format!(
+            "ddfuzz: {error}\nddfuzz: fuzzing goes on without ddfuzz"
+        ));
+        fuzzers.run_out();
+    }
     fuzzers.wait();
     let status = fuzzers.failed().unwrap_or_default();
     drop(fuzzers);
@@ -131,7 +138,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let mut texts = blocks.pending.unwrap_or_default();
     match summary {
         Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
-        Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
+        Err(error) => texts.push(format!("ddfuzz: error: {}", Failure::from(error))),
     }
     if !texts.is_empty() {
         print_last(&texts.join("\n"), !status.success());
@@ -269,7 +276,19 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
     let is_odd = words
         .iter()
         .any(|word| word.as_encoded_bytes().starts_with(b"--"));
-    !other && !is_odd && flags.runs != Some(0) && !flags.corpora.iter().any(|path| is_single(&path))
+    !other
+        && !is_odd
+        && flags.runs != Some(0)
+        && !flags.corpora.iter().any(|path| is_single(&path))
+        && has_folders(&flags)
+}
+
+/// Returns true if the directories exist that the flags name for inputs and artifacts, or libFuzzer
+/// is told to make them: a missing one is libFuzzer's error, such as a mistyped crash file.
+fn has_folders(flags: &Flags) -> bool {
+    let artifacts = flags.artifact_prefix.as_deref().and_then(folder_of);
+    let mut folders = flags.corpora.iter().chain(&artifacts);
+    flags.is_on("create_missing_dirs") || folders.all(|folder| folder.is_dir())
 }
 
 /// The display of a campaign under `ddfuzz-runner`: prints a block of text for each minimized crash

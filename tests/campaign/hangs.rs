@@ -24,10 +24,14 @@ int main(void)
 "#;
 
 fn compile(desk: &Desk) {
-    let source = desk.write("loops.c", TWO_LOOPS);
-    let program = desk.file("loops");
+    compile_as(desk, "loops", TWO_LOOPS, "-O2");
+}
+
+fn compile_as(desk: &Desk, name: &str, text: &str, level: &str) {
+    let source = desk.write(&format!("{name}.c"), text);
+    let program = desk.file(name);
     let mut compiler = Command::new("cc");
-    let built = compiler.arg("-O2").arg(source).arg("-o").arg(program);
+    let built = compiler.arg(level).arg(source).arg("-o").arg(program);
     assert!(built.status().expect("the compiler runs").success());
 }
 
@@ -65,4 +69,67 @@ fn a_hang_is_minimized_when_the_campaign_is_done() {
         "{said:?} {:?}",
         found.keys()
     );
+}
+
+/// Two loops, and one faulty function with two callers; all of it needs twenty odd bytes.
+const LOOPS_AND_CALLERS: &str = r#"
+#include <stdio.h>
+#define FAR __attribute__((noinline, noclone))
+static volatile unsigned long sink;
+static volatile int yes = 1;
+static int *volatile nowhere;
+FAR static void tick(void) { sink++; }
+FAR static void low(void) { while (yes) tick(); }
+FAR static void high(void) { while (yes) { tick(); sink += 2; } }
+FAR static void copy(int from) { *nowhere = from; }
+FAR static void one(int from) { copy(from); __asm__ volatile("nop"); }
+FAR static void two(int from) { copy(from); sink = 2; }
+int main(void)
+{
+    static char text[512];
+    size_t length = fread(text, 1, sizeof text, stdin), odd = 0;
+    for (size_t at = 1; at < length; at++) odd += text[at] % 2 != 0;
+    if (odd < 20) return 0;
+    switch (text[0] & 7) {
+    case 1: low(); break;
+    case 3: high(); break;
+    case 4: one(text[1]); break;
+    case 5: case 6: two(text[1]); break;
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn variants_of_crashes_are_minimized_also_if_no_time_is_left_for_hangs() {
+    let desk = Desk::new();
+    compile_as(&desk, "both", LOOPS_AND_CALLERS, "-O1");
+    let options = "--generator classic --runs 16 --seed 1 --max-len 300 --timeout 0.2 --jobs 1";
+    let words = format!("run {options} --minimize after -o out -- ./both");
+    let said = desk.call(&words);
+    let found = outcome(&desk.file("out"));
+    let count = |folder: &str, name: &str| {
+        let files = found.keys().filter(|file| file.starts_with(folder));
+        files.filter(|file| file.ends_with(name)).count()
+    };
+    // Hangs come before variants. The first one takes all the time that there is for hangs.
+    assert_eq!(count("hangs/", "crash.json"), 2, "{:?}", found.keys());
+    assert_eq!(count("hangs/", "log.jsonl"), 1, "{:?}", found.keys());
+    assert_eq!(count("crashes/", "crash.json"), 2, "{:?}", found.keys());
+    assert_eq!(count("crashes/", "log.jsonl"), 2, "{:?}", found.keys());
+    let notes = said.err.matches("not minimized").count();
+    assert!(said.err.contains("1 hang is not minimized"), "{said:?}");
+    assert_eq!(notes, 1, "{said:?}");
+}
+
+#[test]
+fn the_warning_about_slow_runs_counts_those_of_all_calls() {
+    let desk = Desk::new();
+    compile_as(&desk, "stuck", "int main(void) { for (;;) ; }\n", "-O1");
+    let options = "--generator classic --timeout 0.06 --minimize off --jobs 1 -o out -- ./stuck";
+    let first = desk.call(&format!("run --runs 3 --seed 1 --max-len 9 {options}"));
+    let warning = |count| format!("{count} of {count} runs exceeded the time limit");
+    assert!(first.out.contains(&warning(3)), "{first:?}");
+    let second = desk.call(&format!("run --resume --runs 1 {options}"));
+    assert!(second.out.contains(&warning(4)), "{second:?}");
 }

@@ -167,8 +167,11 @@ fn flags_for_libfuzzer_choose_its_engine_and_hold_for_the_campaign() {
         .call("run parse --engine libafl -- -runs=1")
         .exits(2);
     assert!(refused.err.contains("--engine libfuzzer"), "{refused:?}");
-    let refused = checkout
-        .call("run parse --engine libfuzzer --broker")
-        .exits(2);
-    assert!(refused.err.contains("--broker"), "{refused:?}");
+    for option in ["--broker", "--sandbox", "--cwd=.", "--exec=inject"] {
+        let refused = checkout
+            .call(&format!("run parse --engine libfuzzer {option}"))
+            .exits(2);
+        let name = option.split('=').next().unwrap();
+        assert!(refused.err.contains(name), "{refused:?}");
+    }
 }

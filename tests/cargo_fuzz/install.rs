@@ -39,6 +39,23 @@ fn the_runner_is_put_in_and_taken_out_and_all_else_stays() {
 }
 
 #[test]
+fn a_private_file_stays_private_and_a_link_stays_a_link() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file(".cargo")).unwrap();
+    let dotfile = desk.write("dotfile", "[registry]\ntoken = \"x\"\n");
+    let private = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&dotfile, private).unwrap();
+    std::os::unix::fs::symlink(&dotfile, desk.file(FILE)).unwrap();
+    call(&desk, &format!("{WORDS} --yes")).exits(0);
+    assert!(desk.file(FILE).is_symlink());
+    let text = String::from_utf8(desk.read("dotfile")).unwrap();
+    assert!(text.ends_with("runner = \"ddfuzz-runner\"\n"), "{text}");
+    let mode = dotfile.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn no_empty_file_is_left_where_only_the_runner_was() {
     let desk = Desk::new();
     call(&desk, &format!("{WORDS} --yes")).exits(0);

@@ -87,6 +87,17 @@ fn a_plain_cargo_fuzz_run_ends_with_a_group_and_its_reproducer() {
     let said = with_runner("cmin parse");
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(artifacts(), names);
+    // A mistyped crash file is libFuzzer's error.
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let built = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz/target");
+    let mut mistyped = checkout.command(RUNNER);
+    mistyped.arg(built.join(triple).join("release/parse"));
+    let said = run({
+        mistyped.arg("crash-typo");
+        mistyped
+    });
+    assert_ne!(said.code, Some(0), "{said:?}");
+    assert!(!checkout.dir.join("crash-typo").exists());
     // Within a bound it goes on after a crash. How soon the crashes come depends on the version of
     // libFuzzer.
     let goes_on = |runs: &&str| {

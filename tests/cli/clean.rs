@@ -486,3 +486,40 @@ fn the_directory_of_afl_names_its_target() {
     );
     desk.is_left_clean();
 }
+
+#[test]
+fn a_cleanup_in_the_directory_of_a_campaign_leaves_it_to_be_resumed() {
+    let desk = Desk::new();
+    let run = "run --target ul --generator classic --runs 40 --seed 1 --max-len 20 --jobs 1 \
+               --minimize off --json -o out";
+    let first = desk.call(run).exits(0).json();
+    assert_eq!(first["runs"], 40, "{first}");
+    corpus(&desk, "in", 5);
+    desk.write("in/crash", crash());
+    let state = desk.read("out/state.json");
+    let campaigns = || {
+        let text = desk.read("out/ddfuzz.json");
+        let file: Value = serde_json::from_slice(&text).unwrap();
+        let others = file["campaigns"].as_array().unwrap();
+        let id = |campaign: &Value| campaign["campaign"].as_str().unwrap().to_owned();
+        (id(&file), others.iter().map(id).collect::<Vec<_>>())
+    };
+    let (own, others) = campaigns();
+    assert!(others.is_empty(), "{others:?}");
+    for _ in 0..2 {
+        let words = "clean in -o out --json --jobs 1 --trim off --minimize off --target ul";
+        let result = desk.call(words).exits(0).json();
+        assert_eq!(result["groups"].as_array().unwrap().len(), 1, "{result}");
+    }
+    assert_eq!(desk.read("out/state.json"), state);
+    let (still, others) = campaigns();
+    assert_eq!((&still, others.len()), (&own, 1));
+    // The campaign goes on with the run after its last.
+    let more = run.replace("--runs 40 --seed 1 --max-len 20", "--runs 30 --resume");
+    let second = desk.call(&more).exits(0).json();
+    assert_eq!(second["runs"], 30, "{second}");
+    let state: Value = serde_json::from_slice(&desk.read("out/state.json")).unwrap();
+    assert_eq!(state["state"]["next"], 70, "{state}");
+    assert_eq!(campaigns().0, own);
+    desk.is_left_clean();
+}

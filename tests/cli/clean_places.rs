@@ -1,5 +1,7 @@
 //! Where `ddfuzz clean` writes, and what it never touches.
 
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use crate::clean::{corpus, files};
@@ -118,5 +120,147 @@ fn a_file_is_explained_wherever_it_was_put() {
     // As it was called, from elsewhere, and where the files are now.
     let said = explain("out", "out/../in.old/f3");
     assert!(!said.contains("was not in the corpus"), "{said}");
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_directory_that_the_user_has_moved_to_the_old_one_is_not_taken_for_ours() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 30);
+    let words = format!("clean in -o out --in-place {CHEAP}");
+    desk.call(&words).exits(0);
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    // The directory that has replaced the corpus is the user's, with or without new files.
+    for new in [None, Some("in.old/new")] {
+        if desk.file("in").is_dir() {
+            std::fs::rename(desk.file("in"), desk.file("in.old")).unwrap();
+        }
+        new.map(|name| desk.write(name, "what only this directory has"));
+        let moved = files(&desk.file("in.old"));
+        corpus(&desk, "in", 12);
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("in.old"), "{refused:?}");
+        assert_eq!(files(&desk.file("in.old")), moved);
+        std::fs::remove_dir_all(desk.file("in")).unwrap();
+    }
+    desk.is_left_clean();
+}
+
+#[test]
+fn nothing_is_deleted_that_was_not_read() {
+    let desk = Desk::new();
+    let words = format!("clean in -o out --in-place --delete-old {CHEAP}");
+    let refused = |why: &str| {
+        let before = files(&desk.file("in"));
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("must not be deleted"), "{refused:?}");
+        assert!(refused.err.contains(why), "{refused:?}");
+        assert_eq!(files(&desk.file("in")), before);
+        assert!(!desk.file("out/corpus").exists());
+    };
+    corpus(&desk, "in", 12);
+    std::fs::create_dir(desk.file("in/.git")).unwrap();
+    desk.write("in/.git/HEAD", "main");
+    refused("a hidden directory");
+    // The older one, too, is deleted only if it has nothing but inputs.
+    std::fs::rename(desk.file("in"), desk.file("in.old")).unwrap();
+    corpus(&desk, "in", 12);
+    refused("in.old/.git");
+    assert_eq!(desk.read("in.old/.git/HEAD"), b"main");
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    desk.write("in/large", vec![b'x'; 3 << 19]);
+    refused("longer than --max-len");
+    desk.call(&format!("{words} --max-len 2M")).exits(0);
+    assert!(!desk.file("in.old").exists());
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_corpus_to_which_files_are_added_meanwhile_is_not_deleted() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 3);
+    // The target stands for a fuzzer: it adds a file while it is run for the cleanup.
+    let adds = "[ -e $DESK/in/new ] || { echo new >$DESK/tmp/new; mv $DESK/tmp/new $DESK/in; }";
+    desk.script("adds", adds);
+    std::fs::set_permissions(desk.file("in"), Permissions::from_mode(0o777)).unwrap();
+    let words = "clean in -o out --in-place --delete-old --exec command --jobs 1 -- ./adds";
+    let refused = desk.call(words).exits(2);
+    assert!(refused.err.contains("added or changed"), "{refused:?}");
+    assert!(desk.file("in/new").exists() && !desk.file("in.old").exists());
+    assert_eq!(files(&desk.file("in")).len(), 4);
+    desk.is_left_clean();
+}
+
+#[test]
+fn an_output_directory_that_would_be_the_old_corpus_is_refused() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 6);
+    std::fs::create_dir(desk.file("in.old")).unwrap();
+    desk.write("in.old/mine", "");
+    for out in ["in.old", "in.old/out", "in/../in.old"] {
+        for delete in ["", "--delete-old"] {
+            let words = format!("clean in -o {out} --in-place {delete} {CHEAP}");
+            let refused = desk.call(&words).exits(2);
+            assert!(refused.err.contains("is moved to"), "{refused:?}");
+        }
+    }
+    assert_eq!(files(&desk.file("in")).len(), 6);
+    assert_eq!(files(&desk.file("in.old")).len(), 1);
+}
+
+#[test]
+fn a_queue_of_afl_keeps_the_names_by_which_it_is_read() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.file("afl/queue")).unwrap();
+    desk.write("afl/fuzzer_stats", "");
+    for (number, text) in ["a\n", "b\nb\n", "_\x08x\n"].iter().enumerate() {
+        let name = format!("afl/queue/id:00000{number},src:000000,op:havoc");
+        desk.write(&name, text);
+    }
+    let words = format!("clean afl/queue -o out --in-place {CHEAP}");
+    let before = files(&desk.file("afl/queue"));
+    let refused = desk.call(&words).exits(2);
+    assert!(refused.err.contains("--keep-names"), "{refused:?}");
+    assert_eq!(files(&desk.file("afl/queue")), before);
+    desk.call(&format!("{words} --keep-names")).exits(0);
+    let kept = files(&desk.file("afl/queue"));
+    let words = format!("{words} --keep-names --delete-old");
+    desk.call(&words).exits(0);
+    assert_eq!(files(&desk.file("afl/queue")), kept);
+    assert!(
+        kept.iter()
+            .all(|(name, text)| before.get(name) == Some(text))
+    );
+    desk.is_left_clean();
+}
+
+#[test]
+fn a_corpus_keeps_its_owner_and_its_mode() {
+    let desk = Desk::new();
+    corpus(&desk, "in/below", 8);
+    let is_root = nix::unistd::geteuid().is_root();
+    if is_root {
+        for name in ["in", "in/below"] {
+            std::os::unix::fs::chown(desk.file(name), Some(1000), Some(1001)).unwrap();
+        }
+    }
+    let facts = |name: &str| {
+        let facts = desk.file(name).metadata().unwrap();
+        (facts.mode() & 0o7777, facts.uid(), facts.gid())
+    };
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(desk.file(name), Permissions::from_mode(mode)).unwrap();
+    };
+    mode("in", 0o2775);
+    mode("in/below", 0o750);
+    let before = ["in", "in/below"].map(facts);
+    let words = format!("clean in -o out --in-place --keep-names {CHEAP}");
+    desk.call(&words).exits(0);
+    assert_eq!(["in", "in/below"].map(facts), before);
+    let (_, user, group) = before[0];
+    for name in files(&desk.file("in")).keys() {
+        let (_, of_user, of_group) = facts(&format!("in/{}", name.display()));
+        assert_eq!((of_user, of_group), (user, group));
+    }
     desk.is_left_clean();
 }

@@ -397,7 +397,7 @@ fn the_page_is_readable_at_any_width_in_light_dark_and_print() {
     desk.write("bad", "ax");
     desk.write("good", "ay");
     let said = desk.call("explain bad good --budget-time 10m -- ./list");
-    assert!(said.exits(0).out.contains("look here first"));
+    assert!(said.exits(0).out.contains("Look here first: "));
     let page = String::from_utf8(desk.read("explanation.html")).unwrap();
     assert!(page.contains("more that differ or lead there"), "{page}");
     for (width, dark, print) in [(360, true, false), (1280, false, false), (718, false, true)] {

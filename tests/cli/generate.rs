@@ -216,6 +216,7 @@ fn wrong_calls_say_what_to_write() {
         ("gen -e \\q 5", "escape of C"),
         ("gen --preset small9 -o d", "small1"),
         ("gen --preset small1", "--out"),
+        ("gen --preset small1 -o -", "--preset"),
         ("gen --name all:1:1 -p", "--printable"),
         ("gen --count 5", "--preset"),
     ] {

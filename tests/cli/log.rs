@@ -217,3 +217,19 @@ fn the_curve_is_drawn_into_a_file_that_is_not_overwritten() {
     desk.call(&format!("log show {LOG} --svg missing/curve.svg"))
         .exits(2);
 }
+
+#[test]
+fn a_fifo_in_the_place_of_the_input_is_not_waited_for() {
+    let desk = minimized();
+    std::fs::remove_file(desk.file("crash")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(desk.file("crash"))
+        .status();
+    assert!(made.unwrap().success());
+    let error = desk
+        .call(&format!("log replay --json {LOG} -o rebuilt"))
+        .exits(2)
+        .json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("a fifo"), "{message}");
+}

@@ -34,3 +34,22 @@ fn what_is_found_in_a_sandbox_is_recorded_and_run_in_one() {
     desk.call(&words).exits(3); // it does not fail there
     desk.is_left_clean();
 }
+
+#[test]
+fn a_program_whose_name_is_cut_inside_a_character_runs_in_a_sandbox() {
+    let desk = Desk::new();
+    let text = "#include <unistd.h>\nint main(void) { usleep(60000); return 0; }\n";
+    let source = desk.write("waits.c", text);
+    // The kernel cuts names after 15 bytes.
+    let program = desk.compile(source.to_str().unwrap(), "aaaaaaaaaaaaaa\u{fc}");
+    for way in ["command", "inject"] {
+        let words = "run --sandbox --generator classic --runs 3 --seed 1 --max-len 9 --jobs 1";
+        let words = format!(
+            "{words} --exec {way} --json -o {way} -- {}",
+            program.display()
+        );
+        let result = desk.call(&words).exits(0).json();
+        assert_eq!(result["runs"], 3, "{result}");
+    }
+    desk.is_left_clean();
+}

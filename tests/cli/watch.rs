@@ -363,3 +363,29 @@ fn a_smaller_input_of_a_known_crash_is_kept_by_a_later_call_too() {
     let sizes = desk.call("show out --json").exits(0).json();
     assert_eq!(sizes["groups"][0]["size_before"], 3, "{sizes}");
 }
+
+#[test]
+fn a_flaky_group_that_fails_once_more_after_a_rebuild_is_flaky() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    // Each content crashes in its first run only.
+    let program = |build: u32| {
+        let crash = "mkdir $DESK/tmp/ran-$(cat) 2>/dev/null && kill -SEGV $$; exit 0";
+        desk.script("once", &format!("# build {build}\n{crash}"))
+    };
+    let words = "watch in --once -o out --exec command --jobs 1 --minimize off -q";
+    let watch = |more: &str, program: &Path| {
+        desk.call(&format!("{words} {more} -- {}", program.display()));
+    };
+    desk.write("in/1", "one");
+    watch("", &program(1));
+    desk.write("in/2", "two");
+    watch("--resume", &program(2));
+    let file: Value = serde_json::from_slice(&desk.read("out/ddfuzz.json")).unwrap();
+    let builds = file["builds"].as_array().unwrap();
+    assert_eq!(builds.len(), 2, "{file}");
+    let groups = builds[1]["groups"]["flaky"].as_object().unwrap();
+    let states: Vec<&Value> = groups.values().collect();
+    assert_eq!(states, ["flaky"], "{file}");
+    desk.is_left_clean();
+}

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Program, Target, Way, start};
 
-use crate::programs::compile;
+use crate::kinds::of_all_kinds;
+use crate::needs;
+use crate::programs::{compile, patient};
 use crate::stage;
 
 /// What a process holds.
@@ -15,6 +17,8 @@ struct Holds {
     /// Resident, in KiB.
     memory: u64,
     threads: usize,
+    /// Mappings of its memory.
+    maps: usize,
 }
 
 fn holds(pid: u32) -> Holds {
@@ -31,6 +35,10 @@ fn holds(pid: u32) -> Holds {
             .parse()
             .unwrap(),
         threads: count("task"),
+        maps: fs::read_to_string(format!("/proc/{pid}/maps"))
+            .unwrap()
+            .lines()
+            .count(),
     }
 }
 
@@ -164,7 +172,7 @@ fn trees_that_are_traced_grow_by_nothing() {
 }
 
 fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
-    let mut run = |times: usize| {
+    let run = |times: usize| {
         for _ in 0..times {
             let ended = executor.run(input).unwrap().ended;
             assert!(
@@ -173,7 +181,13 @@ fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
             );
         }
     };
-    run(200); // whatever is set up at first
+    grows_by_nothing(run, 200, runs);
+}
+
+/// Calls `run` for the first runs, by which whatever is needed is set up, and for as many more as
+/// `runs` says; compares what this process and those below it hold before and after these.
+fn grows_by_nothing(mut run: impl FnMut(usize), first: usize, runs: usize) {
+    run(first);
     let look = |count: usize| {
         let mut below: Vec<Holds> = settled(count).into_iter().map(holds).collect();
         // Process ids begin anew at some time, and so does their order.
@@ -203,6 +217,65 @@ fn runs_leave_nothing(executor: &mut dyn Executor, runs: usize, input: &[u8]) {
     for (then, now) in below.iter().zip(&below_now) {
         assert_eq!(now.descriptors, then.descriptors);
         assert!(now.memory < then.memory + 1024, "{then:?} {now:?}");
+        assert!(now.maps <= then.maps, "{then:?} {now:?}");
     }
     assert_eq!(left_now, left);
+}
+
+/// Programs that make many runs in one process, their arguments, and whether their start is frozen.
+const SHARING: [(&str, &[&str], bool); 5] = [
+    ("grep", &["-c", "a[0-9]*"], false),
+    ("jq", &["."], true),
+    ("sed", &["s/a/b/g"], false),
+    ("sort", &[], false),
+    ("troff", &[], true),
+];
+/// Number of inputs that each of them gets in turn.
+const TURN: usize = 48;
+
+#[test]
+fn twenty_thousand_runs_of_installed_filters_in_one_process_leave_nothing_behind() {
+    for (name, ..) in SHARING {
+        let Some(path) = needs::program(name) else {
+            continue;
+        };
+        let tests = ["endurance::what_an_installed_filter_does_for_long"];
+        let mut command = stage::command(name, &tests, &path);
+        stage::play(&mut command);
+    }
+}
+
+#[test]
+fn what_an_installed_filter_does_for_long_grows_by_nothing() {
+    let played = SHARING.iter().find(|(name, ..)| stage::plays(name));
+    let Some((name, args, is_frozen)) = played else {
+        return;
+    };
+    let mut target = patient(Program::Path(stage::given()));
+    target.args = args.iter().map(Into::into).collect();
+    target.freeze_start = *is_frozen;
+    let started = start(&target, Some(Way::Snapshot), Freshness::Shared).unwrap();
+    let mut executor = started.executor;
+    let inputs: Vec<Vec<u8>> = of_all_kinds(0, TURN as u64).collect();
+    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    let mut ends = vec![None; TURN];
+    let mut requests = 0;
+    let run = |times: usize| {
+        for done in 0..times / TURN {
+            let mut next = 0;
+            while next < TURN {
+                let runs = executor.run_some(&inputs[next..]).unwrap();
+                for run in runs {
+                    let expected = *ends[next].get_or_insert(run.ended);
+                    assert_eq!(run.ended, expected, "{name}, input {next}, turn {done}");
+                    next += 1;
+                }
+                requests += 1;
+            }
+        }
+    };
+    grows_by_nothing(run, 40 * TURN, 20_000);
+    assert!(requests < 10_000, "{name}: {requests} requests");
+    drop(executor);
+    assert!(descendants().is_empty());
 }

@@ -479,3 +479,33 @@ fn a_kernel_that_cannot_watch_calls_is_a_named_error() {
     let error = started.err().unwrap().to_string();
     assert!(error.contains("cannot be stopped"), "{error}");
 }
+
+#[test]
+fn inputs_about_as_long_as_one_that_took_too_long_are_run_by_forks_at_once() {
+    let Some(path) = needs::program("od") else {
+        return;
+    };
+    let mut target = patient(Program::Path(path));
+    target.args = vec!["-v".into(), "-tfF".into()];
+    target.limits.cpu = Duration::from_secs(10);
+    let started = start(&target, Some(Way::Snapshot), Freshness::Shared);
+    let mut executor = started.unwrap_or_else(|error| panic!("{error}")).executor;
+    for _ in 0..50 {
+        executor.run(b"abc").unwrap();
+    }
+    let refused = |executor: &dyn Executor, reason| {
+        let refusals = executor.refusals();
+        let mut counts = refusals.iter().filter(|(of, _)| *of == reason);
+        counts.next().map_or(0, |(_, count)| *count)
+    };
+    // More than the 100 ms that a run may take in the process that makes many.
+    let long = vec![b'7'; 2 << 20];
+    assert_eq!(executor.run(&long).unwrap().ended, Ended::Exit(0));
+    assert_eq!(refused(&*executor, RefusalReason::Died), 1);
+    let short = &long[..16 << 10];
+    let half = &long[..1 << 20];
+    let (ends, _) = run_all(&mut *executor, &[short, half, short, short, half]);
+    assert_eq!(ends, [Ended::Exit(0); 5]);
+    assert_eq!(refused(&*executor, RefusalReason::Long), 2);
+    assert_eq!(refused(&*executor, RefusalReason::Died), 1);
+}

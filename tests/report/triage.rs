@@ -56,6 +56,7 @@ fn group() -> TriageGroup {
         count: 1234,
         minors: vec!["ba9876543210".to_owned()],
         stable: None,
+        stables: Vec::new(),
         frame: Some("parse at a.c:1".to_owned()),
         message: None,
         trace: Trace::default(),

@@ -4,7 +4,16 @@ use crate::assert_none;
 use crate::tree::{root, rust_files};
 
 /// Programs that each system, Rust or `cargo install` brings.
-const ALWAYS_THERE: [&str; 7] = ["cargo-fuzz", "cut", "gcc", "grep", "rustc", "tee", "wc"];
+const ALWAYS_THERE: [&str; 8] = [
+    "cargo-fuzz",
+    "cut",
+    "gcc",
+    "grep",
+    "od",
+    "rustc",
+    "tee",
+    "wc",
+];
 
 /// Programs that come with another one of the same package.
 const PACKED_WITH: [(&str, &str); 2] = [

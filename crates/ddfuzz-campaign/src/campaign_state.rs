@@ -73,6 +73,8 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
+    /// Whether the campaign is that of the output directory, and so has a checkpoint there.
+    is_current: bool,
     pub(crate) checkpoint: Checkpoint,
     /// The stored inputs of each group that has a founder (first finding): one that a run of this
     /// campaign found, or that existed before. A group that was only met by chance while another
@@ -87,7 +89,8 @@ pub(crate) struct CampaignState<'a> {
 impl<'a> CampaignState<'a> {
     /// Creates the state of a campaign from the checkpoint and the stored groups of the output
     /// directory. If no call of ddfuzz on this campaign is unfinished (in the first call, and after
-    /// a completed one), all groups of crashes that exist count as known.
+    /// a completed one), all groups of crashes that exist count as known. A campaign beside that of
+    /// the directory, such as a cleanup's, has no checkpoint.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -95,7 +98,12 @@ impl<'a> CampaignState<'a> {
         let mut founded: HashMap<GroupName, StoredInputs> = HashMap::new();
         let mut crashes = BTreeSet::new();
         let reader = lock(store).reader().clone();
-        let checkpoint = reader.load_state::<Checkpoint>()?;
+        let current = reader.campaigns()?.current;
+        let is_current = current.is_none_or(|current| current.id == campaign);
+        let checkpoint = match is_current {
+            true => reader.load_state::<Checkpoint>()?,
+            false => None,
+        };
         for kind in Kind::ALL {
             for group in reader.groups(kind)? {
                 let major = group.record.major.short();
@@ -133,6 +141,7 @@ impl<'a> CampaignState<'a> {
         Ok(CampaignState {
             store,
             name: campaign.to_owned(),
+            is_current,
             checkpoint,
             founded,
             written: BTreeMap::new(),
@@ -206,7 +215,9 @@ impl<'a> CampaignState<'a> {
                 }
             }
         }
-        store.save_state(&self.checkpoint)?;
+        if self.is_current {
+            store.save_state(&self.checkpoint)?;
+        }
         self.unsaved = false;
         Ok(())
     }

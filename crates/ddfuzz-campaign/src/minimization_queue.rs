@@ -224,6 +224,8 @@ pub(crate) struct HangBudget {
     /// Time that is left for minimizing hangs and memory blow-ups; `None` if only the time limit of
     /// each entry counts, since the user has set one.
     left: Option<Duration>,
+    /// Hangs and memory blow-ups for whose minimization no time was left.
+    refused: HashSet<EntryId>,
 }
 
 impl HangBudget {
@@ -234,15 +236,19 @@ impl HangBudget {
         let left = minimizing.hurried;
         HangBudget {
             left: left.then(|| (fuzzed / HANG_DIVISOR).max(MIN_TOTAL)),
+            refused: HashSet::new(),
         }
     }
 
     /// Returns the settings `minimizing` with the time limit for this entry: if it is a hang or
     /// memory blow-up, at most what is left of the budget. `None` if less than a second is left
-    /// then.
-    pub(crate) fn of(&self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
+    /// then: the entry is not minimized, and [counted](HangBudget::note); others may still be.
+    pub(crate) fn of(&mut self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
         let budget_time = match self.left.filter(|_| is_slow(id)) {
-            Some(left) if left < MIN_ENTRY => return None,
+            Some(left) if left < MIN_ENTRY => {
+                self.refused.insert(id.clone());
+                return None;
+            }
             Some(left) => Some(
                 minimizing
                     .budget_time
@@ -263,25 +269,26 @@ impl HangBudget {
             *left = left.saturating_sub(taken);
         }
     }
+
+    /// Returns the note to the user how many hangs and memory blow-ups are not minimized, because
+    /// there was no time left for them; `None` if there are none.
+    pub(crate) fn note(&self) -> Option<String> {
+        let (groups, are) = match self.refused.len() {
+            0 => return None,
+            1 => ("1 hang".to_owned(), "is"),
+            groups => (format!("{groups} hangs"), "are"),
+        };
+        Some(format!(
+            "{groups} {are} not minimized: that would take longer than a fifth of the fuzzing; \
+             --budget-time gives each its own time, and --resume goes on"
+        ))
+    }
 }
 
 /// Returns true if the entry is a hang or a memory blow-up: each of its failing runs takes all the
 /// permitted time or memory.
 pub(crate) fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
-}
-
-/// Returns the note to the user that `groups` hangs and memory blow-ups are not minimized, because
-/// there is no time left for them.
-pub(crate) fn hangs_left_note(groups: usize) -> String {
-    let (groups, are) = match groups {
-        1 => ("1 hang".to_owned(), "is"),
-        groups => (format!("{groups} hangs"), "are"),
-    };
-    format!(
-        "{groups} {are} not minimized: that would take longer than a fifth of the fuzzing; \
-         --budget-time gives each its own time, and --resume goes on"
-    )
 }
 
 /// Returns true if `result` is that of a complete minimization, and false if the minimization was
@@ -327,7 +334,7 @@ mod tests {
         EntryId::from_names(kind, &key, &key, &hash).expect("names of an entry")
     }
 
-    fn budget(budget: &HangBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
+    fn budget(budget: &mut HangBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
         let how = budget.of(&entry(kind), minimizing)?;
         how.budget_time.map(|budget| budget.as_secs())
     }
@@ -337,17 +344,23 @@ mod tests {
         let how = minimizing(true);
         let mut hangs = HangBudget::after(Duration::from_secs(100), &how);
         let id = entry(Kind::Hang);
-        assert_eq!(budget(&hangs, Kind::Hang, &how), Some(20));
-        assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
+        assert_eq!(budget(&mut hangs, Kind::Hang, &how), Some(20));
+        assert_eq!(budget(&mut hangs, Kind::Crash, &how), Some(60));
         hangs.spend(&id, Duration::from_secs(12));
-        assert_eq!(budget(&hangs, Kind::Oom, &how), Some(8));
+        assert_eq!(budget(&mut hangs, Kind::Oom, &how), Some(8));
+        assert_eq!(hangs.note(), None);
         hangs.spend(&id, Duration::from_millis(7_500));
-        assert_eq!(budget(&hangs, Kind::Hang, &how), None);
-        assert_eq!(budget(&hangs, Kind::Crash, &how), Some(60));
-        let short = HangBudget::after(Duration::from_secs(2), &how);
-        assert_eq!(budget(&short, Kind::Hang, &how), Some(5));
+        assert_eq!(budget(&mut hangs, Kind::Hang, &how), None);
+        assert_eq!(budget(&mut hangs, Kind::Crash, &how), Some(60));
+        // Each entry counts once.
+        assert_eq!(budget(&mut hangs, Kind::Hang, &how), None);
+        assert!(hangs.note().unwrap().starts_with("1 hang is not"));
+        assert_eq!(budget(&mut hangs, Kind::Oom, &how), None);
+        assert!(hangs.note().unwrap().starts_with("2 hangs are not"));
+        let mut short = HangBudget::after(Duration::from_secs(2), &how);
+        assert_eq!(budget(&mut short, Kind::Hang, &how), Some(5));
         let patient = minimizing(false);
-        let hangs = HangBudget::after(Duration::from_secs(2), &patient);
-        assert_eq!(budget(&hangs, Kind::Hang, &patient), Some(60));
+        let mut hangs = HangBudget::after(Duration::from_secs(2), &patient);
+        assert_eq!(budget(&mut hangs, Kind::Hang, &patient), Some(60));
     }
 }

@@ -280,18 +280,23 @@ impl BuildCheck<'_> {
     }
 
     /// Records that a group fails with the present build after all, because a run has crashed so
-    /// again; does nothing unless the check of the groups with this build gave the group another
-    /// status. `major`: the group's major key, 12 hex digits.
+    /// again: as before, or, in a group of flaky crashes, in some runs only. Does nothing unless the
+    /// check of the groups with this build gave the group another status. `major`: the group's
+    /// major key, 12 hex digits.
     pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
         let Some(mut build) = self.recorded() else {
             return Ok(());
+        };
+        let now = match kind {
+            Kind::Flaky => Status::Flaky,
+            Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
         };
         match build
             .groups
             .get_mut(&kind)
             .and_then(|all| all.get_mut(major))
         {
-            Some(status) if *status != Status::Same => *status = Status::Same,
+            Some(status) if *status != now => *status = now,
             _ => return Ok(()),
         }
         lock(self.store).record_build(build)

@@ -274,6 +274,7 @@ impl<'a> CampaignSession<'a> {
         let checkpoint = &campaign.checkpoint;
         Ok(Summary {
             runs: checkpoint.next - checkpoint.count_start,
+            runs_of_campaign: checkpoint.next,
             runs_of_call: 0,
             fuzzed,
             new_groups: campaign.new_groups(|major| self.is_muted(&major.short()))?,
@@ -335,6 +336,8 @@ pub struct Summary {
     /// Number of runs that were made and counted for the option `--runs`; several calls of ddfuzz
     /// may share this count.
     pub runs: u64,
+    /// Number of runs of the campaign, in all calls of ddfuzz together.
+    pub runs_of_campaign: u64,
     /// Number of runs that this call (invocation of ddfuzz) has made and counted.
     pub runs_of_call: u64,
     /// Wall time that this call of ddfuzz fuzzed, without the time in which the disk was full.

@@ -1,9 +1,15 @@
 //! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit,
 //! what the journal of triage records of them, and for which target the result holds.
 
-use crate::{CampaignError, Examined, examined};
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+use std::time::{Duration, SystemTime};
+
+use crate::{CampaignError, Examined, FileStamp, examined, lock};
 use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
-use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_minimize::{AGREEING_RUNS, log::ContentHash};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, ReportedEnd};
 use ddfuzz_store::{CrashLine, Kind, report::place};
@@ -56,10 +62,6 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Number of runs that must all fail for a crash of another fuzzer to count as one that occurs in
-/// each run.
-const AGREEING: u32 = 3;
-
 /// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
 /// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky.
 ///
@@ -78,8 +80,8 @@ pub fn examined_thrice(
     if crash.class.is_leak() {
         return Ok(examined);
     }
-    while crash.tries < AGREEING {
-        let random_addresses = crash.tries + 1 == AGREEING;
+    while crash.tries < AGREEING_RUNS {
+        let random_addresses = crash.tries + 1 == AGREEING_RUNS;
         let run = triager.key_at(input, random_addresses)?;
         crash.hits += u32::from(matches!(run, Quick::Crash { .. }));
         crash.tries += 1;
@@ -158,15 +160,54 @@ pub fn line_of(crash: &Crash) -> CrashLine {
     }
 }
 
-/// Returns the hash of a program's file.
+/// Returns the hash of a program's file. A file is read once per process, as long as its metadata
+/// stay the same.
 ///
 /// # Errors
 /// If the file cannot be read.
 pub(crate) fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
-    match program {
-        Program::Bundled(name) => Ok(ContentHash::of(bundled::program(name).unwrap_or_default())),
-        Program::Path(path) => ContentHash::of_file(path).map_err(FileError::at("read", path)),
+    let path = match program {
+        Program::Bundled(name) => {
+            return Ok(ContentHash::of(bundled::program(name).unwrap_or_default()));
+        }
+        Program::Path(path) => path,
+    };
+    let stamp = file_stamp(path);
+    let known = lock(&PROGRAM_HASHES).get(path).copied();
+    if let Some((_, hash)) = known.filter(|(of, _)| Some(*of) == stamp) {
+        return Ok(hash);
     }
+    let hash = ContentHash::of_file(path).map_err(FileError::at("read", path))?;
+    // A file that has just changed can change again and keep its times, which the kernel rounds.
+    let is_settled = |(_, changed): &DatedStamp| {
+        (SystemTime::now().duration_since(*changed)).is_ok_and(|age| age >= STAMP_AGE)
+    };
+    if let Some(stamp) = stamp.filter(is_settled)
+        && file_stamp(path) == Some(stamp)
+    {
+        lock(&PROGRAM_HASHES).insert(path.clone(), (stamp, hash));
+    }
+    Ok(hash)
+}
+
+/// Age from which the last change of a file's metadata tells it from any later change.
+const STAMP_AGE: Duration = Duration::from_secs(2);
+
+/// The hashes of program files that this process has read, by path, each with the file's stamp and
+/// the time of the last change of its metadata.
+static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
+    LazyLock::new(Mutex::default);
+
+/// The stamp of a file, and the time of the last change of its metadata.
+type DatedStamp = (FileStamp, SystemTime);
+
+/// Returns the stamp of a file and the time of the last change of its metadata, which no program
+/// can set; `None` if the file cannot be accessed.
+fn file_stamp(path: &Path) -> Option<DatedStamp> {
+    let stamp = FileStamp::at(path)?;
+    let facts = path.metadata().ok()?;
+    let changed = Duration::new(facts.ctime().try_into().ok()?, facts.ctime_nsec() as u32);
+    Some((stamp, SystemTime::UNIX_EPOCH + changed))
 }
 
 /// Returns a hash that identifies a target: of its program, arguments, environment and limits, and
@@ -181,4 +222,36 @@ pub fn identity(target: &Target) -> Result<ContentHash, CampaignError> {
         source: error.into(),
     })?;
     Ok(ContentHash::of(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_hashed_anew_when_its_file_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let program = Program::Path(path.clone());
+        for text in [b"one", b"two"] {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(program_hash(&program).unwrap(), ContentHash::of(text));
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(program_hash(&program).is_err());
+    }
+
+    #[test]
+    fn a_program_that_stays_is_hashed_once() {
+        let path = PathBuf::from("/etc/passwd"); // old, and the program of no other test
+        let hash = program_hash(&Program::Path(path.clone())).unwrap();
+        assert_eq!(hash, ContentHash::of_file(&path).unwrap());
+        let known = lock(&PROGRAM_HASHES)[&path];
+        assert_eq!(known, (file_stamp(&path).unwrap(), hash));
+        // The hash that is kept is the one that is returned.
+        let other = ContentHash::of(b"another");
+        lock(&PROGRAM_HASHES).insert(path.clone(), (known.0, other));
+        assert_eq!(program_hash(&Program::Path(path.clone())).unwrap(), other);
+        lock(&PROGRAM_HASHES).remove(&path);
+    }
 }

@@ -23,7 +23,7 @@ pub struct CleanPaths {
 struct Manifest {
     written: Vec<Vec<OsText>>,
     /// Device and inode of the folder that is about to replace a corpus (`--in-place`); `None` if
-    /// none was announced.
+    /// none was announced, or the last one has replaced its corpus.
     #[serde(default)]
     incoming: Option<Identity>,
 }
@@ -134,11 +134,24 @@ impl CleanPaths {
         })
     }
 
+    /// Records that the announced folder has replaced the corpus: from now on it is the user's, and
+    /// no later cleanup takes it for its own.
+    pub fn end_exchange(&self) -> Result<(), FileError> {
+        self.note(&Manifest {
+            incoming: None,
+            ..self.read()
+        })
+    }
+
     /// Returns true if `folder` is the one that [`CleanPaths::announce_exchange`] was last called
-    /// with, even if it was moved since. Such a folder contains only copies of kept files.
+    /// with by a cleanup that was killed then, even if it was moved since, and has the names of
+    /// kept files only. Such a folder contains only copies of kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
-        let incoming = self.read().incoming;
-        incoming.is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming))
+        let known = self.read();
+        let same = known
+            .incoming
+            .is_some_and(|incoming| Identity::of(folder).is_ok_and(|it| it == incoming));
+        same && names_below(folder).is_ok_and(|names| known.written.contains(&names))
     }
 
     fn note(&self, manifest: &Manifest) -> Result<(), FileError> {
@@ -210,12 +223,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let place = CleanPaths::of(dir.path());
         let [fresh, other, moved] = ["fresh", "other", "moved"].map(|name| dir.path().join(name));
-        fs::create_dir(&fresh).unwrap();
-        fs::create_dir(&other).unwrap();
-        place.announce_exchange(&fresh).unwrap();
+        for folder in [&fresh, &other] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("one"), "").unwrap();
+        }
         place.announce(&[PathBuf::from("one")]).unwrap();
+        place.announce_exchange(&fresh).unwrap();
         fs::rename(&fresh, &moved).unwrap();
         assert!(place.is_incoming(&moved));
         assert!(!place.is_incoming(&other) && !place.is_incoming(&fresh));
+        // A file of the user, and then the end of the exchange.
+        fs::write(moved.join("two"), "").unwrap();
+        assert!(!place.is_incoming(&moved));
+        fs::remove_file(moved.join("two")).unwrap();
+        assert!(place.is_incoming(&moved));
+        place.end_exchange().unwrap();
+        assert!(!place.is_incoming(&moved));
+        assert!(place.may_replace(&moved).unwrap());
     }
 }

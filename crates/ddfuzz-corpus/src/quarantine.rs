@@ -18,10 +18,6 @@ use ddfuzz_model::pool::lock;
 use ddfuzz_store::{CrashLine, EntryId, Kind, KnownGroups, Store, StoreError, Triaged};
 use ddfuzz_triage::{Class, Crash, Found, Key, Triager};
 
-/// Number of runs that the crash record of an input states as its `tries` if the input failed in
-/// the cleanup, but not in triage, and is stored as flaky.
-const RUNS: u32 = 5;
-
 /// Settings for triaging, storing and minimizing the failing inputs of a corpus.
 #[derive(Clone, Debug)]
 pub struct QuarantineSettings {
@@ -157,7 +153,8 @@ fn lines(
 }
 
 /// Stores as flaky an input that did not fail in triage, but failed when the cleanup ran it again
-/// later. Returns its journal entry; `None` if its file has another content now.
+/// later. Its crash record counts only the run that failed: how often the input fails is not known.
+/// Returns its journal entry; `None` if its file has another content now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -176,11 +173,12 @@ fn file_as_flaky(
         found: Some(Found::File {
             path: input.path.clone(),
         }),
-        hits: 2,
-        tries: RUNS,
         ..Triager::of_target(target, *way)?.untraced_record(input.ended)
     };
-    let line = line_of(&crash);
+    let line = CrashLine {
+        kind: Kind::Flaky,
+        ..line_of(&crash)
+    };
     let mut store = lock(store);
     let filed = store.file(Kind::Flaky, &crash, &bytes)?;
     store.write_reproduce(&filed.id, &target.by_main())?;

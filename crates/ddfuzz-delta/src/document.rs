@@ -76,7 +76,7 @@ pub trait Document: Send + Sync {
     fn payloads(&self) -> Vec<Arc<[u8]>>;
 
     /// Returns a copy of the document without the parts with the indices `parts`, which ascend, and
-    /// without the parts inside of these.
+    /// without the parts inside of these, or inside of what is deleted together with these.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
     /// Returns a copy of the document whose payloads have the contents `payloads`, in the order and

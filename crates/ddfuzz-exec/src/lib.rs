@@ -52,7 +52,7 @@ pub mod tracing;
 mod watch;
 mod ways;
 
-pub use blocks::{CodeFunction, CoveredCode};
+pub use blocks::{CodeFunction, CoveredCode, mapped_path};
 pub use command_line::FuzzerLimits;
 pub use crash_snapshots::CrashSnapshots;
 pub use elf::{
@@ -66,7 +66,7 @@ pub use output_capture::Written;
 pub use prepared_target::targets_reach;
 pub use private_dir::PrivateDir;
 pub use proc_tree::{
-    is_child, is_runnable, lives, resident_memory, switches, tree_cpu, tree_exceeds,
+    is_child, is_runnable, lives, proc_text, resident_memory, switches, tree_cpu, tree_exceeds,
 };
 pub use program::{find_program, is_script};
 pub use refusals::RefusalReason;

@@ -10,12 +10,15 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Length and hash of what a run has written to stdout or to stderr.
+use crate::private_dir::PrivateDir;
+
+/// Length and hash of what a run has written to stdout or to stderr. The names of files that ddfuzz
+/// made for this run's worker, such as the one that replaces `@@`, count as a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Number of bytes that the run has written.
+    /// Number of bytes that the run has written, with names of ddfuzz's files replaced.
     pub bytes: u64,
-    /// blake3 hash of the bytes that the run has written.
+    /// blake3 hash of the bytes that the run has written, with names of ddfuzz's files replaced.
     pub hash: [u8; 32],
 }
 
@@ -26,10 +29,13 @@ pub(crate) struct OutputCapture {
 }
 
 impl OutputCapture {
-    pub(crate) fn open() -> io::Result<OutputCapture> {
+    /// Creates the pipes of a target whose files are in the directory `private`: their names, which
+    /// every worker has otherwise, do not count in what is captured.
+    pub(crate) fn open(private: &PrivateDir) -> io::Result<OutputCapture> {
+        let open = || DrainedPipe::open("ddfuzz-output", Digest::without(private.unique_names()));
         Ok(OutputCapture {
-            stdout: DrainedPipe::open("ddfuzz-output")?,
-            stderr: DrainedPipe::open("ddfuzz-output")?,
+            stdout: open()?,
+            stderr: open()?,
         })
     }
 
@@ -53,19 +59,23 @@ struct Drain<S> {
 }
 
 /// A consumer of the bytes that are read from a pipe, such as a hash of a run's output.
-pub(crate) trait Sink: Default + Send + 'static {
+pub(crate) trait Sink: Send + 'static {
     fn push(&mut self, bytes: &[u8]);
+
+    /// Forgets all bytes that were passed so far.
+    fn clear(&mut self);
 }
 
 impl<S: Sink> DrainedPipe<S> {
-    /// Creates a pipe for output of a target, and starts a thread, named `thread`, that reads it.
-    pub(crate) fn open(thread: &str) -> io::Result<DrainedPipe<S>> {
+    /// Creates a pipe for output of a target, and starts a thread, named `thread`, that reads it
+    /// into `sink`.
+    pub(crate) fn open(thread: &str, sink: S) -> io::Result<DrainedPipe<S>> {
         let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let waiting: OwnedFd = reader.try_clone()?;
         let drain = Arc::new(Mutex::new(Drain {
             reader: reader.into(),
-            sink: S::default(),
+            sink,
         }));
         let drained = Arc::clone(&drain);
         std::thread::Builder::new()
@@ -84,7 +94,7 @@ impl<S: Sink> DrainedPipe<S> {
     /// Forgets the output that was read from the pipe so far, and discards what is still in the
     /// pipe.
     pub(crate) fn clear(&self) {
-        self.drained().sink = S::default();
+        self.drained().sink.clear();
     }
 
     /// Reads the output that is still in the pipe into the sink, and returns the pipe's locked
@@ -100,11 +110,7 @@ impl DrainedPipe<Digest> {
     /// Returns length and hash of a run's output, complete once all processes of the run have
     /// ended.
     pub(crate) fn written(&self) -> Written {
-        let digest = &self.drained().sink;
-        Written {
-            bytes: digest.bytes,
-            hash: *digest.hasher.finalize().as_bytes(),
-        }
+        self.drained().sink.written()
     }
 }
 
@@ -132,17 +138,93 @@ impl<S: Sink> Drain<S> {
     }
 }
 
-/// Computes length and hash of a run's output.
-#[derive(Default)]
+/// Computes length and hash of a run's output, without the names that only one worker's files have.
 pub(crate) struct Digest {
+    hashed: Hashed,
+    /// Name of the directory of ddfuzz's files; it is left out.
+    folder: Vec<u8>,
+    /// What stands before the number in the name of such a file; it is left out with the number.
+    before_number: Vec<u8>,
+    /// End of the output so far that may be the beginning of a name.
+    pending: Vec<u8>,
+    /// Whether the output so far ends in the number of a file.
+    in_number: bool,
+}
+
+/// Length and hash of bytes.
+#[derive(Clone, Default)]
+struct Hashed {
     bytes: u64,
     hasher: blake3::Hasher,
 }
 
-impl Sink for Digest {
-    fn push(&mut self, bytes: &[u8]) {
+impl Hashed {
+    fn add(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.hasher.update(bytes);
+    }
+}
+
+impl Sink for Digest {
+    fn push(&mut self, bytes: &[u8]) {
+        let joined = match self.pending.is_empty() {
+            true => None,
+            false => Some([&*std::mem::take(&mut self.pending), bytes].concat()),
+        };
+        let mut rest = joined.as_deref().unwrap_or(bytes);
+        let first = [self.folder[0], self.before_number[0]];
+        while !rest.is_empty() {
+            if self.in_number {
+                let end = rest.iter().position(|byte| !byte.is_ascii_digit());
+                rest = &rest[end.unwrap_or(rest.len())..];
+                self.in_number = end.is_none();
+                continue;
+            }
+            let at = rest.iter().position(|byte| first.contains(byte));
+            let (before, from) = rest.split_at(at.unwrap_or(rest.len()));
+            self.hashed.add(before);
+            rest = from;
+            if let Some(behind) = rest.strip_prefix(&*self.folder) {
+                rest = behind;
+            } else if let Some(behind) = rest.strip_prefix(&*self.before_number) {
+                (rest, self.in_number) = (behind, true);
+            } else if self.folder.starts_with(rest) || self.before_number.starts_with(rest) {
+                self.pending = rest.to_vec();
+                return;
+            } else {
+                self.hashed.add(&rest[..1]);
+                rest = &rest[1..];
+            }
+        }
+    }
+
+    fn clear(&mut self) {
+        self.hashed = Hashed::default();
+        self.pending.clear();
+        self.in_number = false;
+    }
+}
+
+impl Digest {
+    /// Makes a digest that leaves out two kinds of names: that of a directory, and the other one
+    /// together with the number that follows it. Neither is empty.
+    fn without((folder, before_number): (Vec<u8>, Vec<u8>)) -> Digest {
+        Digest {
+            hashed: Hashed::default(),
+            folder,
+            before_number,
+            pending: Vec::new(),
+            in_number: false,
+        }
+    }
+
+    fn written(&self) -> Written {
+        let mut hashed = self.hashed.clone();
+        hashed.add(&self.pending);
+        Written {
+            bytes: hashed.bytes,
+            hash: *hashed.hasher.finalize().as_bytes(),
+        }
     }
 }
 
@@ -177,6 +259,10 @@ impl Sink for Excerpt {
             self.has_gap = true;
             self.end.drain(..self.end.len() - END);
         }
+    }
+
+    fn clear(&mut self) {
+        *self = Excerpt::default();
     }
 }
 
@@ -218,6 +304,29 @@ fn wait_until_readable(fd: &OwnedFd) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_files_of_one_worker_do_not_count_however_output_is_cut() {
+        let names = || (b"ddfuzz-AbCdEf".to_vec(), b"-0000042-".to_vec());
+        let text =
+            b"7 /dev/shm/ddfuzz-AbCdEf/input-0000042-000017 ddfuzz-ddfuzz-AbC -0000042-1-0000";
+        let mut all = Digest::without(names());
+        all.push(b"7 /dev/shm//input ddfuzz-ddfuzz-AbC -0000");
+        for cut in 0..=text.len() {
+            for second in cut..=text.len() {
+                let mut one = Digest::without(names());
+                one.push(b"before");
+                one.clear();
+                one.push(&text[..cut]);
+                one.push(&text[cut..second]);
+                one.push(&text[second..]);
+                assert_eq!(one.written(), all.written(), "cut at {cut} and {second}");
+            }
+        }
+        let mut other = Digest::without(names());
+        other.push(b"8 /dev/shm//input ddfuzz-ddfuzz-AbC -0000");
+        assert_ne!(other.written(), all.written());
+    }
 
     #[test]
     fn the_middle_of_a_flood_is_dropped() {

@@ -3,6 +3,7 @@
 
 use nix::sys::statvfs::{FsFlags, statvfs};
 use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,11 +143,20 @@ impl PrivateDir {
     }
 
     /// Returns a new path in the private directory, unique even among forked processes. No file is
-    /// created.
+    /// created. All paths for the same `what` have the same length, so that a target that prints
+    /// one aligns its output equally.
     pub fn fresh(&self, what: &str) -> PathBuf {
         let number = self.names.fetch_add(1, Ordering::Relaxed);
-        let process = std::process::id();
-        self.path.join(format!("{what}-{process}-{number}"))
+        self.path
+            .join(format!("{what}{}{number:06}", of_this_process()))
+    }
+
+    /// Returns the parts of paths in the private directory that another process or another worker
+    /// has otherwise: the name of the directory, and what stands before the number in a path of
+    /// [`fresh`](PrivateDir::fresh).
+    pub(crate) fn unique_names(&self) -> (Vec<u8>, Vec<u8>) {
+        let name = self.path.file_name().unwrap_or_default();
+        (name.as_bytes().to_vec(), of_this_process().into_bytes())
     }
 }
 
@@ -154,6 +164,11 @@ impl Drop for PrivateDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Returns the part of the file names of [`PrivateDir::fresh`] that this process has for itself.
+fn of_this_process() -> String {
+    format!("-{:07}-", std::process::id())
 }
 
 /// Returns the directories in which the private directory may be created, the preferred one first:

@@ -134,7 +134,7 @@ fn each_thread<T>(root: Pid, name: &str, read: impl Fn(&str) -> Option<T>) -> Ha
         .flat_map(threads)
         .filter_map(|thread| {
             let pid = thread.file_name().to_str()?.parse().ok()?;
-            let text = std::fs::read_to_string(thread.path().join(name)).ok()?;
+            let text = proc_text(&thread.path().join(name))?;
             Some((Pid::from_raw(pid), read(&text)?))
         })
         .collect()
@@ -150,7 +150,7 @@ pub fn is_runnable(root: Pid) -> bool {
     let processes = descendants(root).into_iter().chain([root]);
     let mut threads = processes.flat_map(threads);
     threads.any(|thread| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let stat = proc_text(&thread.path().join("stat")).unwrap_or_default();
         let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
         state.is_some_and(|state| state.starts_with('R'))
     })
@@ -210,8 +210,7 @@ pub(crate) fn states_below(root: Pid) -> Vec<u8> {
         match stat.field(20) {
             Some(0 | 1) | None => states.push(stat.first_of_state()),
             Some(_) => states.extend(threads(pid).filter_map(|thread| {
-                let bytes = std::fs::read(thread.path().join("stat")).ok()?;
-                let line = String::from_utf8_lossy(&bytes).into_owned();
+                let line = proc_text(&thread.path().join("stat"))?;
                 Some(Stat { line }.first_of_state())
             })),
         }
@@ -263,10 +262,16 @@ struct Stat {
 }
 
 fn stat(pid: Pid) -> Option<Stat> {
-    let bytes = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    Some(Stat {
-        line: String::from_utf8_lossy(&bytes).into_owned(),
-    })
+    let line = proc_text(format!("/proc/{pid}/stat").as_ref())?;
+    Some(Stat { line })
+}
+
+/// Reads a file of /proc that contains the name of a process, such as `/proc/PID/status`; `None` if
+/// the process is gone. The kernel cuts names after 15 bytes, also inside a character: bytes that
+/// are not UTF-8 are replaced.
+pub fn proc_text(path: &Path) -> Option<String> {
+    let bytes = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 impl Stat {
@@ -344,8 +349,8 @@ fn units() -> &'static Units {
 pub(crate) fn outer_pid(inner: Pid, root: Pid) -> Option<Pid> {
     let mut below = descendants(root).into_iter();
     below.find(|pid| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
-        status.is_ok_and(|status| innermost(&status) == Some(inner.as_raw()))
+        let status = proc_text(format!("/proc/{pid}/status").as_ref());
+        status.is_some_and(|status| innermost(&status) == Some(inner.as_raw()))
     })
 }
 

@@ -13,6 +13,9 @@ pub enum RefusalReason {
     OtherAbi,
     /// The process that runs many inputs died while it made the run.
     Died,
+    /// The input is about as long as one whose run took too much CPU time in the process that runs
+    /// many inputs, so that a new process makes the run at once.
+    Long,
     /// A run of the process that runs many inputs differed from that of a new process, so that each
     /// later run is made by a new process.
     Differs,
@@ -115,6 +118,7 @@ impl std::fmt::Display for RefusalReason {
             RefusalReason::Crash => f.write_str("crash"),
             RefusalReason::OtherAbi => f.write_str("system call of another ABI"),
             RefusalReason::Died => f.write_str("write into ddfuzz's memory, or a limit"),
+            RefusalReason::Long => f.write_str("input as long as one that took too long"),
             RefusalReason::Differs => f.write_str("difference to a new process"),
         }
     }

@@ -228,7 +228,7 @@ impl Server {
     /// Returns the paths of the shared libraries that the server process has loaded, from its
     /// /proc/PID/maps; empty if that cannot be read.
     pub(crate) fn libraries(&self) -> Vec<PathBuf> {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid));
+        let maps = std::fs::read(format!("/proc/{}/maps", self.pid));
         maps.map_or(Vec::new(), |maps| blocks::libraries_in(&maps))
     }
 

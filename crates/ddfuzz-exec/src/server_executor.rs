@@ -13,6 +13,7 @@ use crate::input::{InputBatch, InputChannel, RunnerInput};
 use crate::launch::{Inject, Launch, Role, RunnerFiles};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
 use crate::output_capture::OutputCapture;
+use crate::private_dir::PrivateDir;
 use crate::protocol::{ForkPoint, flag};
 use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
@@ -106,7 +107,8 @@ impl ServerExecutor {
             Some(Inject::Restore) => {
                 let inputs = RunnerInput::new(prepared.input)
                     .map_err(ExecError::system("creating a memory file for inputs"))?;
-                let pipes = OutputCapture::open().map_err(ExecError::system("making pipes"))?;
+                let pipes = OutputCapture::open(&*PrivateDir::get()?);
+                let pipes = pipes.map_err(ExecError::system("making pipes"))?;
                 capture = Some(pipes);
                 let layout = PageLayout::Loop { counters: 0 };
                 (layout, InputChannel::Runner(inputs))

@@ -4,14 +4,14 @@
 //! The first runs are made twice, in that process and by a fork of the server, and compared: how
 //! they end and what they write. Later one run in a thousand is. Where both differ, and a second
 //! fork agrees with the first, the process is not used any more, and the runs since the last check
-//! are made again.
+//! are made again. Where a run takes too long, inputs of about that length are run by forks.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::descendants::Untraced;
 use crate::launch::Inject;
 use crate::output_capture::Written;
-use crate::program_trust::{EndReason, ProgramTrust};
+use crate::program_trust::{EndReason, ProgramTrust, RUNNER_CPU};
 use crate::protocol::ForkPoint;
 use crate::refusals::RefusalReason;
 use crate::server_executor::ServerExecutor;
@@ -26,6 +26,12 @@ const CHECK_EVERY: u64 = 1000;
 /// Maximum total size, in bytes, of the inputs remembered since the last check, to be run again if
 /// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
+
+/// Least length, in bytes, of inputs that are run by forks because one that was not much longer took
+/// too long, and of those that no asked check is made of if there are shorter ones.
+const LEAST_LONG: usize = 16 << 10;
+/// Factor by which an input may be shorter than one that took too long, and still be run by a fork.
+const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by
 /// forks ([`Inject::Defer`]), or by a runner, a process that makes many runs ([`Inject::Restore`]).
@@ -60,6 +66,9 @@ pub(crate) struct SnapshotExecutor {
     recent: VecDeque<(Vec<u8>, Ended)>,
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
+    /// Length, in bytes, from which on inputs are run by forks: a quarter of the length of the
+    /// shortest input whose run took too long in the runner, and that a fork ended.
+    long: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
     corrected: Vec<(Vec<u8>, Run)>,
@@ -128,6 +137,7 @@ impl SnapshotExecutor {
             refusals: BTreeMap::new(),
             recent: VecDeque::new(),
             kept: 0,
+            long: usize::MAX,
             corrected: Vec::new(),
             covers_blocks: false,
             covered_by_fork: false,
@@ -175,10 +185,10 @@ impl SnapshotExecutor {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {
             // A fork has made it already.
-            self.count(&[restored.0], Some(reason));
+            self.count(&[input], &[restored.0], Some(reason));
             return Ok(restored.0);
         }
-        self.count(&[restored.0], None);
+        self.count(&[input], &[restored.0], None);
         let forked = self.runner.run_captured(input, true)?;
         if is_alike(&restored, &forked) {
             self.passed_check(&forked.0);
@@ -226,13 +236,22 @@ impl SnapshotExecutor {
         Ok(())
     }
 
-    /// Records `runs` in `trust`, which decides by them whether the runner may still be used.
-    /// `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
-    /// counted in `refusals`; `None` if the runner made all runs.
-    fn count(&mut self, runs: &[Run], refused: Option<RefusalReason>) {
+    /// Records `runs` on `inputs` in `trust`, which decides by them whether the runner may still be
+    /// used. `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
+    /// counted in `refusals`; `None` if the runner made all runs. If the last run was too long for
+    /// the runner, learns from which length on inputs are run by forks at once.
+    fn count(&mut self, inputs: &[&[u8]], runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
-        if let Some(reason) = refused {
-            *self.refusals.entry(reason).or_default() += 1;
+        let Some(reason) = refused else {
+            return;
+        };
+        *self.refusals.entry(reason).or_default() += 1;
+        if let (RefusalReason::Died, Some((input, run))) =
+            (reason, inputs.iter().zip(runs).next_back())
+            && run.ended.is_exit()
+            && run.cpu > RUNNER_CPU
+        {
+            self.long = self.long.min((input.len() / LONG_FACTOR).max(LEAST_LONG));
         }
     }
 
@@ -252,10 +271,18 @@ impl SnapshotExecutor {
             || self.trust.is_on_probation(self.compared)
     }
 
+    /// Makes the run on an input that is as long as one that took too long in the runner, by a fork.
+    fn run_long(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
+        *self.refusals.entry(RefusalReason::Long).or_default() += 1;
+        self.runner.run_by_fork(input)
+    }
+
     fn run_trusted(&mut self, inputs: &[&[u8]]) -> Result<Vec<Run>, ExecError> {
+        let inputs = inputs.split(|input| input.len() >= self.long).next();
+        let inputs = inputs.unwrap_or_default();
         let runs = self.runner.run_some(inputs)?;
         let refused = self.runner.refused();
-        self.count(&runs, refused);
+        self.count(inputs, &runs, refused);
         let restored = runs.len() - usize::from(refused.is_some());
         self.keep(inputs, &runs[..restored]);
         Ok(runs)
@@ -293,6 +320,8 @@ impl Executor for SnapshotExecutor {
         let runs = if self.is_ended {
             self.covered_by_fork = true;
             vec![self.forking()?.run(first)?]
+        } else if first.len() >= self.long {
+            self.run_long(first)?
         } else if self.is_due() {
             self.check(first)?
         } else {
@@ -373,7 +402,9 @@ impl Executor for SnapshotExecutor {
 
     fn check_now(&mut self) -> Result<(), ExecError> {
         self.follow_trust()?;
-        if let Some((input, _)) = self.recent.back().cloned() {
+        let mut latest = self.recent.iter().rev();
+        let short = latest.find(|(input, _)| input.len() < LEAST_LONG);
+        if let Some((input, _)) = short.or(self.recent.back()).cloned() {
             self.check(&input)?;
             self.follow_trust()?;
             // What cannot be compared is not kept for the next check.

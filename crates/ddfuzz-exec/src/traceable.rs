@@ -7,7 +7,8 @@ use std::{fs::File, path::PathBuf, time::Duration};
 
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::launch::{Inject, Launch, Role};
-use crate::output_capture::{DrainedPipe, OutputCapture, Written, tail};
+use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture, Written, tail};
+use crate::private_dir::PrivateDir;
 use crate::scratch::{Cleaned, Reports};
 use crate::shared_server::{SearchLoop, SharedServerExecutor};
 use crate::trace_server::{GRACE, TraceServer, gone};
@@ -89,7 +90,8 @@ impl Traceable {
     /// can be created.
     pub fn listening(target: &Target, way: Way) -> Result<Traceable, ExecError> {
         let traceable = Traceable::forking(target, way)?;
-        let capture = OutputCapture::open().and_then(|capture| {
+        let private = PrivateDir::get()?;
+        let capture = OutputCapture::open(&private).and_then(|capture| {
             let stdout = capture.stdout.writer();
             let mut inner = traceable.lock();
             inner.launch.stdout = Some(stdout.try_clone()?);
@@ -127,8 +129,8 @@ impl Traceable {
                 observed.is_some().then_some(Inject::Pass)
             }
         };
-        let stderr =
-            DrainedPipe::open("ddfuzz-stderr").map_err(ExecError::system("making a pipe"))?;
+        let stderr = DrainedPipe::open("ddfuzz-stderr", Excerpt::default())
+            .map_err(ExecError::system("making a pipe"))?;
         let reports = match observed {
             None => prepared.reports()?,
             Some(_) => None,

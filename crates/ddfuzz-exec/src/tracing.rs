@@ -6,6 +6,8 @@
 use nix::sys::ptrace::{self, Options};
 use nix::{errno::Errno, unistd::Pid};
 
+use crate::proc_tree::proc_text;
+
 /// Seizes a process that waits before its `execve`, and all processes that it starts later. The
 /// calling thread must trace nothing else and have no children. When the thread ends, the kernel
 /// kills the processes that it still traces. Errors: `EPERM` where tracing is refused, `ESRCH`
@@ -36,7 +38,7 @@ pub fn wait() -> nix::Result<(Pid, i32)> {
 
 /// Returns the id of the process that the thread `tid` belongs to; `None` where the thread is gone.
 pub fn process_of(tid: Pid) -> Option<Pid> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = proc_text(format!("/proc/{tid}/status").as_ref())?;
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     process.trim().parse().ok().map(Pid::from_raw)
 }

@@ -17,12 +17,13 @@ use crate::failing_facts::{add_crash_facts, add_heap_facts, origin_record, size_
 use crate::failure::with_command;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
-use crate::places::{frame_record, out_of_time, point_record, refusal_of};
+use crate::places::{frame_record, frame_records, out_of_time, point_record, refusal_of};
 use crate::report::{
-    CrashRecord, EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord,
-    PointsRecord, Refusal, SliceRecord, WriterRecord, input_difference,
+    EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord, PointsRecord,
+    Refusal, SliceRecord, WriterRecord, input_difference,
 };
 use crate::story::look_first;
+use crate::suspects::suspects;
 
 /// A failure to explain, with its inputs and the options of the explanation.
 pub struct Request {
@@ -140,27 +141,7 @@ impl<'a> Explaining<'a> {
         Explaining {
             request,
             began: Instant::now(),
-            result: Explanation {
-                refused: None,
-                crash: CrashRecord::default(),
-                input: InputRecord::default(),
-                chain: Vec::new(),
-                parted: None,
-                decided: None,
-                overflow: None,
-                freed_early: Vec::new(),
-                moved_early: Vec::new(),
-                used_late: Vec::new(),
-                origin: None,
-                switched: Vec::new(),
-                points: PointsRecord::default(),
-                examined: Vec::new(),
-                tests: 0,
-                slice: None,
-                only_failing: Vec::new(),
-                wall_ms: 0,
-                drawing: String::new(),
-            },
+            result: Explanation::default(),
         }
     }
 
@@ -176,6 +157,7 @@ impl<'a> Explaining<'a> {
             }
             Err(Early::Error(error)) => return Err(error),
         }
+        self.result.look_first = suspects(&self.result);
         self.result.wall_ms = self.began.elapsed().as_millis() as u64;
         Ok(self.result)
     }
@@ -453,7 +435,7 @@ impl<'a> Explaining<'a> {
             drop_uninformative(&mut records);
         }
         let mut holds: Option<Cause> = None;
-        let mut points = Vec::new();
+        let (mut points, mut indices) = (Vec::new(), Vec::new());
         for (index, mut record) in records {
             let link = &links[index];
             let before = index
@@ -472,8 +454,14 @@ impl<'a> Explaining<'a> {
             }
             self.result.chain.push(record);
             points.push(link.cause.point);
+            indices.push(index);
         }
         let look = look_first(&self.result.chain);
+        if let Some(look) = look {
+            let made = runs.made_of(&links[indices[look]]);
+            let made = made.or_else(|error| late(runs, error))?;
+            self.result.chain[look].made_of = made.map(|it| origin_record(&runs.engine, &it));
+        }
         if let Some(look) = look.or(points.len().checked_sub(1)) {
             self.result.drawing = runs.drawing(points[look]);
         }
@@ -629,6 +617,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
             (false, _) => WriterRecord::Statement(place.clone()),
         });
     }
+    let callers = writer.and_then(|it| it.calls.get(1..)).unwrap_or_default();
     LinkRecord {
         variable: delta.name.clone(),
         type_name: delta.type_name.clone(),
@@ -639,6 +628,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         passing: delta.passing.clone(),
         confidence: Confidence::NotConfirmed,
         writer: by,
+        calls: frame_records(&runs.engine, callers),
+        made_of: None,
         returned: None,
         selected: None,
         parted: None,

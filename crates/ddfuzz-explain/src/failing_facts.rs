@@ -109,6 +109,8 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
         written: frame_records(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
         unset: origin.is_unset,
+        copies: origin.is_copy,
+        out_of_range: origin.is_out_of_range,
         earlier: (origin.earlier.iter())
             .map(|it| origin_record(engine, it))
             .collect(),

@@ -30,6 +30,7 @@ pub mod report;
 pub mod slice;
 mod stack_layout;
 pub mod story;
+mod suspects;
 pub mod types;
 pub mod unfold;
 mod writers;

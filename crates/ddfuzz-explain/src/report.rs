@@ -8,7 +8,7 @@ use crate::chain::Confidence;
 
 /// The result of an explanation: the failure, and the cause–effect chain of variables that led to
 /// it, or why there is none.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Explanation {
     /// Why no chain can be given; null where one is.
     pub refused: Option<Refusal>,
@@ -16,6 +16,8 @@ pub struct Explanation {
     pub crash: CrashRecord,
     /// The failing and the passing input, and the difference between them.
     pub input: InputRecord,
+    /// The statements of the program at which to look first, the best one first; two at most.
+    pub look_first: Vec<SuspectRecord>,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
     /// The statement after which the runs went different ways, so that only the failing one came to
@@ -156,6 +158,11 @@ pub struct LinkRecord {
     pub confidence: Confidence,
     /// What wrote the value in the failing run; null where that was not found.
     pub writer: Option<WriterRecord>,
+    /// The calls that led to the statement which wrote the value, innermost first; at most three.
+    pub calls: Vec<FrameRecord>,
+    /// Where the value came from, before statements that only copied it; null for other links than the
+    /// last one that is confirmed, and where that is not known.
+    pub made_of: Option<OriginRecord>,
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
@@ -250,9 +257,23 @@ pub struct OriginRecord {
     /// Whether no statement wrote the value: `written` is then the call that allocated the heap block, or
     /// the call of the function whose variable it is, since when nothing has set it.
     pub unset: bool,
+    /// Whether the statement has only copied the value, from other memory.
+    pub copies: bool,
+    /// Whether the statement has computed a number below zero from numbers that are not, or one that
+    /// loses its upper bits where it is kept.
+    pub out_of_range: bool,
     /// Where the values came from on which this one depends: of which it was made, and by which pointers and
     /// indices it was read; the latest ones first, at most eight.
     pub earlier: Vec<OriginRecord>,
+}
+
+/// A statement at which to look first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SuspectRecord {
+    /// The statement, and where that is in another function, the call that led to it.
+    pub place: Vec<FrameRecord>,
+    /// What was observed of the statement, as the end of a sentence.
+    pub why: String,
 }
 
 /// A condition of the failing run whose other decision averts the failure.

@@ -3,17 +3,20 @@
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::report::{
-    Explanation, FrameRecord, LinkRecord, OriginRecord, SwitchedRecord, WriterRecord,
+    Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
 };
 
 /// Largest number of lines of the text of an explanation.
 const LINES: usize = 12;
+/// The beginning of the line of an explanation that names the statements at which to look first.
+const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
 /// Writes an explanation as a text of at most twelve lines.
 pub fn text(it: &Explanation) -> String {
     let mut lines = vec![headline(it)];
+    lines.extend(look_at(it));
     lines.extend(difference(it));
     match &it.refused {
         Some(refusal) => {
@@ -126,6 +129,13 @@ pub fn headline(it: &Explanation) -> String {
             )
         }
     }
+}
+
+/// Names the statements at which to look first; `None` where there are none.
+fn look_at(it: &Explanation) -> Option<String> {
+    let named = |it: &SuspectRecord| format!("{} ({})", calls(&it.place), it.why);
+    let all: Vec<String> = it.look_first.iter().map(named).collect();
+    (!all.is_empty()).then(|| format!("{LOOK_FIRST}{}", all.join(", then ")))
 }
 
 fn difference(it: &Explanation) -> Option<String> {
@@ -295,7 +305,11 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
         if link.confidence != Confidence::Confirmed {
             note = format!("{note}  [{}]", link.confidence.word());
         }
-        if look == Some(index) {
+        let is_named = |it: &SuspectRecord| {
+            let mut places = it.place.iter();
+            places.any(|it| (&it.file, it.line) == (&link.file, link.line))
+        };
+        if look == Some(index) && it.look_first.iter().any(is_named) {
             note += "   <- look here first";
         }
         rows.push((rows.len() + 1, [function, place, change(link), note]));
@@ -443,30 +457,32 @@ fn value_origin(it: &Explanation) -> Option<String> {
 }
 
 /// Largest number of statements that the text names on which a value depends.
-const MADE_OF: usize = 8;
-/// Number of those statements that the text names with the calls that led to them.
-const WITH_CALLER: usize = 3;
+const MADE_OF: usize = 3;
+/// Largest number of statements that the text names on which the value depends that a condition compares.
+const OF_CONDITION: usize = 2;
 
-/// Names the latest statements, at most `most`, that wrote the values on which a value depends; empty
-/// where none are known.
+/// Names the statements, at most `most`, that wrote the values on which a value depends, those that have
+/// computed numbers out of range first, then the latest ones; empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
-    let name = |(index, it): (usize, &OriginRecord)| match index < WITH_CALLER {
-        true => with_caller(it),
-        false => calls(&it.written[..1.min(it.written.len())]),
+    let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
+    earlier.sort_by_key(|it| !it.out_of_range);
+    let more = match earlier.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!(", and {more} more (explanation.json)"),
     };
-    let earlier: Vec<_> = origin.earlier.iter().take(most).enumerate().collect();
+    earlier.truncate(most);
     let named = |is_unset: bool| {
-        let those = earlier.iter().filter(|it| it.1.unset == is_unset);
-        let named: Vec<String> = those.map(|it| name(*it)).collect();
+        let those = earlier.iter().filter(|it| it.unset == is_unset);
+        let named: Vec<String> = those.map(|it| with_caller(it)).collect();
         named.join(", ")
     };
     let (set, unset) = (named(false), named(true));
     match (set.is_empty(), unset.is_empty()) {
         (true, true) => String::new(),
-        (false, true) => format!("; it depends on what was written by {set}"),
-        (true, false) => format!("; it depends on what nothing has set since {unset}"),
+        (false, true) => format!("; it depends on what was written by {set}{more}"),
+        (true, false) => format!("; it depends on what nothing has set since {unset}{more}"),
         (false, false) => format!(
-            "; it depends on what was written by {set}, and on what nothing has set since {unset}"
+            "; it depends on what was written by {set}, and on what nothing has set since {unset}{more}"
         ),
     }
 }
@@ -482,8 +498,13 @@ fn with_caller(origin: &OriginRecord) -> String {
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
         let at = shown_place(&it.condition);
-        let by = (it.by.as_ref())
-            .map(|by| format!(" (a value of {}{})", with_caller(by), made_of(by, 4)));
+        let by = (it.by.as_ref()).map(|by| {
+            format!(
+                " (a value of {}{})",
+                with_caller(by),
+                made_of(by, OF_CONDITION)
+            )
+        });
         format!("{} {at}{}", it.condition.function, by.unwrap_or_default())
     };
     let all: Vec<String> = it.switched.iter().map(condition).collect();

@@ -204,6 +204,25 @@ impl Runs {
         if_supported(self.engine.selected_origin(before, between, value))
     }
 
+    /// Finds where the failing value of a link's variable came from, with the statements by which it was
+    /// copied; `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn made_of(&mut self, link: &Link) -> Result<Option<ValueOrigin>, EngineError> {
+        let Some(delta) = self.delta(link.cause.point, &link.cause.variable) else {
+            return Ok(None);
+        };
+        let value = match delta.failing_place {
+            Place::Memory(address) if delta.size > 0 => Value::Memory(address, delta.size),
+            Place::Register(number @ 0..=15) => Value::Register(usize::from(number)),
+            _ => return Ok(None),
+        };
+        let to = self.matched[link.cause.point].failing;
+        let points = &self.failing.points;
+        if_supported(self.engine.value_history(points, to, value))
+    }
+
     /// The value of a link's variable in the passing run, if it is a number or a text.
     fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
         let states = self.states.get(&link.cause.point)?;

@@ -326,3 +326,45 @@ fn a_trap_that_the_program_handles_is_not_its_crash() {
     assert!(it.refused.is_none(), "{}", story::text(&it));
     assert_eq!(it.crash.class.as_deref(), Some("abrt"));
 }
+
+/// The statements at which to look first, each as function and text of its source line, then the call
+/// that led there.
+fn looked_at(it: &Explanation) -> Vec<Vec<(String, String)>> {
+    let place = |it: &FrameRecord| {
+        let text = std::fs::read_to_string(it.file.as_ref().unwrap()).unwrap();
+        let line = text.lines().nth(it.line.unwrap() as usize - 1).unwrap();
+        (it.function.clone(), line.trim().to_owned())
+    };
+    let suspects = it.look_first.iter();
+    let places = suspects.map(|suspect| suspect.place.iter().map(place).collect());
+    places.collect()
+}
+
+#[test]
+fn a_statement_that_made_a_value_is_looked_at_before_those_that_use_it() {
+    let own = |function: &str, line: &str| (function.to_owned(), line.to_owned());
+    for flags in [PLAIN, &["-g", "-Og", "-fno-stack-protector"]] {
+        let program = program("suspects.c", flags);
+        // A sum of eight bits: the block is too short.
+        let it = explained(&program, b"f 200 90", Some(b"f 100 90"));
+        let found = looked_at(&it);
+        assert_eq!(
+            found[0][0],
+            own("widen", "row->width += by;"),
+            "{}",
+            story::text(&it)
+        );
+        // A remainder below zero.
+        let it = explained(&program, b"d 2 3", Some(b"d 3 2"));
+        let found = looked_at(&it);
+        let made = own("opponent", "int left = (round - team) % 7;");
+        assert_eq!(found[0][0], made, "{}", story::text(&it));
+        // Swapped arguments, and a copy of them: the call.
+        let it = explained(&program, b"r 1 90000000", Some(b"r 1 2"));
+        let named: Vec<_> = looked_at(&it).concat();
+        let call = own("freight", "stop_at(car, load, level);");
+        assert!(named.contains(&call), "{}", story::text(&it));
+        let line = story::text(&it).lines().nth(1).unwrap().to_owned();
+        assert!(line.starts_with("Look here first: "), "{line}");
+    }
+}

@@ -51,6 +51,7 @@ pub use searches::{
     SEARCHES, UnknownSearch, UnknownStructure, search_by_name, search_summary, structure_name,
     structured_search, trim_search, usual_language, usual_structure,
 };
+pub use steadiness::AGREEING_RUNS;
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};
 pub use verify::{

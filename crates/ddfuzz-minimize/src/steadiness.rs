@@ -7,9 +7,11 @@
 
 use crate::Rate;
 
-/// Number of runs of the input that must all fail for it to count as failing in every run; also the
+/// Number of runs of an input that must all fail for it to count as failing in every run; also the
 /// number of runs that confirm a result that is not flaky.
-pub(super) const AGREEING: u64 = 3;
+pub const AGREEING_RUNS: u32 = 3;
+/// [`AGREEING_RUNS`] as a count of runs.
+pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
 /// Number of runs of the input that must all fail for it to count as failing in every run, if an
 /// earlier run of it, in the campaign, did not fail.
 const AGREEING_IN_DOUBT: u64 = 5;

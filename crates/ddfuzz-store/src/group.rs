@@ -56,19 +56,22 @@ impl Entry {
     }
 
     /// Returns one or two lines of the entry's explanation of the failure (`explanation.txt`): the
-    /// first line and, if there is one, the line marked as the place to look at first or the line
-    /// that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
+    /// first line and, if there is one, the line that names the statements at which to look first or
+    /// the line that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
     /// file.
     pub fn explanation(&self) -> Option<String> {
         let text = regular::read(&self.folder.join(layout::EXPLANATION), MAX_TEXT).ok()?;
         let text = String::from_utf8_lossy(&text);
         let first = squeezed(text.lines().next()?);
-        let told = |line: &&str| line.contains(LOOK_FIRST) || line.starts_with(REFUSED);
+        let told = |line: &&str| {
+            let begins = [LOOK_FIRST, REFUSED];
+            line.contains(MARKED) || begins.iter().any(|it| line.starts_with(it))
+        };
         let line = text.lines().find(told).map(|line| {
             let line = line
                 .trim_start()
                 .trim_start_matches(|it: char| it.is_ascii_digit());
-            squeezed(line.split(LOOK_FIRST).next().unwrap_or(line))
+            squeezed(line.split(MARKED).next().unwrap_or(line))
         });
         Some(match line {
             Some(line) => format!("{first}\n{line}"),
@@ -125,8 +128,10 @@ impl Entry {
 /// Size in bytes above which an explanation or a script is not read.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// Text that marks the line of `explanation.txt` which tells where to look first.
-const LOOK_FIRST: &str = "<- look here first";
+/// Beginning of the line of `explanation.txt` that names the statements at which to look first.
+const LOOK_FIRST: &str = "Look here first: ";
+/// Text that marks the link of the chain in `explanation.txt` at which to look first.
+const MARKED: &str = "<- look here first";
 /// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
 

@@ -8,7 +8,7 @@ use ddfuzz_delta::Document;
 use crate::node::{Group, Label, Node, Number, Part};
 use crate::packed::{Codec, Packed};
 use crate::render::render;
-use crate::sharing::Regions;
+use crate::sharing::{Regions, list_labels};
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
 /// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
@@ -82,11 +82,7 @@ impl Document for Container {
             gone: Vec::new(),
         };
         let root = removal.without_parts(&self.root);
-        removal.gone.sort_unstable();
-        let root = match removal.gone.is_empty() {
-            true => root,
-            false => without_companions(root, &removal.gone),
-        };
+        let root = without_all_companions(root, removal.gone);
         Arc::new(Container { root })
     }
 
@@ -98,7 +94,7 @@ impl Document for Container {
 
     fn repacked(&self) -> Option<Arc<dyn Document>> {
         let mut changed = false;
-        let root = repack(&self.root, &mut changed);
+        let root = repack(&self.root, &mut changed, &mut 0);
         changed.then(|| -> Arc<dyn Document> { Arc::new(Container { root }) })
     }
 
@@ -206,15 +202,32 @@ impl Removal<'_> {
 }
 
 /// Returns the group without those groups inside of it that must be deleted together with one of
-/// the removed groups (`Part::With`); `gone` are the labels of the removed groups, sorted.
-fn without_companions(group: Group, gone: &[Label]) -> Group {
+/// the removed groups (`Part::With`), or with a group inside of such a group; `gone` are the labels
+/// of the removed groups.
+fn without_all_companions(mut root: Group, mut gone: Vec<Label>) -> Group {
+    while !gone.is_empty() {
+        gone.sort_unstable();
+        let mut more = Vec::new();
+        root = without_companions(root, &gone, &mut more);
+        gone = more;
+    }
+    root
+}
+
+/// Returns the group without those groups inside of it that must be deleted together with a group
+/// whose label is in `gone`, which is sorted; appends the labels of these groups, and of all groups
+/// inside of them, to `more`.
+fn without_companions(group: Group, gone: &[Label], more: &mut Vec<Label>) -> Group {
     let is_gone = |part: Part| match part {
         Part::With(label) => gone.binary_search(&label).is_ok(),
         Part::No | Part::Own => false,
     };
     let nodes = group.nodes.into_iter().filter_map(|node| match node {
-        Node::Group(inner) if is_gone(inner.part) => None,
-        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone))),
+        Node::Group(inner) if is_gone(inner.part) => {
+            list_labels(&inner, more);
+            None
+        }
+        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone, more))),
         other => Some(other),
     });
     Group {
@@ -285,12 +298,12 @@ impl Packed {
 /// padding, and neighboring groups that are pieces of one payload (as the IDAT chunks of PNG) are
 /// joined. Sets `changed` to true if there is a compressed node, a padded number, or a piece that was
 /// joined or decompressed.
-fn repack(group: &Group, changed: &mut bool) -> Group {
+fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
         match node {
             Node::Group(inner) => {
-                let inner = repack(inner, changed);
+                let inner = repack(inner, changed, unpacked);
                 match nodes.last_mut() {
                     Some(Node::Group(last)) if inner.piece > 0 && last.piece == inner.piece => {
                         append(last, &inner);
@@ -301,7 +314,7 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
             }
             Node::Packed(packed) => {
                 *changed = true;
-                let content = repack(&packed.content, changed);
+                let content = repack(&packed.content, changed, unpacked);
                 nodes.push(Node::Packed(packed.with(content)));
             }
             Node::Number(number) if number.encoding.shortest() != number.encoding => {
@@ -322,7 +335,7 @@ fn repack(group: &Group, changed: &mut bool) -> Group {
         if let Node::Group(inner) = node
             && inner.piece > 0
         {
-            *changed |= unpack_payload(inner);
+            *changed |= unpack_payload(inner, unpacked);
         }
     }
     Group { nodes, ..*group }
@@ -345,7 +358,7 @@ fn append(group: &mut Group, next: &Group) {
 
 /// Replaces the first payload of a group, if it is a zlib stream, by a compressed node with its
 /// decompressed content. Returns whether it did so; false also if the group has no payload.
-fn unpack_payload(group: &mut Group) -> bool {
+fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
         return false;
@@ -353,7 +366,7 @@ fn unpack_payload(group: &mut Group) -> bool {
     let Node::Payload(bytes) = payload else {
         return false;
     };
-    let Some(content) = Codec::Zlib.unpack(bytes) else {
+    let Some(content) = Codec::Zlib.unpack(bytes, unpacked) else {
         return false;
     };
     // Nothing refers to the content, so that its label need not be its own.

@@ -15,6 +15,11 @@ use crate::node::{Group, Node};
 /// as a payload.
 const LARGEST: u64 = 1 << 22;
 
+/// Maximum size of the decompressed contents of all streams of a file together, in bytes; all further
+/// streams are left compressed. A few kilobytes can hold many streams in one another, each of them
+/// megabytes of zeros.
+const MOST_UNPACKED: u64 = 1 << 24;
+
 /// Maximum size, in bytes, of a block that deflate stores without compression.
 const BLOCK: usize = 0xffff;
 
@@ -53,20 +58,32 @@ pub struct Packed {
 
 impl Codec {
     /// Decompresses `packed`; `None` if it is not compressed by this method, if other bytes follow,
-    /// or if the result is larger than 4 MiB.
-    pub fn unpack(self, packed: &[u8]) -> Option<Vec<u8>> {
-        let (content, used) = self.unpack_front(packed)?;
+    /// or if the result is larger than 4 MiB, or than what 16 MiB leave after the `unpacked` bytes that
+    /// were decompressed of the same file. Adds the size of what it decompresses to `unpacked`.
+    pub fn unpack(self, packed: &[u8], unpacked: &mut u64) -> Option<Vec<u8>> {
+        let (content, used) = self.unpack_front(packed, unpacked)?;
         (used == packed.len()).then_some(content)
     }
 
     /// Decompresses the stream at the beginning of `packed`; returns its content, and the size of
-    /// the stream in bytes. `None` if there is no such stream, or its content is larger than 4 MiB.
-    pub fn unpack_front(self, packed: &[u8]) -> Option<(Vec<u8>, usize)> {
+    /// the stream in bytes. `None` if there is no such stream, or its content is too large; counts in
+    /// `unpacked` as [`Codec::unpack`] does.
+    pub fn unpack_front(self, packed: &[u8], unpacked: &mut u64) -> Option<(Vec<u8>, usize)> {
+        let limit = LARGEST.min(MOST_UNPACKED.saturating_sub(*unpacked));
         let mut content = Vec::new();
+        let used = self.unpack_into(&mut content, packed, limit);
+        *unpacked = unpacked.saturating_add(content.len() as u64);
+        Some((content, used?))
+    }
+
+    /// Decompresses the stream at the beginning of `packed` into `content`, at most one piece more
+    /// than `limit` bytes; returns the size of the stream in bytes. `None` if there is no such stream,
+    /// or its content is larger.
+    fn unpack_into(self, content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
         let used = match self {
             Codec::Deflate => {
                 let mut decoder = DeflateDecoder::new(packed);
-                read(&mut decoder, &mut content)?;
+                read(&mut decoder, content, limit)?;
                 decoder.total_in()
             }
             Codec::Zlib => {
@@ -75,12 +92,12 @@ impl Codec {
                     return None;
                 }
                 let mut decoder = ZlibDecoder::new(packed);
-                read(&mut decoder, &mut content)?;
+                read(&mut decoder, content, limit)?;
                 decoder.total_in()
             }
-            Codec::Gif => return unpack_gif(packed),
+            Codec::Gif => return unpack_gif(content, packed, limit),
         };
-        Some((content, usize::try_from(used).ok()?))
+        usize::try_from(used).ok()
     }
 
     /// Compresses `content` by this method, or stores it without compression if that is shorter and
@@ -135,10 +152,10 @@ impl Codec {
 }
 
 /// Appends all bytes that a decoder gives to `content`; returns `None` on an error, or if they are
-/// more than 4 MiB.
-fn read(decoder: &mut dyn Read, content: &mut Vec<u8>) -> Option<()> {
-    decoder.take(LARGEST + 1).read_to_end(content).ok()?;
-    (content.len() as u64 <= LARGEST).then_some(())
+/// more than `limit`.
+fn read(decoder: &mut dyn Read, content: &mut Vec<u8>, limit: u64) -> Option<()> {
+    decoder.take(limit + 1).read_to_end(content).ok()?;
+    (content.len() as u64 <= limit).then_some(())
 }
 
 /// Allowed widths of LZW values in GIF, in bits.
@@ -146,9 +163,9 @@ const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
 /// Size of the pieces in which LZW data of GIF are decompressed, in bytes.
 const PIECE: usize = 1 << 12;
 
-/// Decompresses LZW data of GIF; returns the content, and the size in bytes of the compressed data
-/// with all its blocks. `None` if the data are malformed or too large.
-fn unpack_gif(packed: &[u8]) -> Option<(Vec<u8>, usize)> {
+/// Decompresses LZW data of GIF into `content`; returns the size in bytes of the compressed data with
+/// all its blocks. `None` if the data are malformed, or their content is larger than `limit` bytes.
+fn unpack_gif(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
     let width = *packed.first().filter(|width| GIF_WIDTHS.contains(width))?;
     let (mut codes, mut at) = (Vec::new(), 1);
     loop {
@@ -160,13 +177,13 @@ fn unpack_gif(packed: &[u8]) -> Option<(Vec<u8>, usize)> {
         }
     }
     let mut decoder = weezl::decode::Decoder::new(BitOrder::Lsb, width);
-    let (mut content, mut piece, mut used) = (Vec::new(), [0; PIECE], 0);
-    while content.len() as u64 <= LARGEST {
+    let (mut piece, mut used) = ([0; PIECE], 0);
+    while content.len() as u64 <= limit {
         let decoded = decoder.decode_bytes(&codes[used..], &mut piece);
         used += decoded.consumed_in;
         content.extend_from_slice(&piece[..decoded.consumed_out]);
         match decoded.status.ok()? {
-            LzwStatus::Done => return Some((content, at)),
+            LzwStatus::Done => return (content.len() as u64 <= limit).then_some(at),
             LzwStatus::Ok => {}
             LzwStatus::NoProgress => return None,
         }

@@ -74,6 +74,10 @@ pub struct Reader {
     label: Label,
     parts: usize,
     depth: usize,
+    /// Number of compressed nodes around the bytes that are read.
+    packed: usize,
+    /// Number of bytes that were decompressed, those of streams that are left compressed included.
+    pub unpacked: u64,
 }
 
 /// State of reading one record of a file: the lengths and labels of its spans (ranges of fields to
@@ -104,6 +108,26 @@ impl Reader {
     pub fn label(&mut self) -> Label {
         self.label += 1;
         self.label
+    }
+
+    /// Makes the nodes of a field of a fixed size that is filled up with zeros. Inside of compressed
+    /// content, what precedes the zeros is a payload: less of it compresses better. Elsewhere, and
+    /// where the field does not end with a zero, the field never changes.
+    pub fn filled(&mut self, field: &[u8]) -> Vec<Node> {
+        let size = field
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1);
+        if self.packed == 0 || size == field.len() || size == 0 {
+            return vec![Node::fixed(field)];
+        }
+        let of = self.label();
+        let nodes = vec![Node::payload(&field[..size]), Node::fixed(&[0])];
+        let pad = Node::Pad {
+            of,
+            align: field.len(),
+        };
+        vec![Group::new(of, nodes).into(), pad]
     }
 
     /// Counts a part (a group that can be deleted); returns false if the file has too many (over
@@ -172,7 +196,7 @@ impl Reader {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
             let may_begin = start == 0 || bytes[start - 1] == 0;
             let content = match may_begin {
-                true => Codec::Zlib.unpack(&bytes[start..]),
+                true => Codec::Zlib.unpack(&bytes[start..], &mut self.unpacked),
                 false => None,
             };
             if let Some(content) = content {
@@ -197,7 +221,9 @@ impl Reader {
     /// Makes a compressed node as [`Reader::packed`] does, with `label` as the label of the group
     /// of its decompressed content.
     pub fn packed_as(&mut self, label: Label, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
+        self.packed += 1;
         let opened = self.payload(content);
+        self.packed -= 1;
         let group = crate::container::settle(Group::new(label, opened));
         let same = crate::render::render(&group).text == content;
         let group = match same {

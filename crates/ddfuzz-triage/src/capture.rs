@@ -14,8 +14,8 @@ use crate::hang::{COOKIE, CutOffRequest};
 use crate::modules::ModuleCache;
 use crate::snapshot::{Event, Snapshot};
 use crate::snapshot_reader::{Cause, has_address, is_aftermath, read};
-use ddfuzz_exec::Ended;
 use ddfuzz_exec::tracing::{process_of, resume, wait};
+use ddfuzz_exec::{Ended, proc_text};
 
 /// The result of tracing a process and its descendants by ptrace to their end.
 #[derive(Debug)]
@@ -305,7 +305,7 @@ pub(crate) fn describe(tid: Pid) -> (i32, Option<u64>) {
 /// Checks whether the process of thread `tid` has installed a handler for `signal`, from
 /// `/proc/TID/status`.
 pub(crate) fn handles(tid: Pid, signal: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let status = proc_text(format!("/proc/{tid}/status").as_ref()).unwrap_or_default();
     status
         .lines()
         .find_map(|line| line.strip_prefix("SigCgt:"))

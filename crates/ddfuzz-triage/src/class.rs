@@ -297,6 +297,17 @@ fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
+/// Returns the stack of a crash that a Rust panic has raised, if a backtrace of the panic depends on
+/// it alone: it was read to its end, and frames of Rust's standard library are on top of it, as they
+/// are where the thread that panicked aborts.
+pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
+    if snapshot.torn || snapshot.end != End::Clean || snapshot.signal().is_none() {
+        return None;
+    }
+    let own = snapshot.frames.get(snapshot.runtime_on_top().len())?;
+    is_known_own(own, snapshot).then_some(&snapshot.frames[..])
+}
+
 /// Returns the text that identifies a Rust panic in its keys: usually its source location. If that
 /// is in the standard library, returns the first location outside of it in `backtrace`; or, without
 /// debug information, the location with the first user frame of the stack, or else with the
@@ -326,4 +337,53 @@ pub(crate) fn panic_place(
     let function = seen.unwrap_or_default();
     let message = without_numbers(&panic.message);
     format!("{location} from {function}: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_tells_a_backtrace_if_it_is_whole_and_the_standard_library_is_on_top() {
+        let frame = |module: &str, runtime| RawFrame {
+            module: module.into(),
+            runtime,
+            ..RawFrame::default()
+        };
+        let aborted = Event::Signal { number: 6, code: 0 };
+        let whole = Snapshot {
+            frames: vec![
+                frame("libc.so.6", true),
+                frame("exe", true),
+                frame("exe", false),
+            ],
+            end: End::Clean,
+            ..Snapshot::bare(aborted)
+        };
+        assert_eq!(panicking_stack(&whole), Some(&whole.frames[..]));
+        let others = [
+            Snapshot {
+                end: End::Cap,
+                ..whole.clone()
+            },
+            Snapshot {
+                torn: true,
+                ..whole.clone()
+            },
+            Snapshot {
+                event: Event::Exit(1),
+                ..whole.clone()
+            },
+            // The program has called `abort` itself.
+            Snapshot {
+                frames: vec![frame("libc.so.6", true), frame("exe", false)],
+                ..whole.clone()
+            },
+            Snapshot {
+                frames: vec![frame("exe", true)],
+                ..whole
+            },
+        ];
+        assert!(others.iter().all(|it| panicking_stack(it).is_none()));
+    }
 }

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
+use ddfuzz_exec::mapped_path;
+
 /// The memory of a process (live, or copied before it died), readable by address.
 pub trait Memory {
     /// Reads memory from `address` on into `buffer`, up to the first unreadable byte, and returns
@@ -157,7 +159,7 @@ impl Mapping {
         let offset = hex(fields.next()?)?;
         let _device = fields.next()?;
         let inode = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-        let path = fields.next().unwrap_or_default().trim_ascii_start();
+        let path = fields.next().unwrap_or_default();
         let dash = range.iter().position(|byte| *byte == b'-')?;
         let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
         if start >= end {
@@ -172,26 +174,9 @@ impl Mapping {
             executable: may(2, b'x'),
             offset,
             inode,
-            path: unescape(path),
+            path: mapped_path(path),
         })
     }
-}
-
-/// Returns the path of a mapped file as the kernel prints it in `/proc/PID/maps`, with each `\012`
-/// replaced by the line feed that it stands for.
-fn unescape(path: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path;
-    while let Some((first, behind)) = rest.split_first() {
-        if let Some(behind) = rest.strip_prefix(b"\\012") {
-            bytes.push(b'\n');
-            rest = behind;
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    PathBuf::from(OsString::from_vec(bytes))
 }
 
 fn hex(digits: &[u8]) -> Option<u64> {

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::Crash;
+use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
@@ -43,17 +44,6 @@ impl Unobservable {
         }
     }
 }
-
-/// Functions by which programs abort themselves. Unlike aborts by heap and stack checks, such
-/// aborts do not depend on memory layout.
-const ABORTING: [&str; 6] = [
-    "abort",
-    "raise",
-    "__assert",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "_ZSt9terminatev",
-];
 
 /// Returns the reason why passing runs of the program at `path` do not show that any of the crashes
 /// is fixed: it has none of the functions in which the program failed then, and so seems to be
@@ -334,7 +324,7 @@ fn depends_on_layout(crash: &Crash) -> bool {
         "fpe" | "ill" | "trap" | "sys" | "rustpanic" | "gopanic" => false,
         "abrt" => {
             let via = crash.details.via.as_deref().unwrap_or_default();
-            !ABORTING.contains(&via) && crash.details.exception.is_none()
+            !is_abort(via) && crash.details.exception.is_none()
         }
         class => !class.starts_with("exit:") && crash.class.sanitizer().is_none(),
     }

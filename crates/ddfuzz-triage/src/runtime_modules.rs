@@ -81,6 +81,38 @@ pub fn is_runtime_symbol(symbol: &str) -> bool {
     })
 }
 
+/// Functions by which programs abort themselves. Unlike aborts by heap and stack checks, such
+/// aborts do not depend on memory layout.
+const ABORTING: [&str; 6] = [
+    "abort",
+    "raise",
+    "__assert",
+    "__assert_fail",
+    "__assert_perror_fail",
+    "_ZSt9terminatev",
+];
+
+/// Functions by which programs end themselves in another way than by an abort of their own: exits, and
+/// what compilers call where a check of the stack or of a buffer has failed.
+const ENDING: [&str; 5] = [
+    "exit",
+    "_exit",
+    "__stack_chk_fail",
+    "__fortify_fail",
+    "__chk_fail",
+];
+
+/// Checks by its symbol name whether a program aborts itself by calling a function.
+pub fn is_abort(symbol: &str) -> bool {
+    ABORTING.contains(&symbol)
+}
+
+/// Checks by its symbol name whether a program ends itself, or throws an exception, by calling a
+/// function, and has not failed in it.
+pub fn ends_program(symbol: &str) -> bool {
+    is_abort(symbol) || ENDING.contains(&symbol) || symbol.contains("throw")
+}
+
 fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,18 +1,20 @@
 //! The `Triager` runs an input again under ptrace, and returns the record or the keys of its crash.
 
 use std::cell::OnceCell;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::capture::Trace;
 use crate::class::{
     Classified, class_and_keys, classify_ending, classify_panic, classify_run, is_in_std,
+    panicking_stack,
 };
 use crate::crash::{CaptureWay, Run, record};
 use crate::crash_copy;
 use crate::messages::{Diagnostics, FatalMessage, Tool};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
@@ -98,6 +100,18 @@ pub struct Triager {
     /// Cached names of the sanitizers and Rust debug assertions that the target was compiled with;
     /// the inner `None` means unknown.
     instrumentation: OnceCell<Option<Vec<String>>>,
+    /// The backtraces of panics in Rust's standard library that were made last, the latest first.
+    backtraces: VecDeque<Backtrace>,
+}
+
+/// Maximum number of backtraces of Rust panics that a triager keeps.
+const MOST_BACKTRACES: usize = 16;
+
+/// What a run with `RUST_BACKTRACE` wrote, for a panic with this source location and stack.
+struct Backtrace {
+    location: String,
+    stack: Vec<RawFrame>,
+    stderr: Vec<u8>,
 }
 
 /// The result of one finished run: how it ended, the snapshot of its crash, what it printed, and
@@ -133,6 +147,7 @@ impl Triager {
             examining: None,
             names: true,
             instrumentation: OnceCell::new(),
+            backtraces: VecDeque::new(),
         }
     }
 
@@ -379,19 +394,46 @@ impl Triager {
     fn classify(&mut self, run: &Finished, input: &[u8]) -> Result<Classified, ExecError> {
         let (snapshot, depth) = (run.snapshot.as_deref(), self.settings.depth);
         let class = classify_run(snapshot, run.ended, &run.diagnostics);
-        let again = match &run.diagnostics.fatal {
+        let backtrace = match &run.diagnostics.fatal {
             Some(FatalMessage::RustPanic(panic)) if class.0 == "rustpanic" && is_in_std(panic) => {
-                self.start.run_again(input, RerunReason::Backtrace)?
+                self.backtrace(&panic.location, snapshot, input)?
             }
             _ => None,
         };
-        let backtrace = again.as_ref().map(|again| &again.said.stderr[..]);
+        let backtrace = backtrace.as_deref();
         let panic = classify_panic(class.clone(), snapshot, depth, &run.diagnostics, backtrace);
         Ok(match (panic, snapshot) {
             (Some(named), _) => named,
             (None, Some(snapshot)) => class_and_keys(snapshot, depth, &run.diagnostics),
             (None, None) => Classified::of_class(class),
         })
+    }
+
+    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is no
+    /// such run. For a panic at the same `location` with the same stack as an earlier one, returns
+    /// the backtrace of that one: making a backtrace takes the target much longer than the run.
+    fn backtrace(
+        &mut self,
+        location: &str,
+        snapshot: Option<&Snapshot>,
+        input: &[u8],
+    ) -> Result<Option<Vec<u8>>, ExecError> {
+        let stack = snapshot.and_then(panicking_stack);
+        let is_same = |it: &&Backtrace| it.location == location && Some(&it.stack[..]) == stack;
+        if let Some(known) = self.backtraces.iter().find(is_same) {
+            return Ok(Some(known.stderr.clone()));
+        }
+        let again = self.start.run_again(input, RerunReason::Backtrace)?;
+        let stderr = again.map(|again| again.said.stderr);
+        if let (Some(stack), Some(stderr)) = (stack, &stderr) {
+            self.backtraces.truncate(MOST_BACKTRACES - 1);
+            self.backtraces.push_front(Backtrace {
+                location: location.to_owned(),
+                stack: stack.to_vec(),
+                stderr: stderr.clone(),
+            });
+        }
+        Ok(stderr)
     }
 
     /// Runs the input again with LeakSanitizer's check at exit. Returns the result of this run if

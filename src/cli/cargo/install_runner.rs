@@ -39,6 +39,11 @@ const RUNNER: &str = "ddfuzz-runner";
 
 pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     let path = config_file();
+    // A link stays one.
+    let path = match path.is_symlink() {
+        true => path.canonicalize().unwrap_or(path),
+        false => path,
+    };
     let before = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -78,7 +83,7 @@ pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     }
     match after.trim().is_empty() {
         true => remove(&path)?,
-        false => atomic::write(&path, after.as_bytes())?,
+        false => atomic::rewrite(&path, after.as_bytes())?,
     }
     let how = match args.remove {
         true => "`cargo fuzz run` no longer uses ddfuzz",

@@ -466,7 +466,8 @@ pub struct WrittenArtifacts {
     /// Number of failing inputs that were written as files; files that existed before do not count.
     pub count: u64,
     /// Path of the shorter reproducer, else the original input, of the first group's first
-    /// representative crash, whether or not the file existed before; `None` without groups.
+    /// representative crash, whether or not the file existed before; that in the output directory if
+    /// the project has another file of its name. `None` without groups.
     pub first: Option<PathBuf>,
 }
 
@@ -489,12 +490,19 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts
                 written.count += u64::from(put(artifacts, &crash, &original)?);
                 let reproducer = entry.reproducer_bytes()?;
                 let minimized = format!("minimized-from-{sum}");
-                let mut least = crash;
-                if reproducer.len() < original.len() {
+                let mut least = artifacts.join(crash);
+                // One that a stopped minimization has left becomes shorter.
+                if entry.minimized.is_some() && reproducer.len() < original.len() {
                     written.count += u64::from(put(artifacts, &minimized, &reproducer)?);
-                    least = minimized;
+                    let file = artifacts.join(minimized);
+                    let there = regular::read(&file, LONGEST);
+                    least = match there.is_ok_and(|there| there == reproducer) {
+                        true => file,
+                        // Somebody else's file of that name.
+                        false => entry.reproducer(),
+                    };
                 }
-                written.first.get_or_insert_with(|| artifacts.join(least));
+                written.first.get_or_insert(least);
             }
         }
     }

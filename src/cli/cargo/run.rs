@@ -163,7 +163,7 @@ pub fn check_harness(
     executor.report_coverage(CoverageReporting::Nothing);
     if let (Some(first), true) = (deaths.first(), deaths.len() == tried) {
         let message = format!(
-            "the harness {name} fails on every input ({first} on an empty one), so no other failure \
+            "the harness {name} fails on every input (for example by {first}), so no other failure \
              could be found"
         );
         return Err(

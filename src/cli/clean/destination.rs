@@ -2,16 +2,20 @@
 //! adds them to another corpus, `--in-place` replaces the corpus.
 
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::CleanArgs;
+use super::job::MAX_LEN;
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure};
 use crate::corpus::CleanPaths;
-use crate::corpus::listing::Layout;
+use crate::corpus::listing::{Layout, Listing};
 use crate::files::swap::StagedFolder;
 use crate::files::{FileError, atomic};
-use crate::report::clean::CleanResult;
+use crate::report::clean::{CleanResult, StepName};
+use crate::report::size::counted;
 
 /// Checks four requirements before any input is run: `--delete-old` is given only with
 /// `--in-place`, the output directory may be written, no corpus is inside it, and `--onto` is
@@ -119,7 +123,9 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
 pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
-    delete: bool,
+    /// What the corpus contained before the cleanup, if it is to be deleted once it is replaced.
+    before: Option<CorpusDigest>,
+    max_len: u64,
     /// Paths in the output directory of the cleanup; the kept files are copied from there.
     place: CleanPaths,
 }
@@ -127,7 +133,8 @@ pub struct ReplacedCorpus {
 impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
     /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
-    /// directory is inside it, or `CORPUS.old` exists.
+    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, or it is to be deleted
+    /// and contains what the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -138,20 +145,30 @@ impl ReplacedCorpus {
             let message = format!("{} is not a directory", corpus.display());
             return Err(Failure::usage(message).path(&corpus));
         }
-        check_is_plain(&corpus)?;
-        if real(args.out()).starts_with(&corpus) {
-            let message = format!(
-                "the output directory {} is in the corpus, and would be replaced with it",
-                args.out().display()
-            );
+        check_is_plain(&corpus, args.keep_names)?;
+        let aside = old_name(&corpus);
+        let out = real(args.out());
+        let why = match () {
+            () if out.starts_with(&corpus) => "is in the corpus, and would be replaced with it",
+            () if out.starts_with(&aside) => "is where the old corpus is moved to",
+            () => "",
+        };
+        if !why.is_empty() {
+            let message = format!("the output directory {} {why}", args.out().display());
             return Err(Failure::usage(message)
                 .path(args.out())
                 .hint("choose another directory with -o"));
         }
+        let max_len = args.max_len.unwrap_or(MAX_LEN);
+        let before = args.delete_old.then(|| digest(&corpus, max_len));
+        let before = before
+            .transpose()
+            .map_err(|why| not_deleted(&corpus, &why))?;
         let old = ReplacedCorpus {
-            aside: old_name(&corpus),
+            aside,
+            before,
             corpus,
-            delete: args.delete_old,
+            max_len,
             place: CleanPaths::of(args.out()),
         };
         old.check_aside()?;
@@ -163,8 +180,14 @@ impl ReplacedCorpus {
     /// count.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
-        if self.delete || !self.is_aside() || self.place.is_incoming(&self.aside) {
+        if !self.is_aside() || self.place.is_incoming(&self.aside) {
             return Ok(());
+        }
+        if self.before.is_some() {
+            let older = digest(&self.aside, self.max_len).map(drop);
+            return older.map_err(|why| {
+                not_deleted(&self.aside, &why).hint("move it to another place, or remove it")
+            });
         }
         // A call that was killed just behind the exchange has come to its end all the same.
         let what = match self.place.is_incoming(&self.corpus) {
@@ -180,13 +203,15 @@ impl ReplacedCorpus {
         self.aside.symlink_metadata().is_ok()
     }
 
-    /// Replaces the corpus by a copy of the kept files. Returns the path of the old corpus; `None`
-    /// if it was deleted.
+    /// Replaces the corpus by a copy of the kept files, which `result` lists. Returns the path of
+    /// the old corpus; `None` if it was deleted.
     ///
     /// # Errors
-    /// When a file or directory cannot be written or removed. The corpus is then unchanged, unless
-    /// only the old one could not be deleted.
-    pub fn replace(&self) -> Result<Option<PathBuf>, Failure> {
+    /// When a file or directory cannot be written or removed, or the old corpus is to be deleted
+    /// and has files that the cleanup did not read. The corpus is then unchanged, unless only the
+    /// manifest could not be written, or the old corpus could not be deleted.
+    pub fn replace(&self, result: &CleanResult) -> Result<Option<PathBuf>, Failure> {
+        self.check_read(result)?;
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
         let mut folders = vec![PathBuf::new()];
@@ -205,17 +230,44 @@ impl ReplacedCorpus {
                 fresh.add(&name, &bytes)?;
             }
         }
+        fresh.take_owner_and_mode()?;
         self.check_aside()?;
         if self.is_aside() {
             self.remove_aside()?;
         }
         self.place.announce_exchange(fresh.path())?;
         fresh.take_place(&self.aside)?;
-        if self.delete {
+        self.place.end_exchange()?;
+        // A fuzzer may have added a file until the exchange.
+        if self.is_as_before(&self.aside) {
             self.remove_aside()?;
             return Ok(None);
         }
         Ok(Some(self.aside.clone()))
+    }
+
+    /// Returns whether the old corpus is to be deleted, and all that is in it, now at `place`, was
+    /// there before the cleanup.
+    fn is_as_before(&self, place: &Path) -> bool {
+        let before = self.before.as_ref();
+        before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
+    }
+
+    /// Fails if the old corpus is to be deleted, and the cleanup has not read all files in it.
+    fn check_read(&self, result: &CleanResult) -> Result<(), Failure> {
+        let unread = [StepName::Unreadable, StepName::Oversized];
+        let steps = result.steps.iter();
+        let mut unread = steps.filter(|step| unread.contains(&step.step) && step.files > 0);
+        let why = match unread.next() {
+            _ if self.before.is_none() => return Ok(()),
+            Some(step) => format!("the cleanup did not read {}", counted(step.files, "file")),
+            None if result.not_inputs > 0 => "it has entries that are no inputs".to_owned(),
+            None if !self.is_as_before(&self.corpus) => {
+                "files in it were added or changed during the cleanup".to_owned()
+            }
+            None => return Ok(()),
+        };
+        Err(not_deleted(&self.corpus, &why))
     }
 
     fn remove_aside(&self) -> Result<(), Failure> {
@@ -233,18 +285,73 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
+/// Number of the files of a corpus, and a sum of hashes of their names, inodes, sizes and times.
+#[derive(PartialEq, Eq)]
+struct CorpusDigest {
+    files: u64,
+    sum: u64,
+}
+
+/// Returns the digest of the corpus at `place`; the reason why it must not be deleted, if not all
+/// that is in it is an input of at most `max_len` bytes, which a cleanup reads.
+fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
+    let mut digest = CorpusDigest { files: 0, sum: 0 };
+    let mut listing = Listing::new(&[place.to_owned()], None).map_err(|error| error.to_string())?;
+    for path in &mut listing {
+        let unread = |error| format!("{}: {error}", path.display());
+        let facts = path.symlink_metadata().map_err(unread)?;
+        if path.metadata().map_err(unread)?.len() > max_len {
+            return Err(format!("{} is longer than --max-len", path.display()));
+        }
+        let below = path.strip_prefix(place).unwrap_or(&path);
+        let time = (facts.mtime(), facts.mtime_nsec());
+        let mut hasher = DefaultHasher::new();
+        (below, facts.ino(), facts.len(), time).hash(&mut hasher);
+        digest.files += 1;
+        digest.sum = digest.sum.wrapping_add(hasher.finish());
+    }
+    let report = listing.into_report();
+    let mut others = report
+        .passed_over
+        .examples()
+        .chain(report.unread.examples());
+    match others.next() {
+        Some((path, why)) => Err(format!("{} is no input: {why}", path.display())),
+        None => Ok(digest),
+    }
+}
+
+fn not_deleted(corpus: &Path, why: &str) -> Failure {
+    let message = format!("{} must not be deleted: {why}", corpus.display());
+    Failure::usage(message)
+        .path(corpus)
+        .hint("omit --delete-old: the old corpus then stays beside the new one")
+}
+
 /// Fails if the directory `corpus`, or one directly in it, is an output directory of a fuzzer or a
-/// project, which contains more than inputs.
-fn check_is_plain(corpus: &Path) -> Result<(), Failure> {
+/// project, which contains more than inputs; also if it is a queue of AFL++ and the kept files do
+/// not keep their names (`keep_names`), by which alone they are inputs there.
+fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
-    let holds_more = |path: &Path| {
-        let layout = Layout::of(path);
-        layout.is_ok_and(|layout| !matches!(layout, Layout::Plain | Layout::AflEntries))
-    };
     let below = std::fs::read_dir(corpus).map_err(reading)?;
-    let mut below = below.flatten().map(|entry| entry.path());
-    if !holds_more(corpus) && !below.any(|path| holds_more(&path)) {
+    let below = below.flatten().map(|entry| entry.path());
+    let layouts = std::iter::once(corpus.to_owned()).chain(below);
+    let layouts: Vec<Layout> = layouts.filter_map(|path| Layout::of(&path).ok()).collect();
+    let all_are = |fits: fn(&Layout) -> bool| layouts.iter().all(fits);
+    if all_are(|layout| *layout == Layout::Plain) {
         return Ok(());
+    }
+    if all_are(|layout| matches!(layout, Layout::Plain | Layout::AflEntries)) {
+        if keep_names {
+            return Ok(());
+        }
+        let message = format!(
+            "{} is a directory of AFL++, in which files with other names are not inputs",
+            corpus.display()
+        );
+        return Err(Failure::usage(message)
+            .path(corpus)
+            .hint("add --keep-names, or omit --in-place"));
     }
     let message = format!(
         "{} is the output directory of a fuzzer, or a project, which contains more than a corpus",

@@ -24,7 +24,7 @@ use crate::report::size;
 use crate::store::{Campaign, KnownGroups, Store};
 
 /// Default of `--max-len` of a cleanup, in bytes: larger files are left out.
-const MAX_LEN: u64 = 1 << 20;
+pub const MAX_LEN: u64 = 1 << 20;
 /// Default of `--trim-tests`: maximum number of runs to trim one file.
 const TRIM_TESTS: u64 = 1000;
 
@@ -53,8 +53,11 @@ impl CleanJob {
         let mut result = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
-            result.old = old.replace()?.as_deref().map(OsText::from);
+            result.old = old.replace(&result)?.as_deref().map(OsText::from);
             result.in_place = true;
+            if self.args.delete_old && result.old.is_some() {
+                output.say("the old corpus is not deleted: it was changed while it was replaced");
+            }
         }
         if whole && let Some(onto) = &self.args.onto {
             add_to(&result, onto)?;
@@ -176,18 +179,33 @@ impl CleanJob {
 }
 
 /// Returns the id of the campaign under which the output directory stores the crashes that the
-/// cleanup finds: its current campaign if that has the same target, else the new campaign `fresh`.
+/// cleanup finds: one that has the same target and makes no inputs, else the new campaign `fresh`.
+/// A campaign of `ddfuzz run` with the same target stays the one that `run --resume` continues.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
-    let same = |campaign: &Campaign| {
+    let same = |campaign: &&Campaign| {
         let record = campaign.target.as_ref();
         record.is_some_and(|record| now.same_target(record))
     };
-    if let Some(current) = store.campaigns().current.as_ref().filter(|one| same(one)) {
+    let id = fresh.id.clone();
+    let campaigns = store.campaigns();
+    let Some(current) = campaigns.current.as_ref().filter(same) else {
+        store.begin(fresh)?;
+        return Ok(id);
+    };
+    // Only campaigns that make inputs have a greatest length.
+    let makes_inputs = match store.reader().load_state::<serde_json::Value>()? {
+        Some(state) => !state["max_len"].is_null(),
+        None => current.seed.is_some(),
+    };
+    if !makes_inputs {
         return Ok(current.id.clone());
     }
-    let id = fresh.id.clone();
-    store.begin(fresh)?;
+    let mut beside = campaigns.others.iter().filter(|one| one.seed.is_none());
+    if let Some(known) = beside.find(same) {
+        return Ok(known.id.clone());
+    }
+    store.add_campaign(fresh)?;
     Ok(id)
 }
 

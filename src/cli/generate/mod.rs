@@ -118,6 +118,10 @@ struct WrittenFile {
 
 pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
     let asked = args.out.as_deref().is_some_and(is_standard);
+    if asked && args.preset.is_some() {
+        let failure = Failure::usage("--preset makes many inputs, which do not fit on stdout");
+        return Err(failure.hint("give a directory with -o"));
+    }
     if asked {
         args.out = None;
     }

@@ -24,7 +24,7 @@ use crate::campaign::Minimizing;
 use crate::corpus::trim::CoverageOracle;
 use crate::delta::Outcome;
 use crate::exec::Target;
-use crate::files::atomic;
+use crate::files::{atomic, regular};
 use crate::minimize::log::{
     ContentHash, CoverageRecord, KeyRecord, Log, LogError, Part, StartLine, TestRecord,
 };
@@ -170,8 +170,10 @@ fn read_logged(
     hash: &ContentHash,
     hint: &str,
 ) -> Result<Vec<u8>, Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::file(path, &format!("reading the {what}"), &error).hint(hint))?;
+    let bytes = regular::read(path, u64::MAX).map_err(|error| {
+        let error = std::io::Error::other(error.to_string());
+        Failure::file(path, &format!("reading the {what}"), &error).hint(hint)
+    })?;
     if ContentHash::of(&bytes) == *hash {
         return Ok(bytes);
     }

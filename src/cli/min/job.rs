@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing, StartedTarget};
@@ -15,7 +15,7 @@ use crate::cli::results::{
 };
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
-use crate::files::atomic;
+use crate::files::{FileError, atomic};
 use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{
     BoxedOracle, Journal, MinRecord, MinimizeError, Minimized, Options, Workers,
@@ -100,8 +100,8 @@ pub(super) struct FileJob<'a> {
 
 impl FileJob<'_> {
     /// Minimizes the input, or continues the minimization that the log records, and writes the
-    /// result file at each reduction. `by` runs the search on the given input, with the given log
-    /// and options.
+    /// result file at reductions, at most ten times per second. `by` runs the search on the given
+    /// input, with the given log and options.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
@@ -116,9 +116,9 @@ impl FileJob<'_> {
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
         let start: StartLine = journal.start().clone();
         let slips = RefCell::new(Vec::new());
+        let mut file = ResultFile::at(result);
         let mut options = Options {
-            // The log, which is synced, holds it too.
-            on_reduce: Box::new(|best| Ok(atomic::write_unsynced(result, best)?)),
+            on_reduce: Box::new(|best| Ok(file.put(best)?)),
             on_slip: Box::new(|slip, _| {
                 slips
                     .borrow_mut()
@@ -128,8 +128,15 @@ impl FileJob<'_> {
             ..self.screen.screen.watch(options, false)
         };
         let minimized = by(self.input, &mut journal, &mut options);
-        let minimized = minimized.map_err(|error| self.failure(error, begun))?;
         drop(options);
+        let minimized = match minimized {
+            Ok(minimized) => minimized,
+            Err(error) => {
+                // If this fails, too, the log still has it.
+                let _ = file.write_pending();
+                return Err(self.failure(error, begun));
+            }
+        };
         atomic::write(result, &minimized.text)
             .map_err(|error| Failure::unwritten(result, error))?;
         let mut record = MinRecord::new(&minimized, &start, Duration::ZERO);
@@ -156,6 +163,47 @@ impl FileJob<'_> {
             true => failure.path(self.path),
             false => failure,
         }
+    }
+}
+
+/// Minimum time between two writes of the result file while the search runs.
+const WRITE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The result file of a running minimization. It gets the best input so far at most ten times per
+/// second: the log, which is synced, has each of them.
+struct ResultFile<'a> {
+    path: &'a Path,
+    /// Time of the last write; `None` before the first.
+    written: Option<Instant>,
+    /// The best input, if the file does not have it yet.
+    pending: Option<Vec<u8>>,
+}
+
+impl ResultFile<'_> {
+    fn at(path: &Path) -> ResultFile<'_> {
+        ResultFile {
+            path,
+            written: None,
+            pending: None,
+        }
+    }
+
+    /// Writes a new best input, or keeps it for later if the last write was a moment ago.
+    fn put(&mut self, best: &[u8]) -> Result<(), FileError> {
+        self.pending = Some(best.to_owned());
+        match self.written {
+            Some(written) if written.elapsed() < WRITE_INTERVAL => Ok(()),
+            _ => self.write_pending(),
+        }
+    }
+
+    /// Writes the best input, if the file does not have it yet.
+    fn write_pending(&mut self) -> Result<(), FileError> {
+        if let Some(best) = self.pending.take() {
+            atomic::write_unsynced(self.path, &best)?;
+            self.written = Some(Instant::now());
+        }
+        Ok(())
     }
 }
 

@@ -40,6 +40,34 @@ fn the_order_and_the_workers_change_nothing() {
 }
 
 #[test]
+fn the_name_of_a_workers_file_is_no_behaviour() {
+    let place = Place::new();
+    // The base name is printed as well as the whole path, and what is aligned by its length.
+    let text = "cat \"$1\"; echo \"$1\" \"${1##*/}\" \"$TMPDIR\"; printf '%60s|\\n' \"$1\" >&2";
+    let args = ["-c", text, "sh", "@@"].map(Into::into).to_vec();
+    let target = ddfuzz::exec::Target {
+        args,
+        ..target("/bin/sh".into())
+    };
+    let subjects: Vec<CorpusInput> = (0..10)
+        .map(|at| subject(&place, &format!("{at}"), format!("input {at}\n").as_bytes()))
+        .collect();
+    let measured = |name: &str, jobs, subjects: &[CorpusInput]| {
+        measured_in(&place.path(name), &target, Way::Command, jobs, subjects)
+    };
+    let (one, first) = measured("one", 1, &subjects);
+    assert!(first.varies().is_empty(), "{:?}", first.varies());
+    assert_eq!(first.len(), subjects.len());
+    for (jobs, half) in [(3, 4), (1, 6)] {
+        let journal = format!("journal-{jobs}");
+        measured(&journal, jobs, &subjects[..half]);
+        let (other, second) = measured(&journal, jobs, &subjects);
+        assert_eq!(one, other);
+        assert_eq!(first.kept(), second.kept());
+    }
+}
+
+#[test]
 fn what_is_on_record_is_not_run_again() {
     let place = Place::new();
     let target = target(manners(&[]));

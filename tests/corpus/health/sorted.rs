@@ -112,6 +112,11 @@ fn what_ends_badly_again_after_it_was_well_is_flaky() {
     let reader = ddfuzz::store::Reader::open(&place.path("out")).unwrap();
     let groups = reader.groups(Kind::Flaky).unwrap();
     assert_eq!(groups[0].record.seen.values().sum::<u64>(), 1);
+    // Nobody has counted in how many runs it fails.
+    let major = groups[0].record.major.short();
+    let entries = reader.entries(Kind::Flaky, &major).unwrap();
+    let crash = &entries[0].crash;
+    assert_eq!((crash.hits, crash.tries), (1, 1));
 }
 
 #[test]

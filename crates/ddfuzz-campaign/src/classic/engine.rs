@@ -11,11 +11,11 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
 use crate::minimization_order;
-use crate::minimization_queue::{HangBudget, hangs_left_note};
+use crate::minimization_queue::HangBudget;
 use crate::{
-    CampaignError, CampaignSession, CampaignState, Classified, Finding, MinimizerReply, PauseGate,
-    Phase, ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary,
-    Until, When, group_of, is_of_target, run_minimizer,
+    CampaignError, CampaignSession, CampaignState, Finding, MinimizerReply, PauseGate, Phase,
+    ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary, Until,
+    When, group_of, is_of_target, run_minimizer,
 };
 use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
@@ -141,6 +141,9 @@ impl ClassicEngine<'_> {
         if self.settings.when != When::Off {
             let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
             self.session.or_stopped(minimized, ())?;
+            if let Some(note) = self.hangs.as_ref().and_then(HangBudget::note) {
+                self.session.screen.note(&note);
+            }
         }
         if !self.session.interrupted() {
             let ended = self.end_call();
@@ -361,10 +364,8 @@ impl ClassicEngine<'_> {
         if groups(&self.campaign) > before {
             self.check_runs(Some(finding.run + 1));
         }
-        if !matches!(finding.what, Classified::Flaky(_)) {
-            let (kind, major) = group_of(&finding.what);
-            self.session.note_return(kind, &major)?;
-        }
+        let (kind, major) = group_of(&finding.what);
+        self.session.note_return(kind, &major)?;
         Ok(stored)
     }
 
@@ -485,14 +486,13 @@ impl ClassicEngine<'_> {
             && let Some(id) = self.queue.front().cloned()
         {
             let minimizing = &self.settings.minimizing;
-            let how = match &self.hangs {
+            let how = match &mut self.hangs {
                 Some(hangs) => hangs.of(&id, minimizing),
                 None => Some(minimizing.clone()),
             };
             let Some(how) = how else {
-                let note = hangs_left_note(self.queue.len() + self.waiting);
-                self.session.screen.note(&note);
-                return Ok(());
+                self.queue.pop_front();
+                continue;
             };
             let left = (self.queue.len() + self.waiting) as u64;
             let progress = Progress {

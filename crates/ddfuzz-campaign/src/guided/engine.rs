@@ -20,7 +20,7 @@ use super::{
 use crate::campaign_state::CampaignState;
 use crate::lock;
 use crate::minimization_order::SlippedInputs;
-use crate::minimization_queue::{HangBudget, hangs_left_note, minimize_entry};
+use crate::minimization_queue::{HangBudget, minimize_entry};
 use crate::session::CampaignSession;
 use crate::{
     CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,
@@ -628,8 +628,7 @@ impl GuidedEngine<'_> {
             };
             taken.insert(id.clone());
             let Some(minimizing) = hangs.of(&id, &self.settings.minimizing) else {
-                self.tell(hangs_left_note(pending.len()));
-                break;
+                continue;
             };
             self.phase = Phase::minimizing(done, pending.len() as u64, minimizing.budget_time);
             let began = Instant::now();
@@ -650,6 +649,7 @@ impl GuidedEngine<'_> {
             }
             hangs.spend(&id, began.elapsed());
         }
+        hangs.note().into_iter().for_each(|note| self.tell(note));
         self.show_notes();
         Ok(())
     }

@@ -263,9 +263,10 @@ const BARREN: u64 = 512;
 /// Number of generated inputs after which a worker that fuzzes an unmodified (not instrumented)
 /// program generates no more, if at least one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
-/// Greatest length, in bytes, of the inputs of the classic generator that a worker runs while none
-/// of its inputs has passed: short ones are mutated more thoroughly.
-const MAX_GENERATED_LEN: u64 = 1024;
+/// Lengths, in bytes, of the inputs of the classic generator that a worker runs while none of its
+/// inputs has passed: 64 of each in turn. What a short one reaches is not attributed to a longer
+/// one, and short ones are mutated more thoroughly.
+const GENERATED_LENGTHS: [u64; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none
 /// of them passes, the empty input and inputs of the classic generator. Learns the time limit of
@@ -312,15 +313,18 @@ where
     )?;
     let plan = Plan {
         seed: brief.settings.seed,
-        max_len: brief.max_len.min(MAX_GENERATED_LEN),
+        max_len: brief.max_len,
     };
     let is_unmodified = evaluator.executor.reported_blocks.is_some();
     let (mut run, mut fruitful) = (0, 0);
     loop {
         let before = evaluator.state.corpus().count();
+        let turn = (run / GENERATED) as usize % GENERATED_LENGTHS.len();
         let inputs = (run..run + GENERATED).map(|run| {
+            let mut name = plan.input(run);
+            name.length = name.length.min(GENERATED_LENGTHS[turn]);
             let mut bytes = Vec::new();
-            plan.input(run).write_into(&mut bytes);
+            name.write_into(&mut bytes);
             BytesInput::new(bytes)
         });
         evaluator.evaluate(

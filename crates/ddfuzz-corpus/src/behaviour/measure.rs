@@ -364,7 +364,7 @@ struct Line {
     behaviour: Behaviour,
 }
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The journal of a target's behaviours (`clean.classes`): an append-only file with one line per
 /// content. A torn last line is dropped; lines of other targets are ignored. Memory holds the

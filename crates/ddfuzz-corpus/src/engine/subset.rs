@@ -17,6 +17,7 @@ use crate::measure::{Contents, run_again};
 use crate::trim::TrimSettings;
 use crate::{ContentId, Feature, FeatureUnion, Features};
 use ddfuzz_campaign::{Screen, identity};
+use ddfuzz_minimize::Claim;
 use ddfuzz_store::report::clean::{Cover, LibFuzzerCounts};
 use ddfuzz_store::report::size;
 
@@ -337,6 +338,14 @@ impl KeptFile {
     /// Returns true if the kept file was trimmed, that is if it is now shorter than the original.
     pub fn is_trimmed(&self) -> bool {
         self.size() < self.size_before
+    }
+
+    /// Replaces the guarantee of an earlier round of trimming, which was for other features than the
+    /// file must reach now, by none but that it is the best that was found.
+    pub fn withdraw_claim(&mut self) {
+        if self.claim.is_some() {
+            self.claim = Some(Claim::BestSoFar.to_string());
+        }
     }
 
     /// Returns the current content of the kept file; empty if it is not in memory.

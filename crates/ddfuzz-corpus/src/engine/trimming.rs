@@ -95,6 +95,10 @@ impl TrimRounds<'_> {
                 break;
             }
         }
+        // After the last round, other files may be needed for other features than in it.
+        for task in self.tasks(ROUNDS + 1, kept) {
+            kept[task.at].withdraw_claim();
+        }
         Ok(ran)
     }
 
@@ -194,8 +198,9 @@ impl TrimRounds<'_> {
                 shorter.push((task, trimmed, bytes));
                 continue;
             }
-            if trimmed.left.is_none() {
-                kept_file.claim.get_or_insert(trimmed.claim.to_string());
+            match trimmed.left {
+                None => kept_file.claim = Some(trimmed.claim.to_string()),
+                Some(_) => kept_file.withdraw_claim(),
             }
             kept_file.settled_for = Some(task.file.wanted.required);
         }
@@ -210,6 +215,7 @@ impl TrimRounds<'_> {
             };
             // Many runs in one process may reach other features than the single runs of trimming.
             if !again.steady.has_all(&task.owned) {
+                kept_file.withdraw_claim();
                 kept_file.settled_for = Some(task.file.wanted.required);
                 continue;
             }
@@ -373,6 +379,65 @@ impl Engine<'_> {
 mod tests {
     use super::*;
     use crate::features::set;
+    use crate::trim::SkipReason;
+    use ddfuzz_exec::{Program, Target, Way};
+
+    /// What trimming a file of three bytes ended with.
+    fn trimmed(claim: Claim, left: Option<SkipReason>) -> Trimmed {
+        Trimmed {
+            size_before: 3,
+            size_after: 3,
+            blake3: ContentHash::of(b"abc"),
+            tests: Default::default(),
+            claim,
+            proved: Default::default(),
+            features: set(&[1]),
+            left,
+            reused: false,
+        }
+    }
+
+    #[test]
+    fn a_claim_is_that_of_the_last_round() {
+        let target = Target::new(Program::Bundled("crtplot".to_owned()));
+        let trimming = TrimSettings::of_target(target, Way::Command);
+        let rounds = TrimRounds {
+            trim: &Trim {
+                by: TrimBy::Worth,
+                search: None,
+                tests: 1,
+                time: None,
+            },
+            trimming: &trimming,
+            jobs: 1,
+            folder: Path::new("trimmed"),
+            wanted: &set(&[1, 2]),
+            seen: &Arc::new(set(&[1, 2])),
+            steady: &|_| Ok(Vec::new()),
+            on_slip: &|_, _, _| Ok(()),
+            stop: &AtomicBool::new(false),
+        };
+        for (claim, left, expected) in [
+            (Claim::OneMinimal, None, "1-minimal"),
+            (Claim::BestSoFar, None, "best-so-far"),
+            (Claim::BestSoFar, Some(SkipReason::Unsteady), "best-so-far"),
+        ] {
+            let mut kept = [KeptFile {
+                bytes: Some(b"abc".to_vec()),
+                size_before: 9,
+                features: set(&[1, 2]),
+                claim: Some("1-minimal".to_owned()),
+                settled_for: Some(set(&[1])),
+                ..KeptFile::default()
+            }];
+            let mut tasks = rounds.tasks(2, &kept);
+            assert_eq!(tasks.len(), 1, "it must now keep other features");
+            let done = vec![(tasks.remove(0), trimmed(claim, left))];
+            assert!(!rounds.take(&mut kept, done).unwrap());
+            assert_eq!(kept[0].claim.as_deref(), Some(expected));
+            assert!(rounds.tasks(3, &kept).is_empty());
+        }
+    }
 
     #[test]
     fn the_smallest_file_that_reaches_a_feature_owns_it() {

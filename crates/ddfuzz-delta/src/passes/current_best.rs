@@ -49,7 +49,21 @@ pub(super) struct CurrentBest {
     /// The predictor that answers tests by counting syntax errors; `None` if no grammar is used at
     /// present.
     predictor: Option<SyntaxPredictor>,
+    /// How long passes may test without success; `None` for as long as they want.
+    patience: Option<Patience>,
 }
+
+/// A limit on tests that shorten the text by less than a share of it.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// Number of such tests after each test that shortens the text by more.
+    granted: usize,
+    /// Number of such tests that remain.
+    left: usize,
+}
+
+/// A test is a success for the limit on tests without success if it deletes one of this many bytes.
+const WORTHWHILE: usize = 128;
 
 impl CurrentBest {
     /// Creates the current best: at first the whole input `original`, whose test gave FAIL.
@@ -66,6 +80,7 @@ impl CurrentBest {
             repair: None,
             envelope: None,
             predictor: None,
+            patience: None,
         }
     }
 
@@ -221,6 +236,27 @@ impl CurrentBest {
         self.predictor = predictor;
     }
 
+    /// Sets a limit on tests without success, or removes it for `None`: after `tests` successive tests
+    /// that do not shorten the text by at least one of [`WORTHWHILE`] bytes, no test is made, and all
+    /// outcomes are PASS.
+    pub fn limit_fruitless(&mut self, tests: Option<usize>) {
+        self.patience = tests.map(|tests| Patience {
+            granted: tests,
+            left: tests,
+        });
+    }
+
+    /// Returns true if the limit on tests without success is reached.
+    pub fn is_limit_reached(&self) -> bool {
+        self.patience.is_some_and(|patience| patience.left == 0)
+    }
+
+    /// Returns the size of the whole current best text in bytes, also while passes edit payloads.
+    fn whole_len(&self) -> usize {
+        let envelope = self.envelope.as_ref();
+        envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
+    }
+
     /// Returns true if the predictor expects that the text which `edit` makes of the current best
     /// does not fail, so that this text need not be run.
     fn is_refused(&mut self, edit: &Edit) -> bool {
@@ -265,8 +301,12 @@ impl CurrentBest {
     /// A text that fails becomes the new best. If `observed`, the run also reports compared
     /// operands, which are in [`hints`](CurrentBest::hints) afterwards. Returns PASS without a test
     /// if payloads of a document are edited and the whole text would stay as it is or become
-    /// longer.
+    /// longer, or if the limit on tests without success is reached.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
+        if self.is_limit_reached() {
+            return Outcome::Pass;
+        }
+        let size = self.whole_len();
         let config = match &edit {
             Edit::Cut(cuts) if !self.rewritten => Some(self.best.id_without(cuts)),
             _ => None,
@@ -299,6 +339,13 @@ impl CurrentBest {
             }
             let whole = self.envelope.as_ref().map(|envelope| &envelope.whole.best);
             self.asker.set_best(whole.unwrap_or(&self.best));
+        }
+        let deleted = size - self.whole_len();
+        if let Some(patience) = &mut self.patience {
+            patience.left = match deleted * WORTHWHILE >= size {
+                true => patience.granted,
+                false => patience.left - 1,
+            };
         }
         outcome
     }

@@ -3,7 +3,9 @@
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,20 +132,44 @@ fn is_of_system(path: &Path) -> bool {
 }
 
 /// Returns the paths of the shared libraries that are mapped with code, each once, from the text of
-/// `/proc/PID/maps`.
-pub(crate) fn libraries_in(maps: &str) -> Vec<PathBuf> {
+/// `/proc/PID/maps`. Paths may contain blanks and bytes that are not UTF-8.
+pub(crate) fn libraries_in(maps: &[u8]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
-    for line in maps.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let is_code = words.nth(1).is_some_and(|rights| rights.contains('x'));
-        let Some(path) = words.nth(3).filter(|path| is_code && path.contains(".so")) else {
+    for line in maps.split(|byte| *byte == b'\n') {
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let is_code = fields.nth(1).is_some_and(|rights| rights.contains(&b'x'));
+        let Some(path) = fields.nth(3).filter(|_| is_code) else {
             continue;
         };
-        if !found.iter().any(|known| known == Path::new(path)) {
-            found.push(path.into());
+        let path = mapped_path(path);
+        let is_library = path
+            .as_os_str()
+            .as_bytes()
+            .windows(3)
+            .any(|it| it == b".so");
+        if is_library && !found.contains(&path) {
+            found.push(path);
         }
     }
     found
+}
+
+/// Returns the path of a mapped file from the last field of a line of `/proc/PID/maps`: without the
+/// blanks in front of it, and with each `\012` replaced by the line feed that it stands for.
+pub fn mapped_path(field: &[u8]) -> PathBuf {
+    let path = field.trim_ascii_start();
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((first, behind)) = rest.split_first() {
+        if let Some(behind) = rest.strip_prefix(b"\\012") {
+            bytes.push(b'\n');
+            rest = behind;
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
 }
 
 /// The files, functions and basic blocks of an unmodified program whose blocks are covered; reports
@@ -287,18 +313,25 @@ impl Symbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
 
     #[test]
     fn libraries_are_those_mapped_with_code_each_once() {
-        let maps = "5500-5600 r-xp 00000000 08:01 17 /usr/bin/jq\n\
+        let maps = b"5500-5600 r-xp 00000000 08:01 17 /usr/bin/jq\n\
                     7000-7100 r--p 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
                     7100-7200 r-xp 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
                     7200-7300 r-xp 00000000 08:01 18 /usr/lib/libjq.so.1.0.4\n\
                     7300-7400 r-xp 00000000 08:01 19 /usr/lib/libc.so.6\n\
+                    7310-7320 r-xp 00000000 08:01 20       /home/my lib\xff/l\\0121.so\n\
                     7400-7500 r-xp 00000000 00:00 0 [vdso]\n";
         let found = libraries_in(maps);
-        let expected = ["/usr/lib/libjq.so.1.0.4", "/usr/lib/libc.so.6"];
-        assert_eq!(found, expected.map(PathBuf::from));
+        let expected: [&[u8]; 3] = [
+            b"/usr/lib/libjq.so.1.0.4",
+            b"/usr/lib/libc.so.6",
+            b"/home/my lib\xff/l\n1.so",
+        ];
+        let expected = expected.map(|path| PathBuf::from(OsStr::from_bytes(path)));
+        assert_eq!(found, expected);
         assert!(!is_of_system(&found[0]) && is_of_system(&found[1]));
     }
 }

@@ -12,6 +12,7 @@ mod starts;
 mod tests;
 
 pub(crate) use code::libraries_in;
+pub use code::mapped_path;
 pub use code::{CodeFunction, CoveredCode};
 
 use std::collections::HashSet;

@@ -56,6 +56,14 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
+    /// Makes a call of the executor that runs one input in a new process that the server forks, not
+    /// in the runner (the process that makes many runs).
+    pub(crate) fn run_by_fork(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
+        self.begin_call();
+        let run = self.run_forked(input)?;
+        self.end_call(&[input], vec![run])
+    }
+
     /// Returns the limits for the runs of the next request. For the runner (the process that makes
     /// many runs), the time limits are shorter than the target's.
     pub(super) fn request_limits(&self) -> Limits {

@@ -114,7 +114,7 @@ pub struct Function {
 /// The debug information of a program: its types, functions, variables and source lines.
 pub struct DebugInfo {
     /// All types of the program.
-    pub types: Types,
+    pub types: Arc<Types>,
     /// All functions of the program, ascending by their first address.
     pub functions: Vec<Function>,
     /// Global and static variables with a location.
@@ -607,7 +607,7 @@ impl Reading<'_> {
         }
         Ok(DebugInfo {
             code_symbols: code_symbols(file),
-            types: self.types.types,
+            types: Arc::new(self.types.types),
             functions: self.functions,
             globals: self.globals,
             declared: self.declared,

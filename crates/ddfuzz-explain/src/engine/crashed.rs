@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use ddfuzz_exec::Ended;
+use ddfuzz_triage::runtime_modules::ends_program;
 use iced_x86::{FlowControl, Mnemonic};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
@@ -26,19 +27,6 @@ const ADDRESS_BITS: u32 = 47;
 const CONDITIONS: usize = 4;
 /// Largest number of instructions after the program's last own one that belong to how it ends.
 const ENDING_STEPS: usize = 2000;
-
-/// Functions of libraries by which a program ends itself.
-const ENDING: [&str; 9] = [
-    "abort",
-    "__assert_fail",
-    "exit",
-    "_exit",
-    "raise",
-    "_ZSt9terminatev",
-    "__stack_chk_fail",
-    "__fortify_fail",
-    "__chk_fail",
-];
 
 /// The values of which one may have made an instruction crash: divisors, the registers of an address,
 /// the arguments of a library's function that are close to the faulting address, the address of a
@@ -168,10 +156,8 @@ impl Engine {
         let called = own.and_then(|own| own.checked_sub(1));
         let is_panic = self.ends_at_panics && ending.crash.is_none();
         is_panic
-            || called.is_some_and(|called| {
-                let name = self.library_function(ending.stack[called]);
-                ENDING.contains(&&*name) || name.contains("throw")
-            })
+            || called
+                .is_some_and(|called| ends_program(&self.library_function(ending.stack[called])))
     }
 
     /// Finds where the size came from with which the failing run has asked for a heap block: the

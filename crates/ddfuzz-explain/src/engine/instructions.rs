@@ -22,6 +22,8 @@ pub struct Executed {
     pub library: Option<LibraryCall>,
     /// Number of parameters that this function declares; 0 where that is not known.
     pub parameters: usize,
+    /// The number in the memory that the instruction adds to or subtracts from; `None` for others.
+    pub before: Option<u64>,
 }
 
 /// A place whose value is followed back: what a register or a word of memory holds before an
@@ -55,6 +57,7 @@ impl Executed {
             registers,
             library: None,
             parameters: 0,
+            before: None,
         })
     }
 
@@ -99,10 +102,44 @@ impl Executed {
         matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
     }
 
+    /// Returns address and size in bytes of the memory to which the instruction adds, or from which it
+    /// subtracts; `None` for other instructions.
+    pub(super) fn summed(&self) -> Option<(u64, u64)> {
+        let is_sum = matches!(
+            self.instruction.mnemonic(),
+            Mnemonic::Add | Mnemonic::Sub | Mnemonic::Inc | Mnemonic::Dec
+        );
+        let is_memory = self.instruction.op0_kind() == OpKind::Memory;
+        match is_sum && is_memory {
+            true => self.memory(is_write),
+            false => None,
+        }
+    }
+
+    /// Returns the number that the instruction adds or subtracts; `None` where it is in memory.
+    pub(super) fn summand(&self) -> Option<u64> {
+        let it = &self.instruction;
+        if it.op_count() < 2 {
+            return Some(1);
+        }
+        match it.op1_kind() {
+            OpKind::Register => Some(self.registers[general(it.op1_register())?]),
+            _ => it.try_immediate(1).ok(),
+        }
+    }
+
+    /// Returns the number of bytes of the divisor of a division.
+    pub(super) fn division_size(&self) -> usize {
+        match self.instruction.op0_kind() {
+            OpKind::Register => self.instruction.op0_register().size(),
+            _ => self.instruction.memory_size().size(),
+        }
+    }
+
     fn address(&self, memory: &UsedMemory) -> Option<u64> {
         memory.virtual_address(0, |register, _, _| match register {
             Register::ES | Register::CS | Register::SS | Register::DS => Some(0),
-            register => Some(self.registers[number(register)?]),
+            register => Some(self.registers[general(register)?]),
         })
     }
 
@@ -148,7 +185,7 @@ impl Executed {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
         let mut used = info.used_registers().iter();
-        used.any(|it| is_write(it.access()) && number(it.register()) == Some(register))
+        used.any(|it| is_write(it.access()) && general(it.register()) == Some(register))
     }
 
     /// The memory that the instruction reads: address and number of bytes.
@@ -213,7 +250,7 @@ impl Executed {
     pub fn target(&self) -> Option<u64> {
         let is_register = self.instruction.op_kind(0) == OpKind::Register;
         let register = is_register.then(|| self.instruction.op_register(0));
-        Some(self.registers[number(register?)?])
+        Some(self.registers[general(register?)?])
     }
 
     /// Returns the DWARF numbers of the registers by which the instruction addresses memory, the
@@ -223,7 +260,7 @@ impl Executed {
             self.instruction.memory_index(),
             self.instruction.memory_base(),
         ];
-        registers.into_iter().filter_map(number).collect()
+        registers.into_iter().filter_map(general).collect()
     }
 
     /// Returns the values from which the instruction computes the one that it writes: the operands
@@ -365,7 +402,7 @@ fn value_of(register: Register) -> Option<Value> {
         offset: 0,
         size: 8,
     };
-    number(register)
+    general(register)
         .map(Value::Register)
         .or_else(|| vector(register).map(whole))
 }
@@ -377,7 +414,7 @@ fn vector(register: Register) -> Option<usize> {
 
 /// Returns the DWARF number of a general register, also for a part of one; `None` for other
 /// registers.
-fn number(register: Register) -> Option<usize> {
+pub(super) fn general(register: Register) -> Option<usize> {
     use Register as R;
     const ALL: [Register; REGISTERS] = [
         R::RAX,

@@ -11,6 +11,7 @@ pub mod instructions;
 pub mod library;
 pub mod moved;
 pub mod origin;
+mod out_of_range;
 pub mod overflow;
 mod prepared;
 pub mod process;
@@ -27,6 +28,7 @@ mod unset;
 pub mod watchdog;
 pub mod writer;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -178,6 +180,8 @@ pub struct Engine {
     pub(crate) modules: Modules,
     classifier: StoppedClassifier,
     keys: HashMap<(i32, Option<u64>, Vec<u64>), StoppedCrash>,
+    /// Names of functions of libraries, by addresses in them.
+    library_names: RefCell<HashMap<u64, String>>,
     watchdog: Watchdog,
     limits: Limits,
     /// Whether it is known at which address the program is loaded.
@@ -262,6 +266,7 @@ impl Engine {
             modules: Modules::default(),
             classifier: StoppedClassifier::default(),
             keys: HashMap::new(),
+            library_names: RefCell::default(),
             watchdog: Watchdog::start(deadline)?,
             limits: targets[0].limits,
             is_located: false,

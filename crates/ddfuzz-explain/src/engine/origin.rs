@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::instructions::{Executed, Value};
+use super::out_of_range::is_out_of_range;
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads};
 use super::writer::{By, LastWrite, Watched};
@@ -49,6 +50,11 @@ pub struct Origin {
     /// Whether nothing wrote the value: `written` is then the call that allocated the memory, or of the
     /// function whose variable it is, since when nothing has set it.
     pub is_unset: bool,
+    /// Whether the statement has only copied the value, from memory.
+    pub is_copy: bool,
+    /// Whether the statement has computed a number below zero from numbers that are not, or one that loses
+    /// its upper bits where it is kept.
+    pub is_out_of_range: bool,
     /// Where the values came from of which this one was made, and those of which they were made, the
     /// latest ones first.
     pub earlier: Vec<Origin>,
@@ -57,6 +63,9 @@ pub struct Origin {
 /// A value that an instruction of the failing run uses: the recorded instructions, the index of
 /// that one, and the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
+
+/// A value that is to be followed back, and the index of the origin whose statement used it to make its own.
+type Pending = (Used, Option<usize>);
 
 /// What is read by an instruction: its address, the point before it, and the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
@@ -81,6 +90,41 @@ struct MemoryWrite {
     size: u64,
     /// The point up to which the last write is meant.
     to: Point,
+}
+
+/// The statements to which a value was followed back, one for each line.
+struct Told {
+    /// The statements, in the order in which they were found.
+    found: Vec<Origin>,
+    /// Source file and line of each of them, after the line that is passed over.
+    places: Vec<Option<(String, u64)>>,
+}
+
+impl Told {
+    fn new(passed_over: Option<(String, u64)>) -> Told {
+        Told {
+            found: Vec::new(),
+            places: vec![passed_over],
+        }
+    }
+
+    /// Adds a statement at a place, unless one of its line is known; returns the index of the statement of
+    /// that line. `None` where the line is unknown, or is passed over.
+    fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
+        let place = Some(place.filter(|(_, line)| *line > 0)?);
+        match self.places.iter().position(|it| *it == place) {
+            Some(known) => {
+                let known = known.checked_sub(1)?;
+                self.found[known].is_out_of_range |= origin.is_out_of_range;
+                Some(known)
+            }
+            None => {
+                self.places.push(place);
+                self.found.push(origin);
+                Some(self.found.len() - 1)
+            }
+        }
+    }
 }
 
 /// A condition that was decided differently in both runs.
@@ -112,16 +156,18 @@ impl Engine {
         of: u64,
         values: Vec<Used>,
     ) -> Result<History, EngineError> {
-        let mut told = vec![self.line(of)];
+        let mut told = Told::new(self.line(of));
         let (mut moments, mut known) = (Vec::new(), HashSet::new());
-        let mut found: Vec<Origin> = Vec::new();
-        let (mut rest, mut later) = (VecDeque::from(values), VecDeque::new());
+        let first = values.into_iter().map(|used| (used, None));
+        let (mut rest, mut later): (VecDeque<Pending>, VecDeque<Pending>) =
+            (first.collect(), VecDeque::new());
         for _ in 0..TERMS {
             // What was found until then is told.
             if Instant::now() >= self.facts_until {
                 break;
             }
-            let Some((recorded, at, value)) = rest.pop_front().or_else(|| later.pop_front()) else {
+            let next = rest.pop_front().or_else(|| later.pop_front());
+            let Some(((recorded, at, value), made)) = next else {
                 break;
             };
             let user = &recorded.executed[at];
@@ -132,27 +178,40 @@ impl Engine {
             let Some(source) = self.source_of(&recorded, at, value)? else {
                 continue;
             };
-            let back = self.step_back(points, &recorded, source)?;
-            moments.extend(back.moment);
-            rest.extend(back.made_of);
-            later.extend(back.selected_by);
-            if let Some(origin) = back.origin {
-                let place = self.line(origin.written[0]).filter(|(_, line)| *line > 0);
-                if place.is_some() && !told.contains(&place) {
-                    told.push(place);
-                    found.push(origin);
-                }
+            if let Some(made) = made {
+                told.found[made].is_copy &= self.is_copy((&recorded, at), source);
             }
-            if found.len() >= STEPS {
+            let mut back = self.step_back(points, &recorded, source)?;
+            if let Some(origin) = &mut back.origin {
+                origin.is_copy = origin.read.is_some() && back.made_of.len() == 1;
+                origin.is_out_of_range = match (&back.moment, source) {
+                    (_, Source::Computed(by)) => is_out_of_range(&recorded.executed, by, at),
+                    (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
+                    (None, _) => false,
+                };
+            }
+            moments.extend(back.moment);
+            let place = (back.origin.as_ref()).and_then(|it| self.line(it.written[0]));
+            let made = back.origin.and_then(|origin| told.add(origin, place));
+            rest.extend(back.made_of.into_iter().map(|used| (used, made)));
+            later.extend(back.selected_by.into_iter().map(|used| (used, None)));
+            if told.found.len() >= STEPS {
                 break;
             }
         }
-        let mut found = found.into_iter();
+        let mut found = told.found.into_iter();
         let origin = found.next().map(|it| Origin {
             earlier: found.collect(),
             ..it
         });
         Ok(History { origin, moments })
+    }
+
+    /// Returns true if a recorded instruction `at` that has copied a value from `source` has taken it from
+    /// memory that its function has read. A parameter is read by the function that passes it.
+    fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
+        let function = |at: usize| self.function(recorded.executed[at].pc());
+        matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
     }
 
     /// Finds where a value that a recorded instruction uses came from. Whether a library's function has
@@ -202,6 +261,8 @@ impl Engine {
                     read: None,
                     written: vec![executed[by].pc()],
                     is_unset: false,
+                    is_copy: false,
+                    is_out_of_range: false,
                     earlier: Vec::new(),
                 };
                 Ok(Back {
@@ -252,6 +313,8 @@ impl Engine {
                 read: Some(read),
                 written,
                 is_unset: true,
+                is_copy: false,
+                is_out_of_range: false,
                 earlier: Vec::new(),
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
@@ -265,6 +328,30 @@ impl Engine {
         }
         self.followed.insert(key, back.clone());
         Ok(back)
+    }
+
+    /// Finds where a value came from that the failing run has at a point, the one with the index `to` among
+    /// `points`, all points of that run; `None` where that is not known.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn value_history(
+        &mut self,
+        points: &[Point],
+        to: usize,
+        value: Value,
+    ) -> Result<Option<Origin>, EngineError> {
+        let window = &points[to.saturating_sub(FEW_POINTS)..points.len().min(to + 2)];
+        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let is_it = |(_, it): &&(usize, Point)| (it.pc, it.nth) == (points[to].pc, points[to].nth);
+        let Some((at, _)) = recorded.points.iter().find(is_it).copied() else {
+            return Ok(None);
+        };
+        if at >= recorded.executed.len() {
+            return Ok(None);
+        }
+        let used = vec![(recorded, at, value)];
+        Ok(self.history(points, 0, used)?.origin)
     }
 
     /// Finds the condition after which the runs differ most between two points that they share, and
@@ -473,6 +560,8 @@ impl MemoryWrite {
             read: Some(read),
             written: self.last.writer.calls.clone(),
             is_unset: false,
+            is_copy: false,
+            is_out_of_range: false,
             earlier: Vec::new(),
         }
     }

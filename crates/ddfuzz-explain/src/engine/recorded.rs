@@ -48,6 +48,13 @@ impl Recorded {
     }
 }
 
+/// Returns the number that some bytes are, the lowest one first; `None` for more than eight.
+fn number(bytes: &[u8]) -> Option<u64> {
+    let mut all = [0; 8];
+    all.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    Some(u64::from_le_bytes(all))
+}
+
 impl Engine {
     /// Runs to the first of some points, and executes the instructions up to the crash, or with
     /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
@@ -82,9 +89,11 @@ impl Engine {
                 return Ok(recorded);
             }
             let code = run.process.bytes(pc, 15);
-            let Some(executed) = Executed::new(&code, registers) else {
+            let Some(mut executed) = Executed::new(&code, registers) else {
                 break;
             };
+            executed.before = (executed.summed())
+                .and_then(|(at, size)| number(&run.process.bytes(at, size as usize)));
             recorded.executed.push(executed);
             if self.step_once(&mut run, &mut recorded)? {
                 return Ok(recorded);

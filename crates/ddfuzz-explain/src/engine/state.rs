@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ddfuzz_triage::memory::{Maps, Memory};
 use libc::user_regs_struct;
@@ -215,7 +216,7 @@ impl Reading<'_> {
             },
             process,
         };
-        let graph = unfold(&mut self.info.types, &variables, &mut state);
+        let graph = unfold(Arc::make_mut(&mut self.info.types), &variables, &mut state);
         Captured {
             graph,
             visible,

@@ -364,6 +364,18 @@ impl Engine {
 
     /// Returns the name of the library function at an address; empty where it is unknown.
     pub(super) fn library_function(&self, address: u64) -> String {
+        if let Some(known) = self.library_names.borrow().get(&address) {
+            return known.clone();
+        }
+        let name = self.name_in_library(address);
+        let mut known = self.library_names.borrow_mut();
+        known.insert(address, name.clone());
+        name
+    }
+
+    /// Reads the name of the library function at an address from the library's file; empty where it is
+    /// unknown.
+    fn name_in_library(&self, address: u64) -> String {
         let Some(path) = self.modules.path(address) else {
             return String::new();
         };

@@ -20,11 +20,12 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// How long all tests so far must have taken together for the next worker to start, as a multiple
-/// of the wall time from which a test is worth running ahead, times the number of workers before
-/// it; by default 0.2 s for each. A worker's target takes about as long to start, so that a short
-/// minimization starts none in vain.
-const START_COST: u32 = 1000;
+/// How long all tests so far must have taken together for each worker to start, as a multiple of
+/// the wall time from which a test is worth running ahead; by default 0.4 s for the first two
+/// workers, and as much again for each further one. A short minimization starts none: it would
+/// spend more on a second target, on tests run in vain and on passing tests between threads than it
+/// saves.
+const START_COST: u32 = 2000;
 
 /// A series of predicted runs of the minimization, and the jobs of workers that make them.
 struct Forecast {
@@ -79,9 +80,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
     /// Starts one more worker thread, up to the requested number, if the tests so far have taken
     /// long enough.
     fn start_worker(&mut self) {
-        let started = u32::try_from(self.started).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
         let cost = self.workers.worth.saturating_mul(START_COST);
-        if self.started == self.workers.jobs || self.tested < cost.saturating_mul(started) {
+        if self.started == self.workers.jobs || self.tested < cost.saturating_mul(number) {
             return;
         }
         let (workers, queue, to_us) = (self.workers, self.queue, self.to_us.clone());
@@ -186,6 +187,11 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         progress: &Progress<'_>,
         room: usize,
     ) -> Option<Answer> {
+        self.start_worker();
+        if self.alive == 0 {
+            self.drop_forecast();
+            return None;
+        }
         let first = self.forecast.as_ref().and_then(|one| one.jobs.front());
         if first.is_none_or(|(first, _)| *first != question) {
             self.drop_forecast();
@@ -196,11 +202,6 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
                 continuation: self.look_ahead_cost.measure(|| progress.continuation()),
                 jobs: VecDeque::new(),
             });
-        }
-        self.start_worker();
-        if self.alive == 0 {
-            self.drop_forecast();
-            return None;
         }
         self.look_ahead(progress, room);
         let id = self.predicted_job(question)?;

@@ -43,6 +43,23 @@ pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     persist(file, path)
 }
 
+/// Writes or replaces a file like [`write()`]; a file that exists keeps its permissions.
+///
+/// # Errors
+/// As [`write()`].
+pub fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let Ok(before) = path.metadata() else {
+        return write(path, bytes);
+    };
+    let fill = |file: &mut File| {
+        file.set_permissions(before.permissions())?;
+        file.write_all(bytes)
+    };
+    let file = temporary(path, fill, 0o600)?;
+    persist(file, path)?;
+    folder::sync(folder::parent(path))
+}
+
 /// Writes or replaces an executable file atomically, like [`write()`].
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::syncfs;
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -71,6 +72,35 @@ impl StagedFolder {
         self.place_of(name).is_ok_and(linked)
     }
 
+    /// Gives the temporary folder the owner, group and mode of the folder that it will replace, its
+    /// subfolders those of the subfolders of the same name, and its files that owner and group. An
+    /// owner or group that this process may not give away stays as it is.
+    ///
+    /// # Errors
+    /// If a folder cannot be read or its mode cannot be set.
+    pub fn take_owner_and_mode(&self) -> Result<(), FileError> {
+        let whole = fs::metadata(&self.place).map_err(FileError::at("look at", &self.place))?;
+        let mut folders = vec![PathBuf::new()];
+        while let Some(below) = folders.pop() {
+            let to = self.at.join(&below);
+            for entry in fs::read_dir(&to).map_err(FileError::at("list", &to))? {
+                let entry = entry.map_err(FileError::at("list", &to))?;
+                match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    true => folders.push(below.join(entry.file_name())),
+                    false => take_owner(&entry.path(), &whole),
+                }
+            }
+            let from = fs::metadata(self.place.join(&below));
+            let from = from.ok().filter(fs::Metadata::is_dir);
+            let from = from.as_ref().unwrap_or(&whole);
+            take_owner(&to, from);
+            // After the owner, whose change may clear bits of the mode.
+            fs::set_permissions(&to, from.permissions())
+                .map_err(FileError::at("set the mode of", &to))?;
+        }
+        Ok(())
+    }
+
     /// Returns the path of `name` in the temporary folder, and creates its missing parents.
     fn place_of(&self, name: &Path) -> Result<PathBuf, FileError> {
         let path = self.at.join(name);
@@ -121,6 +151,15 @@ impl Drop for StagedFolder {
             // It contains only copies; the next one removes what remains.
             let _ = fs::remove_dir_all(&self.at);
         }
+    }
+}
+
+/// Gives the file or folder at `path` the owner and group in `from`, as far as this process may.
+fn take_owner(path: &Path, from: &fs::Metadata) {
+    let is = fs::symlink_metadata(path).map(|is| (is.uid(), is.gid()));
+    if is.is_ok_and(|is| is != (from.uid(), from.gid())) {
+        let both = lchown(path, Some(from.uid()), Some(from.gid()));
+        let _ = both.or_else(|_| lchown(path, None, Some(from.gid())));
     }
 }
 

@@ -19,10 +19,35 @@ const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
 
+/// Offset of the size of a file in the header of a tar file.
+const TAR_SIZE: usize = 124;
+/// Offset of the checksum of the header in the header of a tar file.
+const TAR_SUM: usize = 148;
+/// Ranges of the fields in the header of a tar file: name, mode, user, group, size, time, checksum,
+/// kind, link, signature, names of user and group, device, and the rest.
+const TAR_FIELDS: [(usize, usize); 16] = [
+    (0, 100),
+    (100, 108),
+    (108, 116),
+    (116, 124),
+    (TAR_SIZE, 136),
+    (136, TAR_SUM),
+    (TAR_SUM, 155),
+    (155, 157),
+    (157, 257),
+    (257, 265),
+    (265, 297),
+    (297, 329),
+    (329, 337),
+    (337, 345),
+    (345, 500),
+    (500, TAR_BLOCK),
+];
+
 /// Reads a zlib stream that takes the entire text: one part with the decompressed content. `None`
 /// if the text is no such stream.
 pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let content = Codec::Zlib.unpack(text)?;
+    let content = Codec::Zlib.unpack(text, &mut reader.unpacked)?;
     let packed = reader.packed(Codec::Zlib, &content, text);
     let label = reader.label();
     Some(vec![Group::part(label, vec![packed]).into()])
@@ -76,7 +101,7 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
         fields.push(Node::Group(Group::part(label, field)));
         at += size;
     }
-    let (content, used) = Codec::Deflate.unpack_front(text.get(at..)?)?;
+    let (content, used) = Codec::Deflate.unpack_front(text.get(at..)?, &mut reader.unpacked)?;
     let end = at + used;
     let foot = text.get(end..end + 8)?;
     let label = reader.label();
@@ -201,7 +226,7 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
     let size = little(member.entry, 20, 4)?;
     let data = rest.get(start..start.checked_add(size)?)?;
     let content = match little(rest, 8, 2)? {
-        8 => Codec::Deflate.unpack(data),
+        8 => Codec::Deflate.unpack(data, &mut reader.unpacked),
         _ => None,
     };
     // Of stored bytes, the content are the bytes themselves.
@@ -372,18 +397,18 @@ fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let filled = text.get(end..whole)?;
     let (head_label, data) = (reader.label(), reader.label());
     let sum = Meaning::Check(Sum::Bytes, head_label);
-    let head = vec![
-        Node::fixed(&head[..124]),
-        reader.number(
-            Encoding::Octal(12),
-            Meaning::Length(data),
-            0,
-            &head[124..136],
-        ),
-        Node::fixed(&head[136..148]),
-        reader.number(Encoding::Octal(7), sum, 0, &head[148..155]),
-        Node::fixed(&head[155..]),
-    ];
+    let mut fields = Vec::new();
+    for field in TAR_FIELDS {
+        let raw = &head[field.0..field.1];
+        match field.0 {
+            TAR_SIZE => {
+                let size = Meaning::Length(data);
+                fields.push(reader.number(Encoding::Octal(12), size, 0, raw));
+            }
+            TAR_SUM => fields.push(reader.number(Encoding::Octal(7), sum, 0, raw)),
+            _ => fields.extend(reader.filled(raw)),
+        }
+    }
     let pad = match filled.iter().all(|byte| *byte == 0) {
         true => Node::Pad {
             of: data,
@@ -393,7 +418,7 @@ fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     };
     let content = reader.payload(content);
     let nodes = vec![
-        Group::new(head_label, head).into(),
+        Group::new(head_label, fields).into(),
         Group::new(data, content).into(),
         pad,
     ];

@@ -2,8 +2,9 @@
 //! checksums.
 
 use super::cff::cff;
-use super::font_tables::{maps, names};
+use super::font_tables::{kerning, maps, names};
 use super::glyphs::Glyphs;
+use super::layout::layout;
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
@@ -116,6 +117,8 @@ fn table_node(
         b"CFF " => cff(reader, bytes, glyphs),
         b"cmap" => maps(reader, bytes, glyphs),
         b"name" => names(reader, bytes),
+        b"GSUB" | b"GPOS" => layout(reader, bytes, glyphs, name == b"GSUB"),
+        b"kern" => kerning(reader, bytes, glyphs),
         _ => glyphs?.table(reader, name, bytes),
     });
     let bytes = nodes.unwrap_or_else(|| reader.payload(bytes));

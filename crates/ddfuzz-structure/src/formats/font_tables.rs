@@ -1,10 +1,7 @@
 //! Readers for tables of fonts with offsets: names, and the maps from characters to glyphs.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use super::glyphs::Glyphs;
-use super::with_gaps;
+use super::regions::Regions;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
@@ -13,42 +10,6 @@ use crate::reader::Reader;
 const NAMES: (usize, usize) = (6, 12);
 /// Size of the head of the table `cmap`, and of a record in it, in bytes.
 const MAPS: (usize, usize) = (4, 8);
-
-/// Regions of a table to which its records refer: the range of each, its label, and how many records
-/// refer to it.
-#[derive(Default)]
-struct Regions(BTreeMap<usize, (Range<usize>, Label, usize)>);
-
-impl Regions {
-    /// Makes a region of the range `place`, unless there is one. Does nothing if it is empty, begins
-    /// before `front`, ends after `end`, or overlaps another region.
-    fn add(&mut self, reader: &mut Reader, place: Range<usize>, front: usize, end: usize) {
-        if let Some((known, _, records)) = self.0.get_mut(&place.start) {
-            *records += usize::from(*known == place);
-            return;
-        }
-        let before = self.0.range(..place.end).next_back();
-        let is_free = before.is_none_or(|(_, (known, ..))| known.end <= place.start);
-        if is_free && !place.is_empty() && place.start >= front && place.end <= end {
-            let label = reader.label();
-            self.0.insert(place.start, (place, label, 1));
-        }
-    }
-
-    /// Returns the label of the region with the range `place`, and the part that a record which
-    /// refers to it is: it goes with a region to which no other record refers.
-    fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
-        match self
-            .0
-            .get(&place.start)
-            .filter(|(known, ..)| known == place)
-        {
-            Some((_, label, 1)) => (Some(*label), Part::With(*label)),
-            Some((_, label, _)) => (Some(*label), Part::Own),
-            None => (None, Part::Own),
-        }
-    }
-}
 
 /// Makes the nodes of the table `name`: records, and the strings that they refer to. `None` if the
 /// text ends inside of the records, or has too many parts.
@@ -64,7 +25,7 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     for at in (head..front).step_by(size) {
         let start = storage + number(at + 10)?;
         let place = start..start + number(at + 8)?;
-        regions.add(reader, place.clone(), front.max(storage), text.len());
+        regions.refer(reader, place.clone(), front.max(storage), text.len());
         places.push(place);
     }
     let (root, list, strings) = (reader.label(), reader.label(), reader.label());
@@ -90,10 +51,6 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         }));
         reader.count_part().then_some(())?;
     }
-    let regions = regions.0.into_values().map(|(place, label, _)| {
-        let bytes = vec![Node::payload(&text[place.clone()])];
-        (place, Group::part(label, bytes).into())
-    });
     let mut whole = vec![
         Node::fixed(&text[..2]),
         reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
@@ -107,7 +64,8 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     ];
     let gap = text.get(front..storage)?;
     whole.extend((!gap.is_empty()).then(|| Node::payload(gap)));
-    whole.push(Group::new(strings, with_gaps(text, storage, regions)?).into());
+    let strings_nodes = regions.nodes(text, storage, text.len())?;
+    whole.push(Group::new(strings, strings_nodes).into());
     Some(vec![Group::new(root, whole).into()])
 }
 
@@ -129,7 +87,7 @@ pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
             _ => number(start.saturating_add(4), 4),
         };
         let place = start..start.saturating_add(length.unwrap_or_default());
-        regions.add(reader, place.clone(), front, text.len());
+        regions.refer(reader, place.clone(), front, text.len());
         places.push(place);
     }
     let (root, list) = (reader.label(), reader.label());
@@ -150,17 +108,13 @@ pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
         }));
         reader.count_part().then_some(())?;
     }
-    let mut maps = Vec::new();
-    for (place, label, _) in regions.0.into_values() {
-        let inner = map(reader, &text[place.clone()], label, glyphs)?;
-        maps.push((place, Group::part(label, inner).into()));
-    }
+    regions.read(|place, label| map(reader, &text[place], label, glyphs))?;
     let mut whole = vec![
         Node::fixed(&text[..2]),
         reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
         Group::new(list, nodes).into(),
     ];
-    whole.extend(with_gaps(text, front, maps)?);
+    whole.extend(regions.nodes(text, front, text.len())?);
     Some(vec![Group::new(root, whole).into()])
 }
 
@@ -274,6 +228,75 @@ fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
         Node::fixed(&text[ends + size..starts]),
     ];
     nodes.extend(others.into_iter().flatten());
+    nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+    Some(nodes)
+}
+
+/// Makes the nodes of the table `kern`: subtables, each of which is a part, and in those of format 0 a
+/// part for each pair of glyphs. `None` if the text ends inside of a subtable, or has too many parts.
+pub fn kerning(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let word = |at: usize| Encoding::Big(2).read_at(text, at);
+    let count = word(2).filter(|_| word(0) == Some(0))?;
+    let list = reader.label();
+    let (mut subtables, mut at) = (Vec::new(), 4);
+    for _ in 0..count {
+        let end = at + usize::try_from(word(at + 2)?).ok()?;
+        let body = text.get(at + 6..end)?;
+        let own = reader.label();
+        let mut nodes = vec![
+            Node::fixed(&text[at..at + 2]),
+            reader.number(
+                Encoding::Big(2),
+                Meaning::Length(own),
+                0,
+                &text[at + 2..at + 4],
+            ),
+            Node::fixed(&text[at + 4..at + 6]),
+        ];
+        match text[at + 4] {
+            0 => nodes.extend(pairs(reader, body, glyphs)?),
+            _ => nodes.push(Node::payload(body)),
+        }
+        reader.count_part().then_some(())?;
+        subtables.push(Group::part(own, nodes).into());
+        at = end;
+    }
+    let mut nodes = vec![
+        Node::fixed(&text[..2]),
+        reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
+        Group::new(list, subtables).into(),
+    ];
+    nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
+    Some(nodes)
+}
+
+/// Makes the nodes of the pairs of glyphs in a subtable of the table `kern` after its head.
+fn pairs(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let count = usize::try_from(Encoding::Big(2).read_at(text, 0)?).ok()?;
+    let list = reader.label();
+    let mut pairs = Vec::with_capacity(count);
+    for pair in text.get(8..8 + 6 * count)?.chunks_exact(6) {
+        reader.count_part().then_some(())?;
+        let glyph = |raw: &[u8]| {
+            let index = usize::from(u16::from_be_bytes([raw[0], raw[1]]));
+            match glyphs.and_then(|glyphs| glyphs.index(index)) {
+                Some(meaning) => reader.number(Encoding::Big(2), meaning, 0, raw),
+                None => Node::fixed(raw),
+            }
+        };
+        let nodes = vec![
+            glyph(&pair[..2]),
+            glyph(&pair[2..4]),
+            Node::fixed(&pair[4..]),
+        ];
+        pairs.push(Group::part(reader.label(), nodes).into());
+    }
+    let rest = &text[8 + 6 * count..];
+    let mut nodes = vec![
+        reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[..2]),
+        Node::fixed(&text[2..8]),
+        Group::new(list, pairs).into(),
+    ];
     nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
     Some(nodes)
 }

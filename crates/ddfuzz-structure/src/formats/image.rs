@@ -1,5 +1,5 @@
-//! Readers for images and sound whose blocks are not described by one length each: GIF, JPEG, FLAC
-//! and Ogg.
+//! Readers for images and sound whose blocks are not described by one length each: GIF, FLAC and
+//! Ogg.
 
 use crate::node::{Group, Meaning, Node};
 use crate::number::{Encoding, Sum};
@@ -8,7 +8,7 @@ use crate::reader::Reader;
 
 /// Returns `nodes` with one more node: a payload of the bytes of `text` from offset `at` on, if
 /// there are any.
-fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
+pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
     }
@@ -93,7 +93,7 @@ fn gif_picture(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     nodes.extend(gif_colors(reader, flags, &[], colors));
     let mut closed = vec![Node::fixed(text.get(head..=head)?)];
     let end = gif_data(reader, text, head + 1, &mut closed)?;
-    match Codec::Gif.unpack(&text[head..end]) {
+    match Codec::Gif.unpack(&text[head..end], &mut reader.unpacked) {
         Some(content) => {
             let content = Group::new(reader.label(), vec![Node::payload(&content)]);
             let packed = Packed {
@@ -136,58 +136,6 @@ fn gif_data(
         nodes.push(Group::part(part, block).into());
         at += 1 + size;
     }
-}
-
-/// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
-/// data; compressed pixels follow the segment that starts a scan. From the first segment that
-/// cannot be read, all bytes are one payload; `None` only if the text has fewer than two bytes.
-pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let mut nodes = vec![Node::fixed(text.get(..2)?)];
-    let mut at = 2;
-    while at < text.len() && reader.count_part() {
-        let Some((segment, size)) = jpeg_segment(reader, &text[at..]) else {
-            break;
-        };
-        let label = reader.label();
-        nodes.push(Group::part(label, segment).into());
-        at += size;
-    }
-    Some(rest(nodes, text, at))
-}
-
-/// Reads the segment at the beginning of `text`, part of a JPEG file; returns its nodes and its
-/// size in bytes. `None` if there is no marker, or the text ends inside of the segment.
-fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
-    let marker = *text.get(1).filter(|_| text[0] == 0xff)?;
-    if matches!(marker, 0xd0..=0xd9 | 0x01) {
-        return Some((vec![Node::fixed(&text[..2])], 2));
-    }
-    let length = usize::from(u16::from_be_bytes(*text.get(2..)?.first_chunk()?));
-    let data = text.get(4..2 + length)?;
-    let (counted, label) = (reader.label(), reader.label());
-    let inner = reader.payload(data);
-    let number = reader.number(Encoding::Big(2), Meaning::Length(counted), 0, &text[2..4]);
-    let counted_nodes = vec![number, Group::new(label, inner).into()];
-    let mut nodes = vec![
-        Node::fixed(&text[..2]),
-        Group::new(counted, counted_nodes).into(),
-    ];
-    let mut end = 2 + length;
-    if marker == 0xda {
-        // The picture ends at a marker that is neither a stuffed byte nor a restart.
-        let picture = &text[end..];
-        let markers = picture.windows(2);
-        let is_end = |pair: &[u8]| pair[0] == 0xff && !matches!(pair[1], 0 | 0xd0..=0xd7);
-        let size = markers
-            .into_iter()
-            .position(is_end)
-            .unwrap_or(picture.len());
-        if size > 0 {
-            nodes.push(Node::payload(&picture[..size]));
-        }
-        end += size;
-    }
-    Some((nodes, end))
 }
 
 /// Reads a FLAC file: metadata blocks, each with a length, and frames. From the first frame that

@@ -6,11 +6,15 @@ mod elf;
 mod font;
 mod font_tables;
 mod glyphs;
+mod icc;
 mod image;
 mod item;
+mod jpeg;
+mod layout;
 mod macho;
 mod object;
 mod pe;
+mod regions;
 mod table;
 mod tiff;
 
@@ -103,7 +107,7 @@ static KNOWN: &[Known] = &[
     Known {
         name: "jpeg",
         magic: &[(0, b"\xff\xd8\xff")],
-        read: How::Function(image::jpeg),
+        read: How::Function(jpeg::jpeg),
     },
     Known {
         name: "flac",
@@ -159,6 +163,11 @@ static KNOWN: &[Known] = &[
         name: "tiff-be",
         magic: &[(0, b"MM\0*")],
         read: How::Function(tiff::tiff),
+    },
+    Known {
+        name: "icc",
+        magic: &[(36, b"acsp")],
+        read: How::Function(icc::icc),
     },
     Known {
         name: "zlib",
@@ -239,11 +248,27 @@ fn with_gaps(
     Some(nodes)
 }
 
-/// Reads `bytes`, a payload of a file, as a file inside of that file; `None` unless they are of a
-/// format with magic bytes.
+/// Maximum number of bytes before a file inside of a payload, such as those that name its format.
+const PREFIX: usize = 32;
+/// Minimum number of bytes of a signature that are not 0, for a file to be found by it after the
+/// beginning of a payload.
+const SIGNED: usize = 3;
+
+/// Reads `bytes`, a payload of a file, as a file inside of that file, or as a few bytes before such
+/// a file; `None` unless it is of a format with magic bytes.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
-    let signed = KNOWN.iter().filter(|known| !known.magic.is_empty());
-    signed
+    let read = |reader: &mut Reader, start: usize, known: &Known| {
+        let signs = known.magic.iter().flat_map(|(_, bytes)| bytes.iter());
+        let is_signed = match start {
+            0 => !known.magic.is_empty(),
+            _ => signs.filter(|byte| **byte != 0).count() >= SIGNED,
+        };
+        let file = is_signed.then(|| known.read(reader, &bytes[start..]))??;
+        let before = (start > 0).then(|| Node::payload(&bytes[..start]));
+        Some(before.into_iter().chain(file).collect())
+    };
+    let starts = 0..bytes.len().min(PREFIX);
+    starts
         .into_iter()
-        .find_map(|known| known.read(reader, bytes))
+        .find_map(|start| KNOWN.iter().find_map(|known| read(reader, start, known)))
 }

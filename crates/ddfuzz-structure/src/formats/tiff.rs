@@ -8,14 +8,17 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of directories of a TIFF file that are read, which ends loops in the chain of
-/// directories.
+/// Maximum number of directories of a TIFF file that are read, which ends loops of references
+/// between directories.
 const MOST_DIRECTORIES: usize = 64;
 /// Size of an entry of a TIFF directory, in bytes.
 const ENTRY: usize = 12;
 /// Tags of the TIFF directory entries that list the offsets of strips and of tiles, each paired
 /// with the tag of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
+/// Tags of the TIFF directory entries whose values are offsets of other directories: smaller pictures,
+/// and the data of cameras (Exif), their places, and their interoperability.
+const DIRECTORIES: [u64; 4] = [330, 34665, 34853, 40965];
 /// Tags of the TIFF directory entries that state how many pixels there are: the width and height of
 /// the picture and of its tiles, and the rows of a strip. Smaller values need fewer bytes of
 /// pixels.
@@ -39,6 +42,8 @@ struct Tiff<'a> {
     /// Label of the region of each strip and tile, by the offset in the file of the number that
     /// states its size.
     sized: BTreeMap<usize, Label>,
+    /// Number of directories that may still be read.
+    left: usize,
 }
 
 /// An entry of a TIFF directory: its offset in the file, its tag, and its values.
@@ -61,6 +66,7 @@ pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         root: reader.label(),
         regions: BTreeMap::new(),
         sized: BTreeMap::new(),
+        left: MOST_DIRECTORIES,
     };
     let first = tiff.directories(reader)?;
     let mut nodes = vec![Node::fixed(&text[..4]), tiff.offset(reader, first, 4)];
@@ -103,9 +109,8 @@ impl Tiff<'_> {
         let (mut pointer, mut label) = (4, first);
         for index in 0..MOST_DIRECTORIES {
             let at = usize::try_from(self.number(pointer, 4)?).ok();
-            let at = at.filter(|at| *at >= 8 && !self.regions.contains_key(at));
             let next = reader.label();
-            match at.and_then(|at| self.directory(reader, at, [label, next])) {
+            match at.and_then(|at| self.directory(reader, at, [label, next], Part::No)) {
                 Some(end) => (pointer, label) = (end, next),
                 None if index == 0 => return None,
                 None => break,
@@ -117,10 +122,17 @@ impl Tiff<'_> {
         Some(first)
     }
 
-    /// Makes a region, with the first of `labels`, of the directory at offset `at`. Returns the
-    /// offset of the number that states where the next directory begins, to which the second label
-    /// belongs. `None` if the directory cannot be read.
-    fn directory(&mut self, reader: &mut Reader, at: usize, labels: [Label; 2]) -> Option<usize> {
+    /// Makes a region, with the first of `labels`, of the directory at offset `at`, which is deleted
+    /// as `part` says. Returns the offset of the number that states where the next directory begins,
+    /// to which the second label belongs. `None` if the directory cannot be read, or overlaps another
+    /// region.
+    fn directory(
+        &mut self,
+        reader: &mut Reader,
+        at: usize,
+        labels: [Label; 2],
+        part: Part,
+    ) -> Option<usize> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
         let count_read = count.min(fits);
@@ -128,6 +140,19 @@ impl Tiff<'_> {
             .map_while(|index| self.entry(at + 2 + index * ENTRY))
             .collect();
         let end = at + 2 + entries.len() * ENTRY;
+        let has_next = self.text.len() >= end + 4;
+        let place = at..if has_next { end + 4 } else { end };
+        if at < 8 || self.left == 0 || !self.is_free(&place) {
+            return None;
+        }
+        self.left -= 1;
+        let region = |nodes| Region {
+            end: place.end,
+            label: labels[0],
+            part,
+            nodes,
+        };
+        self.regions.insert(at, region(None));
         let list = reader.label();
         let mut nodes = Vec::new();
         for entry in &entries {
@@ -145,17 +170,10 @@ impl Tiff<'_> {
             &self.text[at..at + 2],
         );
         let mut whole = vec![count_node, Group::new(list, nodes).into()];
-        let has_next = self.text.len() >= end + 4;
         if has_next {
             whole.push(self.offset(reader, labels[1], end));
         }
-        let region = Region {
-            end: if has_next { end + 4 } else { end },
-            label: labels[0],
-            part: Part::No,
-            nodes: Some(whole),
-        };
-        self.regions.insert(at, region);
+        self.regions.insert(at, region(Some(whole)));
         Some(end)
     }
 
@@ -196,7 +214,9 @@ impl Tiff<'_> {
         if is_inline {
             let values = match DIMENSIONS.contains(&entry.tag) {
                 true => Some(vec![Node::payload(&self.text[entry.values.clone()])]),
-                false => self.values(reader, entry, part, entries),
+                false => self
+                    .inner_directory(reader, entry, part)
+                    .or_else(|| self.values(reader, entry, part, entries)),
             };
             let size = values.as_ref().map_or(0, |_| entry.values.len());
             let mut nodes = vec![Node::fixed(&whole[..8])];
@@ -225,6 +245,24 @@ impl Tiff<'_> {
             Node::fixed(&whole[..8]),
             self.offset(reader, label, entry.at + 8),
         ]
+    }
+
+    /// Makes the node of an entry's value if it is the offset of a directory, which becomes a region
+    /// that is deleted together with the entry `part`. `None` for all other entries.
+    fn inner_directory(
+        &mut self,
+        reader: &mut Reader,
+        entry: &Entry,
+        part: Label,
+    ) -> Option<Vec<Node>> {
+        if !DIRECTORIES.contains(&entry.tag) || entry.values.len() != 4 {
+            return None;
+        }
+        let at = usize::try_from(self.number(entry.values.start, 4)?).ok()?;
+        let labels = [reader.label(), reader.label()];
+        let goes_along = Part::With(part);
+        reader.deeper(|reader| self.directory(reader, at, labels, goes_along))?;
+        Some(vec![self.offset(reader, labels[0], entry.values.start)])
     }
 
     /// Makes the nodes of an entry's values if these are offsets or sizes of strips or tiles:

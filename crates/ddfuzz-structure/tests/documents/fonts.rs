@@ -184,21 +184,8 @@ fn words(words: &[u16]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A font of four glyphs, the last of which consists of the two before it; the characters `a` to `c`
-/// are the glyphs from 1 on. Offsets of glyphs are short ones.
-pub fn truetype() -> Vec<u8> {
-    // One contour of three points, without instructions.
-    let simple = |points: &[u8]| [&words(&[1, 0, 0, 9, 9, 2, 1])[..], &[7], points].concat();
-    let glyphs = [
-        Vec::new(),
-        simple(b"\x01\x01\x01 one  base"),
-        simple(b"\x01\x01\x01 accent!"),
-        words(&[0xffff, 0, 0, 9, 9, 0x20, 1, 0x0102, 0, 2, 0x0304]),
-    ];
-    let mut offsets = vec![0];
-    for glyph in &glyphs {
-        offsets.push(offsets.last().copied().unwrap_or(0) + glyph.len() as u16 / 2);
-    }
+/// Two maps of the characters `a` to `c` to the glyphs from 1 on: by segments and by ranges.
+fn character_maps() -> Vec<u8> {
     let ranges = [&[0, 12, 0, 28, 0, 0, 0, 1][..], &[0, 97, 0, 99, 0, 1]].concat();
     let maps = [
         words(&[0, 2, 3, 1, 0, 20, 3, 10, 0, 52]),
@@ -222,6 +209,24 @@ pub fn truetype() -> Vec<u8> {
         ]),
         words(&ranges),
     ];
+    maps.concat()
+}
+
+/// A font of four glyphs, the last of which consists of the two before it; the characters `a` to `c`
+/// are the glyphs from 1 on. Offsets of glyphs are short ones.
+pub fn truetype() -> Vec<u8> {
+    // One contour of three points, without instructions.
+    let simple = |points: &[u8]| [&words(&[1, 0, 0, 9, 9, 2, 1])[..], &[7], points].concat();
+    let glyphs = [
+        Vec::new(),
+        simple(b"\x01\x01\x01 one  base"),
+        simple(b"\x01\x01\x01 accent!"),
+        words(&[0xffff, 0, 0, 9, 9, 0x20, 1, 0x0102, 0, 2, 0x0304]),
+    ];
+    let mut offsets = vec![0];
+    for glyph in &glyphs {
+        offsets.push(offsets.last().copied().unwrap_or(0) + glyph.len() as u16 / 2);
+    }
     let strings = b"a familya notice";
     let records = [[3, 1, 0, 1, 8, 0], [3, 1, 0, 0, 8, 8], [1, 0, 0, 1, 8, 0]];
     let names = [
@@ -233,16 +238,48 @@ pub fn truetype() -> Vec<u8> {
     sfnt_of(
         b"\0\x01\0\0",
         &[
-            (b"cmap", &maps.concat()),
+            (b"GSUB", &ligatures()),
+            (b"cmap", &character_maps()),
             (b"glyf", &glyphs.concat()),
             (b"head", &[0; 54]),
             (b"hhea", &[vec![0; 34], words(&[3])].concat()),
             (b"hmtx", &metrics),
+            (
+                b"kern",
+                &words(&[0, 1, 0, 26, 1, 2, 0, 0, 0, 1, 2, 7, 2, 3, 9]),
+            ),
             (b"loca", &words(&offsets)),
             (b"maxp", &[&[0, 1, 0, 0, 0, 4][..], &[0; 26]].concat()),
             (b"name", &names.concat()),
         ],
     )
+}
+
+/// A table of substitutions: two scripts share a language with two features, of which one replaces
+/// the glyph 1 by 2, and the other the glyphs 1 and 2 by 3, or 2 and 1 by 3.
+fn ligatures() -> Vec<u8> {
+    let tag = |tag: &[u8; 4]| [tag[0], tag[1], tag[2], tag[3]].to_vec();
+    [
+        words(&[1, 0, 10, 42, 68, 2]),
+        tag(b"DFLT"),
+        words(&[14]),
+        tag(b"latn"),
+        words(&[18, 8, 0, 4, 0]),
+        words(&[0, 0xffff, 2, 0, 1]),
+        words(&[2]),
+        tag(b"smcp"),
+        words(&[14]),
+        tag(b"liga"),
+        words(&[20, 0, 1, 0, 0, 1, 1]),
+        words(&[2, 6, 28]),
+        // A lookup with a coverage of its own, and one with two sets.
+        words(&[1, 0, 1, 8, 2, 8, 1, 2, 1, 1, 1]),
+        words(&[4, 0, 1, 8, 1, 10, 2, 18, 28]),
+        words(&[1, 2, 1, 2]),
+        words(&[1, 4, 3, 2, 2]),
+        words(&[1, 4, 3, 2, 1]),
+    ]
+    .concat()
 }
 
 /// The bytes of a table, in which words can be read.
@@ -371,4 +408,97 @@ fn glyphs_that_are_left_keep_their_characters_and_metrics() {
         }
     }
     assert!(seen > 8, "{seen} of {}", document.parts().len());
+}
+
+/// The ligatures that the feature `liga` makes: the glyphs, and the one in their place.
+fn ligatures_of(font: &[u8]) -> Option<Vec<(Vec<usize>, usize)>> {
+    let table = Table::of(font, b"GSUB")?;
+    let (features, lookups) = (table.word(6)?, table.word(8)?);
+    let mut found = Vec::new();
+    let named = (0..table.word(features)?).map(|index| features + 2 + 6 * index);
+    let feature = named
+        .into_iter()
+        .find(|at| table.0.get(*at..at + 4) == Some(b"liga"))?;
+    let feature = features + table.word(feature + 4)?;
+    for index in 0..table.word(feature + 2)? {
+        let lookup = table.word(feature + 4 + 2 * index)?;
+        (lookup < table.word(lookups)?).then_some(())?;
+        let lookup = lookups + table.word(lookups + 2 + 2 * lookup)?;
+        (table.word(lookup)? == 4).then_some(())?;
+        for subtable in 0..table.word(lookup + 4)? {
+            let at = lookup + table.word(lookup + 6 + 2 * subtable)?;
+            let coverage = at + table.word(at + 2)?;
+            (table.word(coverage + 2)? == table.word(at + 4)?).then_some(())?;
+            for set in 0..table.word(at + 4)? {
+                let first = table.word(coverage + 4 + 2 * set)?;
+                let set = at + table.word(at + 6 + 2 * set)?;
+                for ligature in 0..table.word(set)? {
+                    let one = set + table.word(set + 2 + 2 * ligature)?;
+                    let others = 1..table.word(one + 2)?;
+                    let others = others.map(|index| table.word(one + 2 + 2 * index));
+                    let glyphs: Option<Vec<usize>> =
+                        [Some(first)].into_iter().chain(others).collect();
+                    found.push((glyphs?, table.word(one)?));
+                }
+            }
+        }
+    }
+    Some(found)
+}
+
+#[test]
+fn ligatures_keep_their_glyphs_in_what_is_left() {
+    let font = truetype();
+    let all = ligatures_of(&font).expect("ligatures");
+    assert_eq!(all, [(vec![1, 2], 3), (vec![2, 1], 3)]);
+    let ends = |font: &[u8], index: usize, end: &[u8]| {
+        glyph(font, index).is_some_and(|(outline, _)| outline.ends_with(end))
+    };
+    let document = open(&font).expect("a document");
+    let mut seen = 0;
+    for index in 0..document.parts().len() {
+        let fewer = document.without(&[index]).text();
+        let glyphs = |font: &[u8]| Table::of(font, b"maxp").and_then(|table| table.word(4));
+        let (Some(ligatures), Some(4)) = (ligatures_of(&fewer), glyphs(&fewer)) else {
+            continue;
+        };
+        for (glyphs, _) in ligatures.iter().filter(|(glyphs, _)| glyphs.len() == 2) {
+            let order: [&[u8]; 2] = match glyphs[0] {
+                1 => [b"base", b"accent!"],
+                _ => [b"accent!", b"base"],
+            };
+            let is_same = glyphs
+                .iter()
+                .zip(order)
+                .all(|(glyph, end)| ends(&fewer, *glyph, end));
+            assert!(is_same || glyph(&fewer, 1).is_none(), "without {index}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn a_font_is_reduced_to_one_ligature() {
+    let fails = |font: &[u8]| {
+        let is_it = |(glyphs, _): &(Vec<usize>, usize)| {
+            glyphs.len() == 2
+                && [&b"accent!"[..], b"base"]
+                    .iter()
+                    .zip(glyphs)
+                    .all(|(end, index)| {
+                        glyph(font, *index).is_some_and(|(outline, _)| outline.ends_with(end))
+                    })
+        };
+        ligatures_of(font).is_some_and(|all| all.iter().any(is_it))
+    };
+    let font = truetype();
+    let reduced = reduce(&font, &fails, false);
+    let table = Table::of(&reduced.text, b"GSUB").expect("a table");
+    assert!(
+        table.0.len() <= 10 + 2 + 2 + 8 + 6 + 4 + 8 + 8 + 6 + 4 + 8,
+        "{}",
+        table.0.len()
+    );
+    assert!(reduced.tests <= 900, "{} tests", reduced.tests);
 }

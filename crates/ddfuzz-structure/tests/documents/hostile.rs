@@ -1,9 +1,12 @@
 //! Files that are damaged, deep, or large: nothing panics, and what is opened gives itself again.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ddfuzz_delta::{Full, Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
+use flate2::{Compression, write::GzEncoder};
+
 use ddfuzz_structure::{load_grammar, structure_named, structure_of};
 
 use crate::searches::{reduce, reduce_by};
@@ -98,6 +101,27 @@ fn deep_files_stay_within_the_stack() {
         text = around;
     }
     exercise(&text, &mut random);
+}
+
+#[test]
+fn streams_that_hold_much_more_than_they_take_are_left_packed() {
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    // 24 times 4 MiB, in one stream.
+    let text = gzip(&gzip(&vec![0; 4 << 20]).repeat(24));
+    assert!(text.len() < 8_000);
+    let document = open(&text).unwrap();
+    assert_eq!(document.text(), text);
+    let opened: usize = document
+        .payloads()
+        .iter()
+        .map(|payload| payload.len())
+        .sum();
+    assert!(opened <= (16 << 20) + (4 << 12) * 24, "{opened}");
+    exercise(&text, &mut Random(4));
 }
 
 #[test]

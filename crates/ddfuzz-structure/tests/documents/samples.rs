@@ -458,6 +458,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("tar", tar()),
         ("gif", gif()),
         ("jpeg", jpeg()),
+        ("jpeg", crate::photos::photo()),
         ("flac", flac()),
         ("ogg", ogg()),
         ("elf", elf(true)),

@@ -9,6 +9,7 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use crate::capture::Tracer;
+use ddfuzz_exec::proc_text;
 use ddfuzz_exec::tracing::{poll, resume};
 
 /// CPU time from which on a thread counts as running, when the hanging thread of a run is searched
@@ -244,7 +245,7 @@ impl Scheduled {
 
 /// Reads a thread's CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
 fn ticks(tid: Pid) -> Option<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    let stat = proc_text(format!("/proc/{tid}/stat").as_ref())?;
     let rest = stat.get(stat.rfind(')')? + 2..)?;
     let mut fields = rest.split_whitespace().skip(11).map(str::parse::<u64>);
     let count = fields.next()?.ok()? + fields.next()?.ok()?;
@@ -254,7 +255,7 @@ fn ticks(tid: Pid) -> Option<Duration> {
 /// Checks whether the thread `tid` sleeps in the kernel, that is, waits for something other than a
 /// processor.
 pub(crate) fn sleeps(tid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let stat = proc_text(format!("/proc/{tid}/stat").as_ref()).unwrap_or_default();
     let state = stat.rfind(')').and_then(|end| stat.get(end + 2..));
     state.is_some_and(|state| state.starts_with(['S', 'D']))
 }

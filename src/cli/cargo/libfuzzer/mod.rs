@@ -17,6 +17,7 @@ use crate::campaign::Deadline;
 use crate::campaign::watch::Watching;
 use crate::cli::campaign_args::read_known_and_against;
 use crate::cli::run::{RunArgs, workers};
+use crate::cli::target::WayArg;
 use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals};
 use crate::exec::{Target, Way};
@@ -37,7 +38,7 @@ pub fn run(
     words: &[OsString],
     output: &Output,
 ) -> Result<Exit, Failure> {
-    if let Some(option) = args.only_guided() {
+    if let Some(option) = args.only_guided().or_else(|| not_by_libfuzzer(&args)) {
         let message = format!("{option} does not work with --engine libfuzzer");
         return Err(Failure::usage(message).hint("omit it, or use --engine libafl"));
     }
@@ -78,6 +79,19 @@ pub fn run(
     watched.run(started, start, output)
 }
 
+/// Returns the name of the first given option that says how a target is run, and that libFuzzer, which
+/// runs it in its own process, cannot follow; `None` if there is none.
+fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
+    let given = [
+        ("--sandbox", args.target.sandbox),
+        ("--cwd", args.target.cwd.is_some()),
+        ("--freeze-start", args.target.freeze_start),
+        ("--exec", args.target.way != WayArg::Auto),
+    ];
+    let first = given.into_iter().find(|(_, is_given)| *is_given);
+    first.map(|(name, _)| name)
+}
+
 /// Builds the plan of how the libFuzzer processes are started, and chooses the corpus directory:
 /// the first that the user names, else the project's. The user's flags come after those made of
 /// ddfuzz's options, and so take precedence.
@@ -103,6 +117,11 @@ fn plan(
         own.push(format!("-seed={}", (seed as u32).max(1)).into());
     }
     own.extend(args.target.timeout.map(timeout_flag));
+    let megabytes = args
+        .target
+        .memory
+        .map(|bytes| bytes.div_ceil(1 << 20).max(1));
+    own.extend(megabytes.map(|size| format!("-rss_limit_mb={size}").into()));
     let (seeds, dictionaries) = args.seeds.named();
     own.extend(dictionaries.iter().map(|path| flag("dict", path)));
     flags.each.splice(0..0, own);
@@ -115,7 +134,12 @@ fn plan(
         program: program.to_owned(),
         env: args.target.env.clone(),
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_else(folder),
-        jobs: if flags.starts_processes() { 1 } else { jobs },
+        jobs: match flags.runs {
+            _ if flags.starts_processes() => 1,
+            // Each is to make at least one run.
+            Some(runs) => jobs.min(usize::try_from(runs).unwrap_or(jobs).max(1)),
+            None => jobs,
+        },
         terminal: TerminalUse::Detached(output.verbose),
         again: true,
         flags,

@@ -23,6 +23,15 @@ use crate::cli::cargo::libfuzzer::corpus::Corpus;
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
+/// Wall time within which the output of a libFuzzer process that has ended must have been read.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Second words of the lines by which libFuzzer tells, once its corpus is read, how many inputs it
+/// has run.
+const STATUS: [&str; 7] = [
+    "INITED", "NEW", "REDUCE", "pulse", "RELOAD", "DONE", "NEW_FUNC",
+];
+
 /// Whether a libFuzzer process shares the terminal of ddfuzz, and whether its output is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalUse {
@@ -129,12 +138,25 @@ impl Process {
             return Ok(None);
         };
         self.end_group();
-        if let Some(reader) = self.reader.take() {
-            // Its end of the pipe is closed: there is no more to hear.
-            let _ = reader.join();
-        }
+        self.hear_out();
         let said = self.said().clone();
         Ok(Some(End { status, said }))
+    }
+
+    /// Waits until all that the libFuzzer process has printed before its end is read. Another process
+    /// that holds its end of the pipe, such as a daemon that a run has started, is waited for no
+    /// longer than [`LAST_WORDS`].
+    fn hear_out(&mut self) {
+        let began = Instant::now();
+        let Some(reader) = self.reader.take() else {
+            return;
+        };
+        while !reader.is_finished() && began.elapsed() < LAST_WORDS {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if reader.is_finished() {
+            let _ = reader.join();
+        }
     }
 
     /// Sends SIGINT to the libFuzzer process.
@@ -160,7 +182,7 @@ impl Drop for Process {
             self.end_group();
             let _ = self.child.kill();
             let _ = self.child.wait();
-            let _ = self.reader.take().map(JoinHandle::join);
+            self.hear_out();
         }
     }
 }
@@ -214,9 +236,14 @@ impl FuzzerOutput {
     pub fn take(&mut self, line: &str) {
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
-            if let Some(Ok(runs)) = words.next().map(str::parse::<u64>) {
+            let (runs, word) = (words.next().map(str::parse::<u64>), words.next());
+            let is_status = word.is_some_and(|word| STATUS.contains(&word));
+            // A frame of a stack trace begins alike.
+            if let Some(Ok(runs)) = runs
+                && (is_status || word == Some("READ"))
+            {
                 self.runs = runs.max(self.runs);
-                self.is_initialized |= words.next().is_some_and(|word| word != "READ");
+                self.is_initialized |= is_status;
             }
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
@@ -369,6 +396,14 @@ impl LibFuzzers {
         }
     }
 
+    /// Waits until the libFuzzer processes end by themselves, or one of them fails without a failing
+    /// input.
+    pub fn run_out(&mut self) {
+        while matches!(self.poll(), Ok(Producing::Running)) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Starts one more libFuzzer process for the remaining time and runs; `None` if the time or the
     /// number of runs is used up.
     fn next(&self) -> io::Result<Option<Process>> {
@@ -404,7 +439,7 @@ impl LibFuzzers {
     /// its place, if any. Fails if libFuzzer failed without a failing input, or crashed at the
     /// start too often.
     fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
-        self.made += end.said.runs;
+        self.made = self.made.saturating_add(end.said.runs);
         if !end.status.success() {
             self.failed = self.failed.or(Some(end.status));
         }
@@ -472,7 +507,7 @@ impl Producer for LibFuzzers {
 
     fn runs(&self) -> u64 {
         let running = self.running.iter().flatten().map(Process::runs);
-        self.made + running.sum::<u64>()
+        running.fold(self.made, u64::saturating_add)
     }
 }
 
@@ -518,6 +553,16 @@ mod tests {
         assert_eq!((said.runs, said.is_initialized), (4096, true));
         let said = after(&["#2\tREAD   units: 3", "stat::number_of_executed_units: 77"]);
         assert_eq!((said.runs, said.is_initialized), (77, false));
+    }
+
+    #[test]
+    fn frames_of_a_stack_trace_are_no_status() {
+        let said = after(&[
+            "#2\tREAD   units: 3",
+            "#10 0x55d0c2 in main parse.c:3",
+            "#18446744073709551615 x",
+        ]);
+        assert_eq!((said.runs, said.is_initialized), (2, false));
     }
 
     #[test]

@@ -131,9 +131,16 @@ pub fn interestingness_test(
         InputSource::File => "input=./$name\n".bytes(),
     });
     text.extend(THERE.as_bytes());
-    text.extend(b"said=$(");
+    text.extend(call(crash, target, way));
+    text.extend(judge(&crash.needed_sanitizers()).bytes());
+    text
+}
+
+/// Generates the shell code that sets `$said` to what `ddfuzz triage` prints of the input.
+fn call(crash: &Crash, target: &Target, way: Way) -> Vec<u8> {
+    let mut text = b"said=$(".to_vec();
     if target.env_only {
-        // The target inherits the environment of ddfuzz, so it gets an empty one, too.
+        // The target inherits the environment of ddfuzz.
         text.extend(b"env -i ");
     }
     text.extend(b"\"$ddfuzz\" triage --no-config --json --quiet ");
@@ -151,7 +158,6 @@ pub fn interestingness_test(
         }
     }
     text.extend(b")\n");
-    text.extend(judge(&crash.needed_sanitizers()).bytes());
     text
 }
 

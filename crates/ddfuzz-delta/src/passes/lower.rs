@@ -1,0 +1,293 @@
+//! The pass `lower`: lesser values in payloads of a file of a known format, such as the size of a
+//! picture in a header, and rows and columns of data that go with their number.
+
+use std::sync::Arc;
+
+use crate::document::Document;
+use crate::passes::container::{EACH, FEW_BYTES, FRUITLESS_FEW};
+use crate::passes::current_best::CurrentBest;
+use crate::passes::envelope::difference;
+use crate::passes::field::Form;
+use crate::passes::list::ListSearch;
+use crate::passes::normalize::OtherBytes;
+use crate::passes::units::Units;
+use crate::{Edit, Outcome, Replacement};
+
+/// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
+/// picture in a header.
+const LOWER: &str = "lower";
+/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] that are taken for a
+/// header; only the values of these are lowered.
+const HEADER: usize = 8;
+/// Minimum size, in bytes, that the largest payload must still have after its reduction for values
+/// in headers to be lowered: perhaps it is needed only because a header asks for so much.
+const RESISTING: usize = 32;
+/// Maximum number of tests that lower values in headers of a file, in each round over the payloads.
+const MOST_LOWERED: usize = 64;
+/// Minimum number of rows or columns that are dropped together with the number that counts them.
+const FEWEST_ROWS: usize = 8;
+/// Maximum number of bytes of a row that belong to no column, as the filter of a row of PNG.
+const MOST_HEAD: usize = 4;
+/// Minimum number of bytes by which the file must become shorter if all bytes of a payload are 0, for
+/// 0 to be written over bytes that must stay.
+const WORTH_ZEROS: usize = 16;
+/// Lowers values at the beginning of payloads, such as the width in the header of a picture or the
+/// number of records in a table, if a large payload is left: it may be needed only because a header
+/// asks for so much. Returns the changed document.
+pub(super) async fn lower(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    let mut end = work.asked() + MOST_LOWERED;
+    if payloads.len() > EACH || payloads.iter().all(|payload| payload.len() < RESISTING) {
+        return document;
+    }
+    let mut order: Vec<usize> = (0..payloads.len()).collect();
+    order.retain(|index| !payloads[*index].is_empty());
+    order.sort_by_key(|index| payloads[*index].len());
+    for index in order {
+        work.enter(document, index..index + 1);
+        let head = match work.len() {
+            len @ 0..=FEW_BYTES => len,
+            _ => HEADER,
+        };
+        lower_bytes(work, head, &mut end).await;
+        document = work.leave();
+    }
+    document
+}
+
+/// Lowers numbers in small payloads together with the size of the largest payload: where a number
+/// divides this size, it may be that of the rows of a picture, and each row goes with its bytes;
+/// then, where a number divides the size of the rows, it may be that of the columns. Returns the
+/// file.
+pub(super) async fn drop_rows(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    let largest = (0..payloads.len()).max_by_key(|index| payloads[*index].len());
+    let Some(data) = largest.filter(|_| payloads.len() <= EACH) else {
+        return document;
+    };
+    let end = work.asked() + MOST_LOWERED;
+    document = drop_columns(work, document, (data, 1), end).await;
+    let (before, end) = (work.reductions(), work.asked() + MOST_LOWERED);
+    for rows in counts(&document.payloads(), data) {
+        document = drop_columns(work, document, (data, rows), end).await;
+        if work.reductions() > before {
+            break;
+        }
+    }
+    document
+}
+
+/// Returns the different numbers from 2 in small payloads that divide the size of the payload at the
+/// index `data`, in their order: each may be the number of rows in it.
+fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
+    let size = payloads[data].len();
+    let mut counts = Vec::new();
+    for count in places(payloads).filter_map(|place| place.number(payloads)) {
+        if (2..=size).contains(&count) && size.is_multiple_of(count) && !counts.contains(&count) {
+            counts.push(count);
+        }
+    }
+    counts
+}
+
+/// Lowers each number in a small payload that may be the number of columns in the payload at the
+/// index `data`, whose bytes are `rows` rows, together with the size of the rows, until the search
+/// has asked for `end` tests. Returns the file.
+async fn drop_columns(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+    (data, rows): (usize, usize),
+    end: usize,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads();
+    for place in places(&payloads) {
+        if let Some(columns) = Columns::of(&document.payloads(), place, data, rows) {
+            document = columns.reduce(work, document, end).await;
+        }
+    }
+    document
+}
+
+/// The place of a number in the payloads of a document.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Index of the payload with the number.
+    payload: usize,
+    form: Form,
+    /// Offset, in bytes, of the number in its payload.
+    at: usize,
+}
+
+impl Place {
+    /// Reads the number; `None` if it is too large for a size.
+    fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
+        let number = self.form.read(&payloads[self.payload], self.at)?;
+        usize::try_from(number).ok()
+    }
+}
+
+/// Returns the places of all numbers that small payloads may contain, in each form.
+fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
+    let small = payloads.iter().enumerate();
+    let small = small.filter(|(_, payload)| payload.len() <= FEW_BYTES);
+    small.flat_map(|(payload, text)| {
+        Form::ALL.into_iter().flat_map(move |form| {
+            let offsets = (0..text.len()).step_by(form.width);
+            offsets.map(move |at| Place { payload, form, at })
+        })
+    })
+}
+
+/// A number in a payload that may be the number of columns in another payload. The rows of a picture
+/// are columns of a payload with one row.
+struct Columns {
+    place: Place,
+    /// The number.
+    count: usize,
+    /// Index of the payload with the columns.
+    data: usize,
+    /// Number of rows in the payload.
+    rows: usize,
+    /// Number of bytes at the beginning of each row that belong to no column.
+    head: usize,
+    /// Number of bytes of each row that belong to one column.
+    size: usize,
+}
+
+impl Columns {
+    /// Reads the number at `place`; `None` if it cannot be that of the columns in `rows` rows of a
+    /// large payload.
+    fn of(payloads: &[Arc<[u8]>], place: Place, data: usize, rows: usize) -> Option<Columns> {
+        let count = place.number(payloads)?;
+        let whole = payloads[data].len();
+        let row = whole / rows;
+        if count < FEWEST_ROWS || whole < RESISTING || row < count || place.payload == data {
+            return None;
+        }
+        let head = row % count;
+        let fits = whole.is_multiple_of(rows) && (head == 0 || rows > 1 && head <= MOST_HEAD);
+        fits.then_some(Columns {
+            place,
+            count,
+            data,
+            rows,
+            head,
+            size: row / count,
+        })
+    }
+
+    /// Finds by bisection how few columns at the beginning or at the end of the rows still fail,
+    /// until the search has asked for `end` tests. Returns the file.
+    async fn reduce(
+        &self,
+        work: &mut CurrentBest,
+        mut document: Arc<dyn Document>,
+        end: usize,
+    ) -> Arc<dyn Document> {
+        let (mut fewest, mut most) = (0, self.count);
+        while most - fewest > 1 && work.asked() < end {
+            let columns = match fewest {
+                0 => 1,
+                _ => fewest + (most - fewest) / 2,
+            };
+            match self.keep(work, document.as_ref(), columns).await {
+                Some(fewer) => (document, most) = (fewer, columns),
+                None => fewest = columns,
+            }
+        }
+        document
+    }
+
+    /// Tests the file with the first, or else the last, `columns` columns of each row; returns it if
+    /// it fails.
+    async fn keep(
+        &self,
+        work: &mut CurrentBest,
+        document: &dyn Document,
+        columns: usize,
+    ) -> Option<Arc<dyn Document>> {
+        let Place { payload, form, at } = self.place;
+        let mut payloads = document.payloads();
+        let data = payloads[self.data].clone();
+        let (row, kept) = (data.len() / self.rows, self.size * columns);
+        let mut counted = payloads[payload].to_vec();
+        counted[at..at + form.width].copy_from_slice(&form.write(columns as u64));
+        payloads[payload] = counted.into();
+        for from in [self.head, row - kept] {
+            let rows = data.chunks_exact(row);
+            let rows = rows.map(|row| [&row[..self.head], &row[from..from + kept]].concat());
+            payloads[self.data] = rows.collect::<Vec<_>>().concat().into();
+            let fewer = document.with(&payloads);
+            let edit = difference(&work.text(), &fewer.text())?;
+            if work.test(LOWER, edit).await == Outcome::Fail {
+                return Some(fewer);
+            }
+        }
+        None
+    }
+}
+
+/// Writes 0 over bytes of compressed payloads, where that makes the file shorter. Ends in each payload
+/// after [`FRUITLESS_FEW`] consecutive needed bytes. Returns the file.
+pub(super) async fn write_zeros(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let payloads = document.payloads().len();
+    for index in (0..payloads).filter(|_| payloads <= EACH) {
+        work.enter(document, index..index + 1);
+        let all = 0..work.len();
+        let mut others = OtherBytes::within(work, LOWER, all, 0);
+        let zeros = others.written(0..others.len());
+        if work.shortened_by(&zeros) >= WORTH_ZEROS {
+            let mut list = ListSearch::new(work, &mut others).stop_after(FRUITLESS_FEW);
+            list.reduce().await;
+        }
+        document = work.leave();
+    }
+    document
+}
+
+/// Lowers each of the first `head` bytes of the payload that the current best is restricted to:
+/// tests it as 0, else as 1, else as half of its value again and again, until the search has asked
+/// for `end` tests; each success raises `end` by one test.
+async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
+    for at in 0..head.min(work.len()) {
+        for value in [0, 1] {
+            if lower_to(work, at, value, end).await {
+                break;
+            }
+        }
+        // The value is a limit: half of it may do.
+        while let Some(value @ 4..) = work.text().get(at).copied() {
+            if !lower_to(work, at, value / 2, end).await {
+                break;
+            }
+        }
+    }
+}
+
+/// Tests the file with `value` written over the byte at position `at`, if that is larger and the
+/// search has asked for less than `end` tests; a success raises `end` by one test. Returns whether
+/// the byte is at most `value` afterwards; true if there is no such byte.
+async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: &mut usize) -> bool {
+    if work.text().get(at).is_none_or(|byte| *byte <= value) {
+        return true;
+    }
+    if work.asked() >= *end {
+        return false;
+    }
+    let replacement = Replacement {
+        at: at..at + 1,
+        with: vec![value],
+    };
+    let is_lower = work.test(LOWER, Edit::Set(vec![replacement])).await == Outcome::Fail;
+    *end += usize::from(is_lower);
+    is_lower
+}

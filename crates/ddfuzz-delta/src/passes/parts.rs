@@ -1,0 +1,216 @@
+//! The pass `parts`: deletes parts of a file of a known format, from the outermost to the innermost.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Edit;
+use crate::document::Document;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::envelope::difference;
+use crate::passes::list::ListSearch;
+use crate::passes::units::Units;
+
+/// Name, in logs, of the pass that deletes parts of a file of a known format.
+const PARTS: &str = "parts";
+/// Number of successive parts of a file that turn out to be needed for the failure, after which the
+/// deletion of parts ends.
+pub(super) const FRUITLESS_PARTS: usize = 32;
+/// Minimum number of parts directly inside of one part for them to be a list of their own.
+const CROWDED: usize = 16;
+/// Number of tests without much gain after which parts of all depths are no longer deleted together.
+const IMPATIENT: usize = 24;
+
+/// Deletes the parts of `document` that the failure does not need: first all parts, in one test, and
+/// parts of all depths together; if that gains little, parts of one depth after the other, the
+/// outermost first. Returns the smaller document.
+pub(super) async fn delete_parts(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let mut parts = Parts::of(document, Scope::All);
+    let all = 0..parts.len();
+    if all.is_empty() {
+        return parts.document;
+    }
+    work.limit_fruitless(Some(IMPATIENT));
+    let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
+    list.delete(all).await;
+    list.reduce().await;
+    let mut document = parts.document;
+    if !work.is_limit_reached() {
+        work.limit_fruitless(None);
+        return document;
+    }
+    work.limit_fruitless(None);
+    for depth in 0.. {
+        let places = Places::of(document.as_ref());
+        if !places.depths.contains(&depth) {
+            break;
+        }
+        // A part that precedes a list mostly keeps its index when parts of the list are deleted.
+        let mut scopes = places.crowded(depth);
+        scopes.push(Scope::Rest(depth));
+        for scope in scopes {
+            let mut parts = Parts::of(document, scope);
+            let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
+            list.reduce().await;
+            document = parts.document;
+        }
+    }
+    document
+}
+
+/// Where the parts of a document are in its tree.
+struct Places {
+    /// Number of parts around each part.
+    depths: Vec<usize>,
+    /// Index of the part around each part; `None` for the outermost ones.
+    around: Vec<Option<usize>>,
+    /// Number of parts directly inside of each part.
+    inside: Vec<usize>,
+}
+
+impl Places {
+    fn of(document: &dyn Document) -> Places {
+        let last = document.parts();
+        let mut places = Places {
+            depths: Vec::with_capacity(last.len()),
+            around: Vec::with_capacity(last.len()),
+            inside: vec![0; last.len()],
+        };
+        let mut open: Vec<usize> = Vec::new();
+        for index in 0..last.len() {
+            while open.last().is_some_and(|part| last[*part] <= index) {
+                open.pop();
+            }
+            places.depths.push(open.len());
+            places.around.push(open.last().copied());
+            open.last()
+                .into_iter()
+                .for_each(|part| places.inside[*part] += 1);
+            open.push(index);
+        }
+        places
+    }
+
+    /// Returns the scopes of the parts with many parts of `depth` inside, from the last to the first.
+    fn crowded(&self, depth: usize) -> Vec<Scope> {
+        let parts = (0..self.inside.len()).rev();
+        let crowded =
+            parts.filter(|part| self.depths[*part] + 1 == depth && self.inside[*part] >= CROWDED);
+        crowded.map(Scope::Inside).collect()
+    }
+
+    /// Returns true if the part with the index `part` is in the scope.
+    fn is_in(&self, part: usize, scope: Scope) -> bool {
+        match (scope, self.around[part]) {
+            (Scope::All, _) => true,
+            (Scope::Inside(parent), around) => around == Some(parent),
+            (Scope::Rest(depth), Some(around)) => {
+                self.depths[part] == depth && self.inside[around] < CROWDED
+            }
+            (Scope::Rest(depth), None) => depth == 0,
+        }
+    }
+}
+
+/// Which parts of a document are in a list.
+#[derive(Clone, Copy)]
+enum Scope {
+    /// All parts.
+    All,
+    /// The parts directly inside of the part with this index.
+    Inside(usize),
+    /// The parts with so many parts around them, but for those with many parts beside them.
+    Rest(usize),
+}
+
+/// Some of the deletable parts of a document as units of a list search. Deleting a part deletes all
+/// parts inside of it, too.
+struct Parts {
+    document: Arc<dyn Document>,
+    scope: Scope,
+    /// Indices of the parts, in pre-order over all parts of the document.
+    at: Vec<usize>,
+    /// For each unit, the index in the list of the unit that follows the last one inside of it.
+    last: Vec<usize>,
+}
+
+impl Parts {
+    fn of(document: Arc<dyn Document>, scope: Scope) -> Parts {
+        let places = Places::of(document.as_ref());
+        let parts = 0..places.depths.len();
+        let at: Vec<usize> = parts.filter(|part| places.is_in(*part, scope)).collect();
+        let last = match scope {
+            Scope::All => document.parts(),
+            Scope::Inside(_) | Scope::Rest(_) => (1..=at.len()).collect(),
+        };
+        Parts {
+            document,
+            scope,
+            at,
+            last,
+        }
+    }
+
+    /// Returns the units that the ranges `cuts` delete, without those inside of another deleted one.
+    /// There may be fewer units than the list had before: some are deleted together with others.
+    fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
+        let mut tops = Vec::new();
+        for cut in cuts {
+            let mut at = cut.start;
+            while at < cut.end.min(self.at.len()) {
+                match self.last[at] <= cut.end {
+                    true => {
+                        tops.push(at);
+                        at = self.last[at];
+                    }
+                    false => at += 1,
+                }
+            }
+        }
+        tops
+    }
+
+    /// Returns the document without the units `tops`.
+    fn without(&self, tops: &[usize]) -> Arc<dyn Document> {
+        let gone: Vec<usize> = tops.iter().map(|top| self.at[*top]).collect();
+        self.document.without(&gone)
+    }
+}
+
+impl Units for Parts {
+    fn rule(&self) -> &'static str {
+        PARTS
+    }
+
+    fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        let tops = self.tops(cuts);
+        if tops.is_empty() {
+            return None;
+        }
+        difference(&work.text(), &self.without(&tops).text())
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        let tops = self.tops(cuts);
+        let gone_within = |cut: &Range<usize>| -> usize {
+            let inside = tops.iter().filter(|top| cut.contains(top));
+            inside.map(|top| self.last[*top] - top).sum()
+        };
+        let stand = cuts
+            .iter()
+            .map(|cut| cut.len() - gone_within(cut))
+            .collect();
+        *self = Parts::of(self.without(&tops), self.scope);
+        stand
+    }
+
+    fn is_all_untested(&self) -> bool {
+        false
+    }
+}
