@@ -283,18 +283,7 @@ impl Reading<'_> {
                 self.compiled_from(unit, entry)?;
             }
             gimli::DW_TAG_subprogram => {
-                let ranges = self.ranges(unit, entry)?;
-                around.function = (!ranges.is_empty()).then_some(self.functions.len());
-                around.name = self.name(unit, entry)?.unwrap_or_default();
-                around.scope = Vec::new();
-                around.is_prototype = entry.attr(gimli::DW_AT_declaration).is_some();
-                if around.is_prototype {
-                    self.prototypes.insert(around.name.clone(), 0);
-                }
-                if !ranges.is_empty() {
-                    let function = self.function(unit, entry, ranges)?;
-                    self.functions.push(function);
-                }
+                self.subprogram(unit, entry, around)?;
             }
             gimli::DW_TAG_lexical_block | gimli::DW_TAG_inlined_subroutine => {
                 let ranges = self.ranges(unit, entry)?;
@@ -337,6 +326,28 @@ impl Reading<'_> {
                 self.call_parameter(entry, around);
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Records a function that has code, or that is only declared.
+    fn subprogram(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &mut Around,
+    ) -> Result<(), gimli::Error> {
+        let ranges = self.ranges(unit, entry)?;
+        around.function = (!ranges.is_empty()).then_some(self.functions.len());
+        around.name = self.name(unit, entry)?.unwrap_or_default();
+        around.scope = Vec::new();
+        around.is_prototype = entry.attr(gimli::DW_AT_declaration).is_some();
+        if around.is_prototype {
+            self.prototypes.insert(around.name.clone(), 0);
+        }
+        if !ranges.is_empty() {
+            let function = self.function(unit, entry, ranges)?;
+            self.functions.push(function);
         }
         Ok(())
     }

@@ -141,12 +141,9 @@ impl TypeReader {
         self.known.insert((unit, at), id);
         if entry.tag() == gimli::DW_TAG_pointer_type
             && self.depth > DEEP
-            && let Some((unit, at)) = inner
+            && let Some(target) = inner
         {
-            let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
-            let shape = Shape::Pointer(Types::VOID);
-            self.types.set(id, Type { name, size, shape });
-            self.pending.push((id, unit, at));
+            self.leave_pending(id, size, target);
             return Ok(id);
         }
         if is_record {
@@ -156,6 +153,14 @@ impl TypeReader {
         let (name, size, shape) = self.described(&reader, &entry, (name, size), inner)?;
         self.types.set(id, Type { name, size, shape });
         Ok(id)
+    }
+
+    /// Makes a pointer type that leads to nothing until its target is read.
+    fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
+        let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
+        let shape = Shape::Pointer(Types::VOID);
+        self.types.set(id, Type { name, size, shape });
+        self.pending.push((id, target.0, target.1));
     }
 
     fn inner(

@@ -293,13 +293,7 @@ impl Engine {
             },
             (0, false) => By::Program,
             (_, false) if is_own_call => By::Program,
-            (_, false) => {
-                let name = self.library_function(frames[index - 1].code);
-                match is_reader(&name) && self.has_only_input_open(process) {
-                    true => By::Input,
-                    false => By::Library(name),
-                }
-            }
+            (_, false) => self.by_library(frames[index - 1].code, process),
         };
         let pc = code(index, frame.code);
         let mut calls = self.own_calls(&frames[index..]);
@@ -312,6 +306,15 @@ impl Engine {
             side,
             calls,
         }))
+    }
+
+    /// Returns what made a write at the address `code` in a function of a library.
+    fn by_library(&self, code: u64, process: &super::process::Process) -> By {
+        let name = self.library_function(code);
+        match is_reader(&name) && self.has_only_input_open(process) {
+            true => By::Input,
+            false => By::Library(name),
+        }
     }
 
     /// Returns true if an instruction is before the first statement of its function.
