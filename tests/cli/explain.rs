@@ -2,6 +2,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -125,15 +126,8 @@ const TWO: &str = "#include <stdio.h>\n\
 
 #[test]
 fn each_of_several_groups_has_a_directory_in_a_new_one() {
-    let desk = Desk::new();
-    let source = desk.write("two.c", TWO);
-    let mut compiler = desk.command("cc");
-    compiler.args(["-g", "-O0", "-o", "two"]).arg(source);
-    assert!(compiler.status().unwrap().success());
-    desk.write("a", "a");
-    desk.write("b", "b");
-    desk.call("triage a b -o out -- ./two").exits(1);
-    desk.call("explain out -o new");
+    let (desk, _) = two_groups();
+    desk.call("explain out -o new").exits(0);
     let entries = std::fs::read_dir(desk.file("new")).unwrap().flatten();
     let folders: Vec<_> = entries.map(|entry| entry.path()).collect();
     assert_eq!(folders.len(), 2, "{folders:?}");
@@ -141,6 +135,137 @@ fn each_of_several_groups_has_a_directory_in_a_new_one() {
         assert!(folder.join("explanation.json").is_file(), "{folder:?}");
     }
     desk.is_left_clean();
+}
+
+/// A directory with a program that crashes at one place for each of two inputs, and its groups.
+fn two_groups() -> (Desk, Vec<String>) {
+    let desk = Desk::new();
+    let source = desk.write("two.c", TWO);
+    let mut compiler = desk.command("cc");
+    compiled::run(compiler.args(["-g", "-O0", "-o", "two"]).arg(source));
+    desk.write("a", "a");
+    desk.write("b", "b");
+    desk.call("triage a b -o out -- ./two").exits(1);
+    let shown = desk.call("show out --json").exits(0).json();
+    let groups = shown["groups"].as_array().unwrap().iter();
+    let majors = groups.map(|group| group["major"].as_str().unwrap().to_owned());
+    (desk, majors.collect())
+}
+
+#[test]
+fn a_group_that_cannot_be_explained_does_not_keep_others_from_it() {
+    let (desk, majors) = two_groups();
+    std::fs::create_dir_all(desk.file(&format!("new/{}", majors[0]))).unwrap();
+    let foreign = format!("new/{}/explanation.txt", majors[0]);
+    desk.write(&foreign, "mine");
+    let said = desk.call("explain out -o new --json").exits(2);
+    let text = format!("group {} is not explained: ", majors[0]);
+    assert!(said.err.contains(&text), "{said:?}");
+    assert_eq!(said.json()["groups"][0]["major"], majors[1].as_str());
+    assert_eq!(desk.read(&foreign), b"mine");
+    let written = desk.read(&format!("new/{}/explanation.txt", majors[1]));
+    assert!(written.starts_with(b"two: SIGSEGV in "));
+    // If there is only one, or all fail, the error is the result.
+    let one = format!("explain out {} -o new/{} --json", majors[0], majors[0]);
+    assert_eq!(desk.call(&one).exits(2).json()["error"]["kind"], "exists");
+}
+
+/// Sends SIGTERM to a call of ddfuzz once `begun` returns true, and returns the exit code.
+fn interrupted(desk: &Desk, call: &str, begun: impl Fn() -> bool) -> Option<i32> {
+    let mut child = desk.start(call);
+    while !begun() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: a signal to a child of ours that has not been waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGTERM) };
+    child.wait().unwrap().code()
+}
+
+#[test]
+fn one_signal_ends_the_explanation_of_several_groups() {
+    let desk = Desk::new();
+    let names: Vec<char> = ('a'..='h').collect();
+    let mut text = "#include <stdio.h>\nstatic int *volatile nowhere;\n".to_owned();
+    for name in &names {
+        text +=
+            &format!("__attribute__((noinline)) static void f{name}(void) {{ nowhere[1] = 1; }}\n");
+        desk.write(&name.to_string(), name.to_string());
+    }
+    text += "int main(void)\n{\n    int c = getchar();\n";
+    for name in &names {
+        text += &format!("    if (c == '{name}')\n        f{name}();\n");
+    }
+    let source = desk.write("many.c", text + "    return 0;\n}\n");
+    let mut compiler = desk.command("cc");
+    compiled::run(compiler.args(["-g", "-O0", "-o", "many"]).arg(source));
+    desk.call("triage a b c d e f g h -o out -- ./many")
+        .exits(1);
+    let explained = || {
+        let folders = std::fs::read_dir(desk.file("new")).into_iter().flatten();
+        let files = folders
+            .flatten()
+            .map(|it| it.path().join("explanation.txt"));
+        files.filter(|file| file.is_file()).count()
+    };
+    let code = interrupted(&desk, "explain out -o new", || explained() > 0);
+    assert_eq!(code, Some(130));
+    assert!((1..8).contains(&explained()));
+}
+
+#[test]
+fn one_signal_ends_a_single_explanation() {
+    let desk = Desk::new();
+    let text = "#include <stdio.h>\n\
+        int main(void)\n\
+        {\n\
+            for (int first = getchar(); first == 'x';)\n\
+                ;\n\
+            return 0;\n\
+        }\n";
+    let source = desk.write("endless.c", text);
+    let mut compiler = desk.command("cc");
+    compiled::run(compiler.args(["-g", "-O0", "-o", "endless"]).arg(source));
+    desk.write("bad", "x");
+    desk.write("good", "y");
+    let program = desk.file("endless").canonicalize().unwrap();
+    let runs = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut executed = all.filter_map(|it| std::fs::read_link(it.path().join("exe")).ok());
+        executed.any(|exe| exe == program)
+    };
+    let call = "explain bad good -- ./endless";
+    assert_eq!(interrupted(&desk, call, runs), Some(130));
+    assert!(!desk.file("explanation.txt").exists());
+}
+
+#[test]
+fn a_fifo_named_as_a_source_is_not_read_and_the_page_promises_no_more_than_was_tested() {
+    let desk = Desk::new();
+    let text = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n\
+        int main(void)\n{\n\
+            char line[8] = {0};\n\
+            if (read(0, line, 7) < 1) return 2;\n\
+            char *first = malloc(24), *large = malloc(2000), *second = malloc(24);\n\
+            memset(large, line[0] == 'X', 2000);\n\
+            free(large);\n\
+            char *again = malloc(1900);\n\
+            #line 5 \"pipe\"\n\
+            if (again[500]) abort();\n\
+            return first == second;\n}\n";
+    let source = desk.write("pipes.c", text);
+    let mut compiler = desk.command("cc");
+    compiled::run(compiler.args(["-g", "-O0", "-o", "pipes"]).arg(source));
+    compiled::run(desk.command("mkfifo").arg("pipe"));
+    desk.write("bad", "XY");
+    desk.write("good", "aY");
+    desk.call("explain bad good --budget-time 10m -- ./pipes")
+        .exits(0);
+    let page = String::from_utf8(desk.read("explanation.html")).unwrap();
+    assert!(page.contains("pipe cannot be read"), "{page}");
+    let by_hand = page.split("By hand, in gdb").nth(1).unwrap();
+    // Here all are.
+    assert!(!by_hand.contains("[not confirmed]"), "{by_hand}");
+    assert!(by_hand.contains("With what is not confirmed it need not fail."));
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub mod unfold;
 mod writers;
 
 pub use explain::{ExplainError, Request, SliceGoal, explain};
+pub use places::source_text;
 pub use regex::bytes::Regex as Pattern;
 pub use report::Explanation;
 pub use stack_layout::equally_long;

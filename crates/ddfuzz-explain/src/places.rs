@@ -1,6 +1,10 @@
 //! Places in the program for the result: frames, points, lines of the source; and reasons of
 //! refusals.
 
+use std::path::Path;
+
+use ddfuzz_model::files::regular;
+
 use crate::alignment::Matched;
 use crate::engine::{Ending, Engine, Unsupported};
 use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
@@ -78,16 +82,16 @@ pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
 /// Largest source file that is read for the text of a line, in bytes.
 const LARGEST_SOURCE: u64 = 16 << 20;
 
+/// Returns the text of a source file that debug information names; `None` where it is no regular
+/// file, larger than 16 MiB, or cannot be read.
+pub fn source_text(file: &str) -> Option<String> {
+    let text = regular::read(Path::new(file), LARGEST_SOURCE).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Returns the text of a line of a source file; `None` where it cannot be shown.
 pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
-    let facts = std::fs::metadata(file)
-        .ok()
-        .filter(|facts| facts.is_file())?;
-    if facts.len() > LARGEST_SOURCE {
-        return None;
-    }
-    let text = std::fs::read(file).ok()?;
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = source_text(file)?;
     let text = text.lines().nth(line.checked_sub(1)? as usize)?.trim();
     let text = text.trim_end_matches(';');
     let printable = !text.is_empty() && text.len() <= 120 && !text.chars().any(char::is_control);

@@ -416,9 +416,9 @@ fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
             "Without the move of a block by realloc in {}, the run does not fail: a pointer to where it was \
-             is used {}.",
+             is used later, or that memory is used again before it is set.{}",
             calls(&it.moved_early),
-            later(&it.used_late)
+            used_late(it)
         )
     })
 }
@@ -522,19 +522,17 @@ fn freed_early(it: &Explanation) -> Option<String> {
             "Without the free by {}, the run does not fail: what it frees is used later, or its memory is \
              used again before it is set.{}",
             calls(&it.freed_early),
-            match it.used_late.is_empty() {
-                true => String::new(),
-                false => format!(" It is used {}.", later(&it.used_late)),
-            }
+            used_late(it)
         )
     })
 }
 
-/// Says where memory is used that is no longer the program's.
-fn later(used: &[FrameRecord]) -> String {
-    match used.is_empty() {
-        true => "later".to_owned(),
-        false => format!("after that by {}", calls(used)),
+/// Writes a sentence about the use of memory that is no longer the program's; empty where none is
+/// seen.
+fn used_late(it: &Explanation) -> String {
+    match it.used_late.is_empty() {
+        true => String::new(),
+        false => format!(" It is used after that by {}.", calls(&it.used_late)),
     }
 }
 

@@ -150,3 +150,14 @@ fn a_block_that_moves_while_a_pointer_to_it_is_kept() {
         assert!(text.contains("Without the move of a block by realloc in add at tally.c:"));
     }
 }
+
+#[test]
+fn a_block_that_moves_and_is_not_used_is_not_said_to_be() {
+    let it = explained(&program("moved.c", PLAIN), b"XY\n", Some(b"aY\n"));
+    let text = story::text(&it);
+    let moved: Vec<&str> = it.moved_early.iter().map(|it| &*it.function).collect();
+    assert_eq!(moved, ["main"], "{text}");
+    assert!(it.used_late.is_empty(), "{text}");
+    assert!(text.contains("or that memory is used again before it is set"));
+    assert!(!text.contains("It is used after that by"), "{text}");
+}

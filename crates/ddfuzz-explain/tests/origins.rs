@@ -288,6 +288,45 @@ fn a_panic_that_aborts_is_told_by_its_message_and_its_index() {
     }
 }
 
+/// Explains a program that reads one of two files, chosen by its input; `more` are its further
+/// arguments.
+fn chosen_by_the_input(more: &[&str]) -> Explanation {
+    let folder = tempfile::tempdir().unwrap();
+    let allow = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), allow).unwrap();
+    let files = [("one", "bad"), ("two", "good")].map(|(name, text)| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    });
+    let program = program("choice.c", PLAIN);
+    let target = target(&program, &[&[&*files[0], &*files[1]][..], more].concat());
+    explain(&request(target, b"XY\n", Some(b"aY\n"))).unwrap()
+}
+
+#[test]
+fn what_is_read_from_another_file_is_not_said_to_be_the_input() {
+    let it = chosen_by_the_input(&[]);
+    let text = story::text(&it);
+    let writer = |name: &str| {
+        let mut links = it.chain.iter();
+        let link = links.find(|link| link.variable.starts_with(name));
+        explained::writer(link.unwrap_or_else(|| panic!("{text}")))
+    };
+    assert_eq!(
+        (writer("line"), writer("mode")),
+        ("input", "main"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_trap_that_the_program_handles_is_not_its_crash() {
+    let it = chosen_by_the_input(&["trap"]);
+    assert!(it.refused.is_none(), "{}", story::text(&it));
+    assert_eq!(it.crash.class.as_deref(), Some("abrt"));
+}
+
 /// The statements at which to look first, each as function and text of its source line, then the call
 /// that led there.
 fn looked_at(it: &Explanation) -> Vec<Vec<(String, String)>> {

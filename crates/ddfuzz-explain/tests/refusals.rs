@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ddfuzz_exec::{Channel, Terminal};
+use ddfuzz_explain::dwarf::DebugInfo;
+use ddfuzz_explain::types::Shape;
 use ddfuzz_explain::{Explanation, Request, SliceGoal, explain, story};
 use explained::{PLAIN, confirmed, explained, program, request, target};
 
@@ -48,6 +50,14 @@ fn threads_processes_and_sockets() {
         "the program executes another program"
     );
     assert_eq!(reason(b"sx\n", b"sy\n"), "the program uses sockets");
+}
+
+#[test]
+fn threads_of_a_program_whose_exit_status_is_the_failure() {
+    let mut exits = target(&refused(), &[]);
+    exits.crash_exit = Some(3);
+    let it = explain(&request(exits, b"tx\n", Some(b"ty\n"))).unwrap();
+    assert_eq!(refusal(&it).0, "the program starts threads");
 }
 
 #[test]
@@ -263,4 +273,90 @@ fn hostile_programs_are_explained_or_refused_in_time_and_leave_no_process() {
         });
         assert!(is_gone, "{text}");
     }
+}
+
+/// Debug information with types and functions that lead to themselves, and variables of them. Of the
+/// chain, each pointer type leads to the next one.
+fn circles(chain: usize) -> String {
+    let mut text = r#"
+    .section .debug_abbrev,"",@progbits
+    .byte 1, 0x11, 1, 3, 8, 0, 0
+    .byte 2, 0x16, 0, 3, 8, 0x49, 0x13, 0, 0
+    .byte 3, 0x26, 0, 0x49, 0x13, 0, 0
+    .byte 4, 0x0f, 0, 0x49, 0x13, 0, 0
+    .byte 5, 0x34, 0, 3, 8, 0x49, 0x13, 2, 0x18, 0, 0
+    .byte 6, 0x2e, 0, 0x31, 0x13, 0x11, 1, 0x12, 7, 0, 0
+    .byte 7, 0x34, 0, 3, 8, 0x31, 0x13, 2, 0x18, 0, 0
+    .byte 8, 0x24, 0, 3, 8, 0x0b, 0x0b, 0x3e, 0x0b, 0, 0
+    .byte 0
+    .section .debug_info,"",@progbits
+start:
+    .long end - first
+first:
+    .value 4
+    .long 0
+    .byte 8, 1
+    .asciz "circles.c"
+again: .byte 2
+    .asciz "again"
+    .long again - start
+one: .byte 3
+    .long two - start
+two: .byte 3
+    .long one - start
+f: .byte 6
+    .long g - start
+    .quad 0x1000, 16
+g: .byte 6
+    .long f - start
+    .quad 0x2000, 16
+h: .byte 7
+    .asciz "inherits"
+    .long i - start
+    .byte 9, 3
+    .quad 0x3000
+i: .byte 7
+    .asciz "inherited"
+    .long h - start
+    .byte 9, 3
+    .quad 0x3000
+"#
+    .to_owned();
+    for (name, of) in [("a", "again"), ("b", "one"), ("c", "chain0")] {
+        text +=
+            &format!(".byte 5\n.asciz \"{name}\"\n.long {of} - start\n.byte 9, 3\n.quad 0x4000\n");
+    }
+    for number in 0..chain {
+        text += &format!(
+            "chain{number}: .byte 4\n.long chain{} - start\n",
+            number + 1
+        );
+    }
+    text + &format!("chain{chain}: .byte 8\n.asciz \"int\"\n.byte 4, 5\n.byte 0\nend:\n")
+}
+
+#[test]
+fn debug_information_that_leads_in_circles_is_read() {
+    const CHAIN: usize = 100_000;
+    let folder = tempfile::tempdir().unwrap();
+    let [source, object] = ["circles.s", "circles.o"].map(|name| folder.path().join(name));
+    std::fs::write(&source, circles(CHAIN)).unwrap();
+    let mut compiler = std::process::Command::new("gcc");
+    let compiled = compiler.arg("-c").arg(&source).arg("-o").arg(&object);
+    assert!(compiled.status().unwrap().success());
+    let info = DebugInfo::read(&object).unwrap();
+    let names: Vec<&str> = info.globals.iter().map(|it| &*it.0.name).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    let functions: Vec<&str> = info.functions.iter().map(|it| &*it.name).collect();
+    assert_eq!(functions, ["?", "?"]);
+    for (variable, _) in &info.globals[..2] {
+        assert_eq!(info.types.get(variable.of).shape, Shape::Void);
+    }
+    // However long it is, the chain of pointers is read to its end.
+    let (mut of, mut pointers) = (info.globals[2].0.of, 0);
+    while let Shape::Pointer(to) = info.types.get(of).shape {
+        (of, pointers) = (to, pointers + 1);
+    }
+    assert_eq!(pointers, CHAIN);
+    assert_eq!(info.types.get(of).name, "int");
 }

@@ -110,9 +110,12 @@ struct ExplainedGroup {
 pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
     args.target.check_given("explain", &args.inputs)?;
     // A second signal ends ddfuzz at once, and all traced processes with it.
-    let _stop = signals::stop_flag()?;
+    let stop = signals::stop_flag()?;
+    let directory = (args.inputs.first()).filter(|out| out.join("ddfuzz.json").is_file());
+    // Of a single explanation there is nothing to save: the first signal ends it as a second one does.
+    stop.store(directory.is_none(), Ordering::Relaxed);
     match args.inputs.first() {
-        Some(out) if out.join("ddfuzz.json").is_file() => args.explain_directory(out, output),
+        Some(out) if directory.is_some() => args.explain_directory(out, &stop, output),
         Some(failing) => args.explain_input(failing, output),
         None if args.failing_args.is_some() => {
             let request = args.request(args.target.target()?, Vec::new(), None);
@@ -167,7 +170,14 @@ impl ExplainArgs {
         }
     }
 
-    fn explain_directory(&self, out: &Path, output: &Output) -> Result<Exit, Failure> {
+    /// Explains the groups of an output directory, or the one that is named; ends early when `stop`
+    /// is true. For a group that cannot be explained, prints why, and continues with the others.
+    fn explain_directory(
+        &self,
+        out: &Path,
+        stop: &AtomicBool,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
         let (reader, chosen) = match self.inputs.get(1) {
             Some(name) => {
                 let (reader, chosen) = group::find(name, out)?;
@@ -185,25 +195,41 @@ impl ExplainArgs {
                 .path(out)
                 .hint("`ddfuzz show` lists the groups"));
         }
-        let mut groups = Vec::new();
+        let (mut groups, mut failed) = (Vec::new(), None);
         for one in &chosen {
-            let folder = self.folder_of(one, chosen.len())?;
-            let explanation = self.explain_group(&reader, one, &folder)?;
-            groups.push(ExplainedGroup {
-                major: one.major(),
-                explanation,
-            });
+            if stop.load(Ordering::Relaxed) {
+                let hint =
+                    "the groups that are explained have their files; call it again for the others";
+                return Err(Failure::interrupted().hint(hint));
+            }
+            let folder = self.folder_of(one, chosen.len());
+            match folder.and_then(|folder| self.explain_group(&reader, one, &folder)) {
+                Ok(explanation) => groups.push(ExplainedGroup {
+                    major: one.major(),
+                    explanation,
+                }),
+                Err(error) if chosen.len() > 1 => {
+                    output.say(&not_explained(one, &error));
+                    failed.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
+        let exit = match failed {
+            Some(error) if groups.is_empty() => return Err(error),
+            Some(error) => error.exit,
+            None => Exit::Done,
+        };
         let texts: Vec<String> = groups
             .iter()
             .map(|group| self.text(&group.explanation))
             .collect();
         let text = texts.join("\n");
         match &groups[..] {
-            [only] => output.result(&text, &only.explanation),
+            [only] if chosen.len() == 1 => output.result(&text, &only.explanation),
             _ => output.result(&text, &Explained { groups }),
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
     /// Returns the directory for the files of a group's explanation: that of `--out`, else that of
@@ -316,14 +342,18 @@ pub(in crate::cli) fn explain_new(
         };
         match explained() {
             Ok(()) => output.detail(&format!("group {} is explained", chosen.major())),
-            Err(error) => output.say(&format!(
-                "group {} is not explained: {}",
-                chosen.major(),
-                error.message()
-            )),
+            Err(error) => output.say(&not_explained(&chosen, &error)),
         }
     }
     Ok(())
+}
+
+fn not_explained(group: &ChosenGroup, error: &Failure) -> String {
+    format!(
+        "group {} is not explained: {}",
+        group.major(),
+        error.message()
+    )
 }
 
 fn is_newer(file: &Path, than: &Path) -> bool {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::explain::chain::Confidence;
 use crate::explain::report::{Explanation, FrameRecord, LinkRecord, WriterRecord};
+use crate::explain::source_text;
 use crate::explain::story;
 use crate::files::{escaped_lines, escaped_markup as escaped};
 use crate::report::page_without_script;
@@ -217,11 +218,10 @@ fn sources(it: &Explanation) -> String {
     }
     let mut text = String::new();
     for (file, lines) in marked {
-        let Ok(source) = std::fs::read(file) else {
+        let Some(source) = source_text(file) else {
             let _ = writeln!(text, "<p>{} cannot be read.</p>", escaped(file));
             continue;
         };
-        let source = String::from_utf8_lossy(&source).into_owned();
         let _ = write!(text, "<h3>{}</h3>\n<pre tabindex=\"0\">", escaped(file));
         let mut last = 0;
         for (number, line) in (1..).zip(source.lines()) {
@@ -257,7 +257,7 @@ fn commands(it: &Explanation) -> String {
     let mut text =
         "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \
                     these: it sets the variable to the value of the failing run, and the program \
-                    fails.</p>\n<pre tabindex=\"0\">"
+                    fails. With what is not confirmed it need not fail.</p>\n<pre tabindex=\"0\">"
             .to_owned();
     for (index, link) in it.chain.iter().enumerate() {
         let point = &link.point;
@@ -265,7 +265,11 @@ fn commands(it: &Explanation) -> String {
             (Some(file), Some(line)) => format!(", at {}:{line}", story::base(file)),
             _ => String::new(),
         };
-        let told = format!("# {}. {}{place}", index + 1, story::change(link));
+        let certainty = match link.confidence {
+            Confidence::NotConfirmed => "  [not confirmed]",
+            Confidence::OneWayOnly | Confidence::Confirmed => "",
+        };
+        let told = format!("# {}. {}{place}{certainty}", index + 1, story::change(link));
         let _ = writeln!(text, "{}", escaped_lines(&told));
         let _ = writeln!(text, "starti\ntbreak *{:#x}", point.address);
         if point.nth > 1 {

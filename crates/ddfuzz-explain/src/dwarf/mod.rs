@@ -26,6 +26,9 @@ use read_types::TypeReader;
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
+/// Largest number of entries of which each takes its attributes from the next one.
+const MOST_ORIGINS: usize = 64;
+
 /// Error: debug information that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DebugInfoError {
@@ -120,6 +123,8 @@ pub struct DebugInfo {
     pub declared: Vec<Declared>,
     /// Source lines of the program's code.
     pub lines: Lines,
+    /// Number of parameters of each function that is only declared, by name.
+    pub prototypes: HashMap<String, usize>,
     /// Addresses of the program's symbols, by name.
     pub symbols: HashMap<String, u64>,
     /// Address ranges and names of the functions in the symbol table, in the order of addresses.
@@ -156,6 +161,7 @@ impl DebugInfo {
             functions: Vec::new(),
             globals: Vec::new(),
             declared: Vec::new(),
+            prototypes: HashMap::new(),
             lines: Lines::default(),
             files: 0,
             producers: Vec::new(),
@@ -212,6 +218,7 @@ struct Reading<'a> {
     functions: Vec<Function>,
     globals: Vec<(Declared, gimli::Encoding)>,
     declared: Vec<Declared>,
+    prototypes: HashMap<String, usize>,
     lines: Lines,
     /// Index in [`Lines::files`] of the first source file of the compilation unit that is being
     /// read.
@@ -229,6 +236,8 @@ struct Around {
     /// Name of the function around the entry, also of one that has no code of its own.
     name: String,
     scope: Vec<Range<u64>>,
+    /// Whether the function around the entry is only declared.
+    is_prototype: bool,
 }
 
 impl Reading<'_> {
@@ -254,6 +263,7 @@ impl Reading<'_> {
                 function: None,
                 name: String::new(),
                 scope: Vec::new(),
+                is_prototype: false,
             });
             self.entry(index, entry, &mut around)?;
             around.depth = entry.depth();
@@ -273,14 +283,7 @@ impl Reading<'_> {
                 self.compiled_from(unit, entry)?;
             }
             gimli::DW_TAG_subprogram => {
-                let ranges = self.ranges(unit, entry)?;
-                around.function = (!ranges.is_empty()).then_some(self.functions.len());
-                around.name = self.name(unit, entry)?.unwrap_or_default();
-                around.scope = Vec::new();
-                if !ranges.is_empty() {
-                    let function = self.function(unit, entry, ranges)?;
-                    self.functions.push(function);
-                }
+                self.subprogram(unit, entry, around)?;
             }
             gimli::DW_TAG_lexical_block | gimli::DW_TAG_inlined_subroutine => {
                 let ranges = self.ranges(unit, entry)?;
@@ -297,6 +300,11 @@ impl Reading<'_> {
                     self.functions[function].inlined.push(inlined);
                 }
                 around.scope = ranges;
+            }
+            gimli::DW_TAG_formal_parameter if around.is_prototype => {
+                if let Some(parameters) = self.prototypes.get_mut(&around.name) {
+                    *parameters += 1;
+                }
             }
             gimli::DW_TAG_variable | gimli::DW_TAG_formal_parameter => {
                 self.variable(unit, entry, around)?;
@@ -318,6 +326,28 @@ impl Reading<'_> {
                 self.call_parameter(entry, around);
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Records a function that has code, or that is only declared.
+    fn subprogram(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &mut Around,
+    ) -> Result<(), gimli::Error> {
+        let ranges = self.ranges(unit, entry)?;
+        around.function = (!ranges.is_empty()).then_some(self.functions.len());
+        around.name = self.name(unit, entry)?.unwrap_or_default();
+        around.scope = Vec::new();
+        around.is_prototype = entry.attr(gimli::DW_AT_declaration).is_some();
+        if around.is_prototype {
+            self.prototypes.insert(around.name.clone(), 0);
+        }
+        if !ranges.is_empty() {
+            let function = self.function(unit, entry, ranges)?;
+            self.functions.push(function);
         }
         Ok(())
     }
@@ -511,14 +541,8 @@ impl Reading<'_> {
     }
 
     fn name(&self, unit: usize, entry: &Entry) -> Result<Option<String>, gimli::Error> {
-        let name = entry.attr_value(gimli::DW_AT_name);
-        if name.is_some() {
-            return Ok(self.text(unit, name));
-        }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.name(unit, &origin),
-            None => Ok(None),
-        }
+        let name = self.inherited_of(unit, entry, gimli::DW_AT_name)?;
+        Ok(name.and_then(|(unit, name)| self.text(unit, Some(name))))
     }
 
     fn inherited(
@@ -527,13 +551,8 @@ impl Reading<'_> {
         entry: &Entry,
         name: gimli::DwAt,
     ) -> Result<Option<AttributeValue<Bytes>>, gimli::Error> {
-        if let Some(value) = entry.attr_value(name) {
-            return Ok(Some(value));
-        }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.inherited(unit, &origin, name),
-            None => Ok(None),
-        }
+        let found = self.inherited_of(unit, entry, name)?;
+        Ok(found.map(|(_, value)| value))
     }
 
     fn type_of(
@@ -541,13 +560,30 @@ impl Reading<'_> {
         unit: usize,
         entry: &Entry,
     ) -> Result<Option<(usize, UnitOffset)>, gimli::Error> {
-        if let Some(value) = entry.attr_value(gimli::DW_AT_type) {
-            return Ok(read_types::reference(&self.units, unit, &value));
+        let found = self.inherited_of(unit, entry, gimli::DW_AT_type)?;
+        Ok(found.and_then(|(unit, value)| read_types::reference(&self.units, unit, &value)))
+    }
+
+    /// Returns an attribute of an entry or of the nearest of its origins that has it, with the index
+    /// of the unit in which that is; `None` if none of the first 64 has it, as damaged debug
+    /// information may lead in a circle.
+    fn inherited_of(
+        &self,
+        unit: usize,
+        entry: &Entry,
+        name: gimli::DwAt,
+    ) -> Result<Option<(usize, AttributeValue<Bytes>)>, gimli::Error> {
+        let mut at = (unit, entry.clone());
+        for _ in 0..MOST_ORIGINS {
+            if let Some(value) = at.1.attr_value(name) {
+                return Ok(Some((at.0, value)));
+            }
+            match self.origin(at.0, &at.1)? {
+                Some(origin) => at = origin,
+                None => break,
+            }
         }
-        match self.origin(unit, entry)? {
-            Some((unit, origin)) => self.type_of(unit, &origin),
-            None => Ok(None),
-        }
+        Ok(None)
     }
 
     /// Returns the entry, with the index of its unit, from which an inlined, cloned or out-of-line
@@ -586,6 +622,7 @@ impl Reading<'_> {
             functions: self.functions,
             globals: self.globals,
             declared: self.declared,
+            prototypes: self.prototypes,
             lines: self.lines,
             symbols,
             tls_size: tls_size(file),

@@ -7,6 +7,12 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
+/// Number of types around a pointer type from which on its target is read after all of them.
+const DEEP: usize = 64;
+/// Largest number of types that are read inside each other. In damaged debug information a type may
+/// lead to itself.
+const DEEPEST: usize = 128;
+
 /// Reads types from the debug information, each only once.
 #[derive(Default)]
 pub(super) struct TypeReader {
@@ -15,6 +21,11 @@ pub(super) struct TypeReader {
     /// Structures that were read, by name, size and fields: compilation units that include one
     /// header describe one type.
     records: HashMap<String, TypeId>,
+    /// Number of types around the one that is being read, this one included.
+    depth: usize,
+    /// Pointer types, with the places of the types to which they lead, that are read once the types
+    /// around them are.
+    pending: Vec<(TypeId, usize, UnitOffset)>,
 }
 
 /// Finds the compilation unit and the entry to which an attribute of the debug information refers.
@@ -44,9 +55,52 @@ impl TypeReader {
         unit: usize,
         at: UnitOffset,
     ) -> Result<TypeId, gimli::Error> {
+        let id = self.read_below(dwarf, units, unit, at)?;
+        while let Some((id, unit, at)) = self.pending.pop() {
+            let to = self.read_below(dwarf, units, unit, at)?;
+            let described = self.types.get(id).clone();
+            let name = self.pointer_name(to, "*");
+            let shape = Shape::Pointer(to);
+            self.types.set(
+                id,
+                Type {
+                    name,
+                    shape,
+                    ..described
+                },
+            );
+        }
+        Ok(id)
+    }
+
+    /// Reads a type as [`read`](TypeReader::read) does, but leaves pointers pending that are nested
+    /// deeply. What is nested deeper still is damaged, and is the type `void`.
+    fn read_below(
+        &mut self,
+        dwarf: &Dwarf<Bytes>,
+        units: &[Unit<Bytes>],
+        unit: usize,
+        at: UnitOffset,
+    ) -> Result<TypeId, gimli::Error> {
         if let Some(known) = self.known.get(&(unit, at)) {
             return Ok(*known);
         }
+        if self.depth >= DEEPEST {
+            return Ok(Types::VOID);
+        }
+        self.depth += 1;
+        let read = self.read_new(dwarf, units, unit, at);
+        self.depth -= 1;
+        read
+    }
+
+    fn read_new(
+        &mut self,
+        dwarf: &Dwarf<Bytes>,
+        units: &[Unit<Bytes>],
+        unit: usize,
+        at: UnitOffset,
+    ) -> Result<TypeId, gimli::Error> {
         let reader = Reader { dwarf, units, unit };
         let entry = units[unit].entry(at)?;
         let name = reader.name(&entry).unwrap_or_default();
@@ -85,6 +139,13 @@ impl TypeReader {
         }
         let id = self.types.add(name.clone(), size.unwrap_or(0), Shape::Void);
         self.known.insert((unit, at), id);
+        if entry.tag() == gimli::DW_TAG_pointer_type
+            && self.depth > DEEP
+            && let Some(target) = inner
+        {
+            self.leave_pending(id, size, target);
+            return Ok(id);
+        }
         if is_record {
             let key = reader.signature(at, &name, size)?;
             self.records.insert(key, id);
@@ -94,14 +155,30 @@ impl TypeReader {
         Ok(id)
     }
 
+    /// Makes a pointer type that leads to nothing until its target is read.
+    fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
+        let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
+        let shape = Shape::Pointer(Types::VOID);
+        self.types.set(id, Type { name, size, shape });
+        self.pending.push((id, target.0, target.1));
+    }
+
     fn inner(
         &mut self,
         reader: &Reader<'_>,
         inner: Option<(usize, UnitOffset)>,
     ) -> Result<TypeId, gimli::Error> {
         match inner {
-            Some((unit, at)) => self.read(reader.dwarf, reader.units, unit, at),
+            Some((unit, at)) => self.read_below(reader.dwarf, reader.units, unit, at),
             None => Ok(Types::VOID),
+        }
+    }
+
+    /// Returns the name of a pointer or reference to a type; `mark` is `*` or `&`.
+    fn pointer_name(&self, to: TypeId, mark: &str) -> String {
+        match self.types.get(to).name.as_str() {
+            to if to.ends_with(['*', '&']) => format!("{to}{mark}"),
+            to => format!("{to} {mark}"),
         }
     }
 
@@ -161,16 +238,12 @@ impl TypeReader {
             gimli::DW_TAG_pointer_type
             | gimli::DW_TAG_reference_type
             | gimli::DW_TAG_rvalue_reference_type => {
+                let mark = match entry.tag() == gimli::DW_TAG_pointer_type {
+                    true => "*",
+                    false => "&",
+                };
                 let to = self.inner(reader, inner)?;
-                let mark = if entry.tag() == gimli::DW_TAG_pointer_type {
-                    "*"
-                } else {
-                    "&"
-                };
-                let name = match self.types.get(to).name.as_str() {
-                    to if to.ends_with(['*', '&']) => format!("{to}{mark}"),
-                    to => format!("{to} {mark}"),
-                };
+                let name = self.pointer_name(to, mark);
                 (name, size.unwrap_or(8), Shape::Pointer(to))
             }
             gimli::DW_TAG_subroutine_type => ("function".to_owned(), 0, Shape::Function),

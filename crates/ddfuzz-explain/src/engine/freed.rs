@@ -144,7 +144,7 @@ impl Engine {
     }
 
     /// Executes a run one instruction at a time up to the first one of the program that uses some memory,
-    /// or passes its address to a function of a library; returns its address and those of the calls that
+    /// or passes its address as a declared parameter to a function of a library; returns its address and those of the calls that
     /// led to it, innermost first. Empty where none is seen before a function of a library returns the
     /// memory again.
     pub(super) fn first_use(
@@ -177,7 +177,9 @@ impl Engine {
             };
             let is_over = self.step_once(run, &mut recorded)?;
             let passes = |number: &usize| memory.contains(&registers[*number]);
-            if recorded.executed[0].is_library_call() && ARGUMENTS.iter().any(passes) {
+            // Other registers may still hold an address that is of no use any more.
+            let mut declared = ARGUMENTS.iter().take(recorded.executed[0].parameters);
+            if recorded.executed[0].is_library_call() && declared.any(passes) {
                 return Ok(self.own_calls(&frames));
             }
             if is_over || recorded.executed[0].is_library_call() && is_returned(run, &memory)? {

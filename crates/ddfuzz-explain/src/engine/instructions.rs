@@ -20,6 +20,8 @@ pub struct Executed {
     /// The function of a library that the instruction calls, which was executed as a whole; `None` where
     /// it calls none.
     pub library: Option<LibraryCall>,
+    /// Number of parameters that this function declares; 0 where that is not known.
+    pub parameters: usize,
     /// The number in the memory that the instruction adds to or subtracts from; `None` for others.
     pub before: Option<u64>,
 }
@@ -54,6 +56,7 @@ impl Executed {
             instruction,
             registers,
             library: None,
+            parameters: 0,
             before: None,
         })
     }

@@ -137,13 +137,15 @@ impl LibraryCall {
 }
 
 /// The functions of libraries that a program calls, by the addresses, in its file, of the words that
-/// hold where they are.
+/// hold where they are. Each with the number of parameters that its declaration has, 0 where that is
+/// not known.
 #[derive(Default)]
-pub struct Imports(HashMap<u64, LibraryCall>);
+pub struct Imports(HashMap<u64, (LibraryCall, usize)>);
 
 impl Imports {
-    /// Reads the imported functions of an ELF file.
-    pub fn of(image: &[u8]) -> Imports {
+    /// Reads the imported functions of an ELF file; `prototypes` has the number of parameters of those
+    /// that are declared.
+    pub fn of(image: &[u8], prototypes: &HashMap<String, usize>) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
         };
@@ -155,20 +157,22 @@ impl Imports {
             };
             let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
             let name = symbol.name().ok()?.split('@').next()?;
-            Some((slot, LibraryCall::of(name)))
+            let parameters = prototypes.get(name).copied().unwrap_or(0);
+            Some((slot, (LibraryCall::of(name), parameters)))
         });
         Imports(named.collect())
     }
 
-    /// Returns what a call does that has just left the program's own code, for `entered`; `bias` is the
-    /// difference between addresses in the process and in the file.
+    /// Returns what a call does that has just left the program's own code, for `entered`, and how many
+    /// parameters the called function declares; `bias` is the difference between addresses in the
+    /// process and in the file.
     pub fn called(
         &self,
         call: &Executed,
         entered: u64,
         process: &mut Process,
         bias: u64,
-    ) -> LibraryCall {
+    ) -> (LibraryCall, usize) {
         let known = |slot: u64| self.0.get(&slot.wrapping_sub(bias)).copied();
         // By the word itself, or by code of the linker that jumps there.
         if let Some((slot, _)) = call.read()
@@ -190,7 +194,7 @@ impl Imports {
             }
             registers[REGISTERS - 1] = it.instruction.next_ip();
         }
-        LibraryCall::Other
+        (LibraryCall::Other, 0)
     }
 }
 

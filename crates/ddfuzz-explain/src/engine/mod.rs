@@ -256,6 +256,7 @@ impl Engine {
         let entry = symbol_in(&program, "_start");
         let image = std::fs::read(&program)?;
         let calls_getrandom = prepared::calls_getrandom(&image);
+        let imports = library::Imports::of(&image, &info.prototypes);
         Ok(Engine {
             sides,
             output,
@@ -281,7 +282,7 @@ impl Engine {
             entry,
             calls_getrandom,
             panic: prepared::panic_function(&image),
-            imports: library::Imports::of(&image),
+            imports,
             followed: HashMap::new(),
             lives_left: origin::LIVES,
             ends_at_panics: false,

@@ -375,7 +375,8 @@ impl Process {
             if tid == self.pid && is_over {
                 break;
             }
-            if tid == self.pid {
+            let exits = status >> 16 == libc::PTRACE_EVENT_EXIT;
+            if !is_over && (tid == self.pid || exits) {
                 // It has stopped once more, before its end.
                 ddfuzz_exec::tracing::resume(libc::PTRACE_CONT, tid, 0);
             }

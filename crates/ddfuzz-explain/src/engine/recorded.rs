@@ -125,10 +125,11 @@ impl Engine {
             return Ok(false);
         }
         if let Some(last) = recorded.executed.last_mut() {
-            let called = self
-                .imports
-                .called(last, now.rip, &mut run.process, self.bias);
+            let (called, parameters) =
+                self.imports
+                    .called(last, now.rip, &mut run.process, self.bias);
             last.library = Some(called);
+            last.parameters = parameters;
         }
         let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
             return Err(EngineError::Unsupported(super::Unsupported::Unsteady));

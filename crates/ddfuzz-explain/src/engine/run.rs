@@ -221,7 +221,12 @@ impl Engine {
             match stop {
                 Stop::Trap => match process.at_breakpoint()? {
                     Some(registers) => return Ok(Next::Breakpoint(registers)),
-                    None if self.is_own_trap(process) => return self.dying(process, libc::SIGTRAP),
+                    None if self.is_own_trap(process) => {
+                        if !self.classifier.is_handled(process.pid, libc::SIGTRAP) {
+                            return self.dying(process, libc::SIGTRAP);
+                        }
+                        signal = libc::SIGTRAP;
+                    }
                     None => return Ok(Next::Other(stop)),
                 },
                 Stop::SystemCall => return Ok(Next::Other(stop)),

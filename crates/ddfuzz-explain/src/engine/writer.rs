@@ -1,6 +1,8 @@
 //! Who wrote a variable: hardware watchpoints in a run, and a comparison at each system call, since
 //! writes of the kernel trigger none.
 
+use std::os::unix::fs::MetadataExt;
+
 use ddfuzz_triage::memory::Memory;
 use object::{Object, ObjectSymbol};
 
@@ -69,7 +71,8 @@ pub enum By {
     Program,
     /// This function of a library made the write.
     Library(String),
-    /// The kernel made the write, in a system call that reads the input.
+    /// The kernel made the write, in a system call that reads the input, or a function of the C
+    /// library did that reads a file, while the input was the only one that the process could read.
     Input,
     /// The kernel made the write, in a system call that does not read the input.
     Kernel,
@@ -106,14 +109,7 @@ const READERS: [&str; 24] = [
 impl Writer {
     /// Returns true if the write copied bytes of the input.
     pub fn is_input(&self) -> bool {
-        match &self.by {
-            By::Input => true,
-            By::Library(name) => {
-                READERS.contains(&name.trim_start_matches("_IO_"))
-                    || READERS.contains(&name.as_str())
-            }
-            By::Program | By::Kernel => false,
-        }
+        self.by == By::Input
     }
 }
 
@@ -297,7 +293,7 @@ impl Engine {
             },
             (0, false) => By::Program,
             (_, false) if is_own_call => By::Program,
-            (_, false) => By::Library(self.library_function(frames[index - 1].code)),
+            (_, false) => self.by_library(frames[index - 1].code, process),
         };
         let pc = code(index, frame.code);
         let mut calls = self.own_calls(&frames[index..]);
@@ -312,6 +308,15 @@ impl Engine {
         }))
     }
 
+    /// Returns what made a write at the address `code` in a function of a library.
+    fn by_library(&self, code: u64, process: &super::process::Process) -> By {
+        let name = self.library_function(code);
+        match is_reader(&name) && self.has_only_input_open(process) {
+            true => By::Input,
+            false => By::Library(name),
+        }
+    }
+
     /// Returns true if an instruction is before the first statement of its function.
     fn is_prologue(&self, pc: u64) -> bool {
         let at = pc.wrapping_sub(self.bias);
@@ -323,9 +328,32 @@ impl Engine {
         first.is_some_and(|first| (start..*first).contains(&pc))
     }
 
+    /// Returns true if the process has a file open that holds the input, and nothing else that it
+    /// could read.
+    fn has_only_input_open(&self, process: &super::process::Process) -> bool {
+        let folder = format!("/proc/{}", process.pid);
+        let Ok(open) = std::fs::read_dir(format!("{folder}/fd")) else {
+            return false;
+        };
+        let mut has_input = false;
+        for entry in open.flatten() {
+            let Ok(facts) = std::fs::metadata(entry.path()) else {
+                return false;
+            };
+            let name = entry.file_name();
+            if self.input_files.contains(&(facts.dev(), facts.ino())) {
+                has_input = true;
+            } else if !["1", "2"].iter().any(|output| name == *output)
+                && is_readable(&facts, &format!("{folder}/fdinfo/{}", name.display()))
+            {
+                return false;
+            }
+        }
+        has_input
+    }
+
     /// Returns true if the system call that has just returned reads a file that holds the input.
     fn reads_input(&self, process: &super::process::Process) -> bool {
-        use std::os::unix::fs::MetadataExt;
         let Ok(registers) = process.registers() else {
             return false;
         };
@@ -375,6 +403,23 @@ impl Engine {
             .min_by_key(|name| (name.starts_with('_'), name.len(), name.clone()))
             .unwrap_or_default()
     }
+}
+
+/// Returns true if a function of the C library of this name reads a file.
+fn is_reader(name: &str) -> bool {
+    READERS.contains(&name.trim_start_matches("_IO_")) || READERS.contains(&name)
+}
+
+/// Returns true if content can come from an open file: it is neither a directory nor `/dev/null`,
+/// and it is not open for writing only, as the file `details` of `/proc/PID/fdinfo` says.
+fn is_readable(facts: &std::fs::Metadata, details: &str) -> bool {
+    if facts.is_dir() || facts.rdev() == libc::makedev(1, 3) {
+        return false;
+    }
+    let details = std::fs::read_to_string(details).unwrap_or_default();
+    let flags = details.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| i32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & libc::O_ACCMODE != libc::O_WRONLY)
 }
 
 /// Sets the processor's watchpoints to some memory.
