@@ -4,7 +4,6 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::ddfuzz::compiled;
 use crate::needs;
 
 /// A project with its planted bugs.
@@ -130,9 +129,6 @@ pub fn as_user(command: &mut Command) -> &mut Command {
     if !nightly_works() {
         // What sanitizers need of the compiler, the stable one has, too, and hides.
         command.env("RUSTC_BOOTSTRAP", "1");
-    }
-    if let Some(library) = compiled::libfuzzer() {
-        command.env("CUSTOM_LIBFUZZER_PATH", library);
     }
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
     command.env("CARGO_TARGET_DIR", base.join("target"))

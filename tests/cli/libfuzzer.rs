@@ -78,7 +78,7 @@ fn a_campaign_finds_and_shrinks_a_crash_of_a_libfuzzer_binary() {
     if harness(&desk, "nest", "-fsanitize=fuzzer").is_none() {
         return;
     }
-    let words = "run --runs 1000 --max-len 2000 --seed 1 --json -o out -- ./nest";
+    let words = "run --runs 100 --max-len 2000 --seed 1 --json -o out -- ./nest";
     let result = desk.call(words).exits(1).json();
     assert_eq!(result["exec"], "harness");
     let group = &result["groups"][0];

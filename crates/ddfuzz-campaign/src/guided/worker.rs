@@ -263,9 +263,10 @@ const BARREN: u64 = 512;
 /// Number of generated inputs after which a worker that fuzzes an unmodified (not instrumented)
 /// program generates no more, if at least one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
-/// Lengths, in bytes, of the inputs of the classic generator that a worker runs while none of its
-/// inputs has passed: 64 of each in turn. What a short one reaches is not attributed to a longer
-/// one, and short ones are mutated more thoroughly.
+/// Greatest lengths, in bytes, of the inputs of the classic generator that a worker runs while none
+/// of its inputs has passed. On an unmodified program, 64 inputs of each in turn: there, what a short
+/// one reaches is not attributed to a longer one. On an instrumented one, the last alone. Short inputs
+/// are mutated more thoroughly.
 const GENERATED_LENGTHS: [u64; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none
@@ -319,10 +320,13 @@ where
     let (mut run, mut fruitful) = (0, 0);
     loop {
         let before = evaluator.state.corpus().count();
-        let turn = (run / GENERATED) as usize % GENERATED_LENGTHS.len();
+        let longest = match is_unmodified {
+            true => GENERATED_LENGTHS[(run / GENERATED) as usize % GENERATED_LENGTHS.len()],
+            false => GENERATED_LENGTHS[GENERATED_LENGTHS.len() - 1],
+        };
         let inputs = (run..run + GENERATED).map(|run| {
             let mut name = plan.input(run);
-            name.length = name.length.min(GENERATED_LENGTHS[turn]);
+            name.length = name.length.min(longest);
             let mut bytes = Vec::new();
             name.write_into(&mut bytes);
             BytesInput::new(bytes)
