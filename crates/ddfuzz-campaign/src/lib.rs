@@ -76,7 +76,7 @@ pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{
     Judged, came_once, examined_thrice, fails_on_anything, identity, judged, kind_of, line_of,
-    may_leak,
+    mark_as_run, may_leak,
 };
 
 /// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is

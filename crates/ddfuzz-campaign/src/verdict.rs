@@ -1,7 +1,7 @@
 //! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit,
 //! what the journal of triage records of them, and for which target the result holds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex};
@@ -107,6 +107,24 @@ pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, Exec
 /// memory leak.
 pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
+}
+
+/// Marks an input as run, with a search for leaks if `leaks`, among the inputs `run`, each with whether
+/// there is no more to find by looking for leaks. Returns false if it was marked before, unless only
+/// this run looks for leaks: libFuzzer writes an input to its corpus before it finds that it leaks, and
+/// to a file named so afterwards.
+pub fn mark_as_run(
+    run: &mut HashMap<ContentHash, bool>,
+    content: ContentHash,
+    leaks: bool,
+) -> bool {
+    match run.entry(content) {
+        Entry::Vacant(new) => {
+            new.insert(leaks);
+            true
+        }
+        Entry::Occupied(mut run) => leaks && !run.insert(true),
+    }
 }
 
 /// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of

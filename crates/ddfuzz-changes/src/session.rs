@@ -327,7 +327,7 @@ impl<'a> Session<'a> {
     /// `None`. With `anew`, the version is built on the untouched build of the old version.
     ///
     /// # Errors
-    ///  As [`probe`](Session::probe).
+    /// As [`probe`](Session::probe).
     pub fn check(
         &mut self,
         what: What,

@@ -198,7 +198,8 @@ impl Worktree {
     /// A file that includes a changed file gets a new modification time, because not each build
     /// tool tracks inclusions.
     ///
-    /// # Errors If a content cannot be read, or a file cannot be written.
+    /// # Errors
+    /// If a content cannot be read, or a file cannot be written.
     pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
         let changed = self.state.as_ref().map(|state| differing(state, tree));

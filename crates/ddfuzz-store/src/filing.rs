@@ -192,8 +192,8 @@ impl Store {
         folder::create_all(folder::parent(&to))?;
         if is_last {
             // Counts and times are in one record or the other whenever this is cut off.
-            if let Some(left) = &left {
-                let mut record = left.record.clone();
+            if let Some(left) = left {
+                let mut record = left.record;
                 if let Some(there) = GroupIndex::read(&root, Kind::Flaky, &major)? {
                     record.join(there.record);
                 }
@@ -217,10 +217,7 @@ impl Store {
             write_group(&root, Kind::Crash, &index)?;
             self.groups.insert((Kind::Crash, major.clone()), index);
         }
-        if let Some(mut index) = GroupIndex::read(&root, Kind::Flaky, &major)? {
-            if let Some(left) = left.filter(|_| is_last) {
-                index.record.join(left.record);
-            }
+        if let Some(index) = GroupIndex::read(&root, Kind::Flaky, &major)? {
             write_group(&root, Kind::Flaky, &index)?;
             self.groups.insert((Kind::Flaky, major), index);
         }

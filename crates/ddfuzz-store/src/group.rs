@@ -367,8 +367,8 @@ impl GroupIndex {
 
     /// Reads the group with the major key `major` from the output directory `root`; `None` if it
     /// has neither a record nor a complete entry (an input with its crash record). A missing or
-    /// damaged record, or that of another group, is rebuilt from the entries; `first_seen` is then the oldest modification
-    /// time of their inputs.
+    /// damaged record, or that of another group, is rebuilt from the entries; `first_seen` is then
+    /// the oldest modification time of their inputs.
     pub(super) fn read(
         root: &Path,
         kind: Kind,

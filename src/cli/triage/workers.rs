@@ -1,12 +1,11 @@
 //! Worker threads of a triage: each runs input files with its own triager.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::campaign::{Examined, Judged, judged, kind_of, may_leak};
+use crate::campaign::{Examined, Judged, judged, kind_of, mark_as_run, may_leak};
 use crate::cli::{Failure, Output};
 use crate::exec::{Target, Way};
 use crate::files::regular::{self, Unread};
@@ -135,7 +134,7 @@ impl Workers<'_> {
         };
         let input = ContentHash::of(&bytes);
         let leaks = self.leaks || may_leak(file);
-        if !self.take(input, leaks) {
+        if !mark_as_run(&mut lock(&self.taken), input, leaks) {
             return Ok(WorkerResult::Duplicate(input));
         }
         let size = bytes.len() as u64;
@@ -162,19 +161,6 @@ impl Workers<'_> {
             leaks,
             examined,
         })
-    }
-
-    /// Marks an input as run, with a search for leaks if `leaks`. Returns false if it was marked
-    /// before, unless only this run looks for leaks: libFuzzer writes an input to its corpus before
-    /// it finds that it leaks, and to a file named so afterwards.
-    fn take(&self, input: ContentHash, leaks: bool) -> bool {
-        match lock(&self.taken).entry(input) {
-            Entry::Vacant(new) => {
-                new.insert(leaks);
-                true
-            }
-            Entry::Occupied(mut run) => leaks && !run.insert(true),
-        }
     }
 }
 

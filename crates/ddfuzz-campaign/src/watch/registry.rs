@@ -1,12 +1,12 @@
 //! The contents and crashes that a watch knows: which files were run (the journal of triage), and
 //! the groups of the campaign.
 
-use std::collections::{HashMap, HashSet, hash_map::Entry};
+use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use crate::{
     CampaignError, CampaignState, Classified, Judged, Stored, identity, kind_of, line_of, lock,
-    watch::ExaminedInput,
+    mark_as_run, watch::ExaminedInput,
 };
 use ddfuzz_exec::{Ended, Target};
 use ddfuzz_minimize::log::ContentHash;
@@ -122,13 +122,7 @@ impl<'a> ContentRegistry<'a> {
     /// returns false if that was marked before. libFuzzer writes an input to its corpus before it
     /// finds that it leaks, and to a file named so afterwards.
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
-        match self.contents.entry(content) {
-            Entry::Vacant(new) => {
-                new.insert(leaks);
-                true
-            }
-            Entry::Occupied(mut run) => leaks && !run.insert(true),
-        }
+        mark_as_run(&mut self.contents, content, leaks)
     }
 
     /// Converts the result of an examined input to a classified run, which is to be committed

@@ -29,7 +29,7 @@ pub fn is_temporary(name: &OsStr) -> bool {
 /// If `path` is something other than a regular file or a symbolic link, such as a device, or if a
 /// step fails; the old file is then unchanged, and no temporary file remains.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    replace(path, bytes, 0o666)
+    replace(path, |file| file.write_all(bytes), 0o666)
 }
 
 /// Writes or replaces a file like [`write()`], but does not wait until it is on the device: readers
@@ -55,9 +55,7 @@ pub fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         file.set_permissions(before.permissions())?;
         file.write_all(bytes)
     };
-    let file = temporary(path, fill, 0o600)?;
-    persist(file, path)?;
-    folder::sync(folder::parent(path))
+    replace(path, fill, 0o600)
 }
 
 /// Writes or replaces an executable file atomically, like [`write()`].
@@ -65,7 +63,7 @@ pub fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// # Errors
 /// As [`write()`].
 pub fn write_program(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    replace(path, bytes, 0o777)
+    replace(path, |file| file.write_all(bytes), 0o777)
 }
 
 /// Writes a new file atomically; an existing file is never replaced.
@@ -106,8 +104,12 @@ fn keep(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
     folder::sync(folder::parent(path))
 }
 
-fn replace(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    let file = temporary(path, |file| file.write_all(bytes), mode)?;
+fn replace(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+    mode: u32,
+) -> Result<(), FileError> {
+    let file = temporary(path, fill, mode)?;
     persist(file, path)?;
     folder::sync(folder::parent(path))
 }

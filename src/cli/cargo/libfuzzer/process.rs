@@ -28,9 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Second words of the lines by which libFuzzer tells, once its corpus is read, how many inputs it
 /// has run.
-const STATUS: [&str; 7] = [
-    "INITED", "NEW", "REDUCE", "pulse", "RELOAD", "DONE", "NEW_FUNC",
-];
+const STATUS: [&str; 6] = ["INITED", "NEW", "REDUCE", "pulse", "RELOAD", "DONE"];
 
 /// Whether a libFuzzer process shares the terminal of ddfuzz, and whether its output is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
