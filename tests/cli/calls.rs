@@ -315,3 +315,25 @@ fn variables_of_a_bundled_target_are_minimized_and_not_exported() {
         desk.call(&format!("log verify {log}")).exits(0);
     }
 }
+
+/// A budget that ends in an early search lets the later ones run on a command line that is not yet
+/// minimal. With a larger budget the early search goes on, and the later ones begin anew.
+#[test]
+fn a_larger_budget_resumes_a_search_before_the_last() {
+    let desk = desk();
+    let whole = desk.call(&format!("{CALL} {PROGRAM}")).exits(0).json();
+    for name in logs(&desk) {
+        std::fs::remove_file(desk.file(&name)).unwrap();
+    }
+    let short = desk.call(&format!("{CALL} --force --budget-tests 3 {PROGRAM}"));
+    assert_eq!(short.exits(0).json()["claim"], "best-so-far");
+    let resumed = desk.call(&format!("{CALL} --resume --budget-tests 9 {PROGRAM}"));
+    assert_eq!(resumed.exits(0).json()["claim"], "best-so-far");
+    let resumed = desk.call(&format!("{CALL} --resume {PROGRAM}")).exits(0);
+    let resumed = resumed.json();
+    for field in ["args", "env", "claim", "proved", "size_after"] {
+        assert_eq!(resumed[field], whole[field], "{field}");
+    }
+    assert_eq!(desk.read("crash.min"), b"!");
+    desk.is_left_clean();
+}

@@ -126,10 +126,12 @@ impl CallMinimization<'_> {
 
     fn run_phase(&mut self, subject: PhaseSubject) -> Result<(), Failure> {
         let log = self.files.next_log(subject);
+        let start = self.start_line(subject)?;
+        self.remove_outdated(&log, &start)?;
         let (before, began) = (time_of(&log), Instant::now());
         let (finished, record) = match subject {
-            Some((part, at)) => self.shrink_call(part, at, &log)?,
-            None => self.shrink_input(&log)?,
+            Some((part, at)) => self.shrink_call(part, at, start, &log)?,
+            None => self.shrink_input(start, &log)?,
         };
         let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
@@ -144,7 +146,44 @@ impl CallMinimization<'_> {
         self.write_script()
     }
 
-    fn shrink_input(&mut self, log: &Path) -> Result<(Finished, MinRecord), Failure> {
+    fn start_line(&self, subject: PhaseSubject) -> Result<StartLine, Failure> {
+        match subject {
+            Some((part, at)) => {
+                let call = Call::new(self.target.clone(), part, at);
+                Ok(self.start_of_call(&call, part, at, self.input_file()?.as_deref()))
+            }
+            None => {
+                let minimizing = self.args.minimizing(self.target.clone(), self.way);
+                Ok(minimizing.start_line(&self.input, self.crash))
+            }
+        }
+    }
+
+    /// Removes the log of a later search if an earlier one, resumed with a larger budget, came to
+    /// another command line or input than when the log was written: its tests were made with what
+    /// is no longer there. A log of another crash, build or search stays: resuming it is refused.
+    fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
+        let is_outdated = |logged: StartLine| {
+            let is_ours = (&logged.key, &logged.search, logged.build)
+                == (&start.key, &start.search, start.build);
+            let is_same = logged.target.same_target(&start.target)
+                && logged.call == start.call
+                && logged.input_blake3 == start.input_blake3;
+            is_ours && !is_same
+        };
+        if self.done.is_empty() || !Log::read_start(log).is_some_and(is_outdated) {
+            return Ok(());
+        }
+        std::fs::remove_file(log).map_err(|error| {
+            Failure::new(Exit::Usage, "output", format!("cannot remove the log: {error}")).path(log)
+        })
+    }
+
+    fn shrink_input(
+        &mut self,
+        start: StartLine,
+        log: &Path,
+    ) -> Result<(Finished, MinRecord), Failure> {
         let minimizing = self.args.minimizing(self.target.clone(), self.way);
         let path = self.input_file()?.unwrap_or_else(|| PathBuf::from("input"));
         let into = FileJob {
@@ -154,7 +193,6 @@ impl CallMinimization<'_> {
             log,
             screen: self.screen,
         };
-        let start = minimizing.start_line(&self.input, self.crash);
         let mut options = minimizing.options(self.screen.stop);
         (options.budget_tests, options.budget_time) = self.left();
         let done = into.minimize(start, options, |input, journal, options| {
@@ -370,11 +408,11 @@ impl CallMinimization<'_> {
         &mut self,
         part: Part,
         at: usize,
+        start: StartLine,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
         let call = Call::new(self.target.clone(), part, at);
         let file = self.input_file()?;
-        let start = self.start_of_call(&call, part, at, file.as_deref());
         let begun = log.exists();
         let mut journal =
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
