@@ -514,6 +514,11 @@ fn a_cleanup_in_the_directory_of_a_campaign_leaves_it_to_be_resumed() {
     assert_eq!(desk.read("out/state.json"), state);
     let (still, others) = campaigns();
     assert_eq!((&still, others.len()), (&own, 1));
+    // A cleanup for another target does not take its place either.
+    let other = "clean in -o out --json --jobs 1 --trim off --minimize off --target crtplot";
+    desk.call(other).exits(0);
+    let (still, others) = campaigns();
+    assert_eq!((&still, others.len()), (&own, 2));
     // The campaign goes on with the run after its last.
     let more = run.replace("--runs 40 --seed 1 --max-len 20", "--runs 30 --resume");
     let second = desk.call(&more).exits(0).json();

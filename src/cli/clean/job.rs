@@ -180,31 +180,26 @@ impl CleanJob {
 
 /// Returns the id of the campaign under which the output directory stores the crashes that the
 /// cleanup finds: one that has the same target and makes no inputs, else the new campaign `fresh`.
-/// A campaign of `ddfuzz run` with the same target stays the one that `run --resume` continues.
+/// The directory's own campaign stays the one that `run --resume` continues.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
     let same = |campaign: &&Campaign| {
         let record = campaign.target.as_ref();
         record.is_some_and(|record| now.same_target(record))
     };
-    let id = fresh.id.clone();
     let campaigns = store.campaigns();
-    let Some(current) = campaigns.current.as_ref().filter(same) else {
-        store.begin(fresh)?;
-        return Ok(id);
-    };
+    let own = campaigns.current.as_ref();
     // Only campaigns that make inputs have a greatest length.
     let makes_inputs = match store.reader().load_state::<serde_json::Value>()? {
         Some(state) => !state["max_len"].is_null(),
-        None => current.seed.is_some(),
+        None => own.is_some_and(|own| own.seed.is_some()),
     };
-    if !makes_inputs {
-        return Ok(current.id.clone());
-    }
-    let mut beside = campaigns.others.iter().filter(|one| one.seed.is_none());
-    if let Some(known) = beside.find(same) {
+    let own = own.filter(|_| !makes_inputs);
+    let beside = campaigns.others.iter().filter(|one| one.seed.is_none());
+    if let Some(known) = own.into_iter().chain(beside).find(same) {
         return Ok(known.id.clone());
     }
+    let id = fresh.id.clone();
     store.add_campaign(fresh)?;
     Ok(id)
 }
