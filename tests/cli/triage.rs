@@ -139,3 +139,37 @@ fn a_campaign_is_resumed_after_a_triage_into_its_directory() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("no campaign to resume"), "{message}");
 }
+
+#[test]
+fn a_triage_of_another_program_takes_no_group_for_fixed() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    desk.compile("tests/cli/programs/two_letters.c", "two_letters");
+    desk.write("crash", "XY");
+    let runs = "run --generator classic --minimize off -o out --runs 40 --seed 1 -- ./two_bugs";
+    desk.call(runs).exits(1);
+    let builds = || {
+        let read = std::fs::read_to_string(desk.file("out/ddfuzz.json")).unwrap();
+        let record: serde_json::Value = serde_json::from_str(&read).unwrap();
+        record["builds"].clone()
+    };
+    let before = builds();
+    assert_eq!(before.as_array().unwrap().len(), 1, "{before}");
+    let said = desk.call("triage crash -o out --minimize -- ./two_letters");
+    let said = said.exits(1);
+    assert!(!said.err.contains("rebuilt"), "{said:?}");
+    assert_eq!(builds(), before);
+    let shown = desk.call("show out").exits(0);
+    assert!(!shown.out.contains("fixed"), "{shown:?}");
+    // When the campaign's own program is rebuilt, what the other one does is not asked of it.
+    std::fs::copy("/bin/cat", desk.file("two_bugs")).unwrap();
+    let runs = runs.replace("--runs 40 --seed 1", "--runs 45 --resume");
+    let said = desk.call(&runs);
+    assert!(
+        said.err
+            .contains("2 groups checked with the new build: 2 fixed"),
+        "{said:?}"
+    );
+    let groups = &builds()[1]["groups"]["crash"];
+    assert_eq!(groups.as_object().unwrap().len(), 2, "{groups}");
+}

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::minimization_order::{self, is_slip};
-use crate::{Classified, Finding, Progress, Variants, lock, study::StudyState};
+use crate::{Classified, Finding, Progress, Variants, finders::Finders, lock, study::StudyState};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
@@ -240,7 +240,10 @@ impl<'a> CampaignState<'a> {
         last: bool,
     ) -> Result<Vec<EntryId>, StoreError> {
         let reader = lock(self.store).reader().clone();
-        minimization_order::pending(&reader, variants, last)
+        let campaigns = reader.campaigns()?;
+        let own = campaigns.all().find(|one| one.id == self.name);
+        let finders = Finders::of(&reader, own.and_then(|own| own.target.as_ref()))?;
+        minimization_order::pending(&reader, &finders, variants, last)
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the

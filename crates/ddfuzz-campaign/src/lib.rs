@@ -19,6 +19,7 @@ mod crash_sink;
 pub mod dictionary;
 mod disk_full;
 mod error;
+mod finders;
 pub mod generator;
 mod guided;
 pub mod keystrokes;

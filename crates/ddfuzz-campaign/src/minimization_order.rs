@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Mutex;
 
-use crate::{CampaignError, Minimizing, StoreWriter, Variants, lock};
+use crate::{CampaignError, Minimizing, StoreWriter, Variants, finders::Finders, lock};
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
 use ddfuzz_triage::{Crash, Found, Triager, Verdict};
@@ -297,9 +297,11 @@ impl SmallestSizes {
 /// Returns the entries to minimize next, at most one for each bug (group, and utility in a study),
 /// the most urgent first. With `last`, also those that are minimized after all others: groups and
 /// smaller inputs that were only met during minimizations, hangs, memory blow-ups, and variants
-/// (inputs with further minor keys).
+/// (inputs with further minor keys). Failures that `finders` does not include are left out: runs of
+/// the target say nothing of them.
 pub(crate) fn pending(
     reader: &Reader,
+    finders: &Finders,
     variants: Variants,
     last: bool,
 ) -> Result<Vec<EntryId>, StoreError> {
@@ -310,7 +312,8 @@ pub(crate) fn pending(
     let mut pending = Vec::new();
     for kind in kinds.iter().copied() {
         for group in reader.groups(kind)? {
-            let entries = reader.entries(kind, &group.record.major.short())?;
+            let mut entries = reader.entries(kind, &group.record.major.short())?;
+            entries.retain(|entry| finders.include(entry));
             for bug in Bug::all(reader, &entries) {
                 let most = variants.most(&group.record.class);
                 let Some((priority, entry)) = next_of(&bug, kind, most, last) else {

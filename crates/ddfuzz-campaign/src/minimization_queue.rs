@@ -10,9 +10,12 @@ use crossbeam::channel::{Receiver, Sender};
 
 use crate::{
     BuildCheck, CampaignError, DiskFullError, Finished, Minimizing, ProgramWatch, Progress, Screen,
-    StoreWriter, Variants, lock,
+    StoreWriter, Variants,
+    finders::Finders,
+    lock,
     minimization_order::{SlippedInputs, pending, size},
 };
+use ddfuzz_exec::Target;
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
@@ -53,7 +56,7 @@ pub(crate) fn run_minimizer(
 /// Minimizes entries of an output directory one after the other, until none is left: of groups
 /// without a minimized result, and inputs that may give a smaller result than their group has; with
 /// `resume` also entries whose minimization was ended by its budget. Checks all groups first if the
-/// program was rebuilt. Groups in `known` (muted), leaks, and crashes that a study has found are
+/// program was rebuilt. Failures that were found on another target are left out. Groups in `known` (muted), leaks, and crashes that a study has found are
 /// left out: the call that resumes the study minimizes those.
 ///
 /// # Errors
@@ -79,7 +82,7 @@ pub fn minimize_pending(
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     let unfinished = match resume {
-        true => unfinished(&reader, known)?,
+        true => unfinished(&reader, &minimizing.target, known)?,
         false => Vec::new(),
     };
     while !stop.load(Ordering::Relaxed) {
@@ -87,7 +90,7 @@ pub fn minimize_pending(
             rebuild.begin(&watch, screen)?;
             taken.clear();
         }
-        let mut left = pending_entries(&reader, minimizing.variants, known)?;
+        let mut left = pending_entries(&reader, &minimizing.target, minimizing.variants, known)?;
         left.extend_from_slice(&unfinished);
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
@@ -117,7 +120,12 @@ pub fn minimize_pending(
 
 /// Returns the entries whose minimization was ended by its budget before it was complete, without
 /// muted groups and crashes that a study has found.
-fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, StoreError> {
+fn unfinished(
+    reader: &Reader,
+    target: &Target,
+    known: &KnownGroups,
+) -> Result<Vec<EntryId>, StoreError> {
+    let finders = Finders::of_target(reader, target)?;
     let mut unfinished = Vec::new();
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
         for group in reader.groups(kind)? {
@@ -127,6 +135,9 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
             }
             let entries = reader.entries(kind, &major)?.into_iter();
             let is_unfinished = |entry: &Entry| {
+                if !finders.include(entry) {
+                    return false;
+                }
                 let ended = entry
                     .minimized
                     .as_ref()
@@ -140,17 +151,19 @@ fn unfinished(reader: &Reader, known: &KnownGroups) -> Result<Vec<EntryId>, Stor
 }
 
 /// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`,
-/// the most urgent first; each minimization may add others.
+/// on `target`, the most urgent first; each minimization may add others.
 ///
 /// # Errors
 /// When the directory cannot be read.
 pub fn pending_entries(
     reader: &Reader,
+    target: &Target,
     variants: Variants,
     known: &KnownGroups,
 ) -> Result<Vec<EntryId>, StoreError> {
+    let finders = Finders::of_target(reader, target)?;
     let mut left = Vec::new();
-    for id in pending(reader, variants, true)? {
+    for id in pending(reader, &finders, variants, true)? {
         let entry = reader.entry(&id)?;
         let is_left = |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.is_leak();
         if entry.as_ref().is_some_and(is_left) && !reader.is_muted(id.kind(), id.major(), known) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::{
-    CampaignError, ProgramWatch, StoreWriter, fails_on_anything, lock,
+    CampaignError, ProgramWatch, StoreWriter, fails_on_anything, finders::builds, lock,
     minimization_order::is_variant, verdict::program_hash,
 };
 use ddfuzz_delta::{Caching, Outcome};
@@ -402,14 +402,14 @@ impl Minimizing {
 
     /// Checks whether the program is another build than the one that the output directory records
     /// last, or is missing: the runs of a minimization say nothing of the recorded crash then.
-    /// False if no build is recorded, as in a study of many programs.
+    /// False if no build of it is recorded, as in a study of many programs.
     pub(crate) fn is_rebuilt<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
     ) -> Result<bool, CampaignError> {
         let reader = lock(store).reader().clone();
-        let campaign = reader.campaigns()?.current;
-        let recorded = campaign.and_then(|campaign| campaign.builds.into_iter().next_back());
+        let campaigns = reader.campaigns()?;
+        let recorded = builds(&campaigns, &self.target).and_then(<[_]>::last);
         Ok(recorded.is_some_and(|recorded| {
             let now = ProgramWatch::of(&self.target);
             !now.is_ok_and(|now| now.build() == recorded.blake3)
@@ -535,8 +535,8 @@ impl Minimizing {
         let entry = entry_of(&*store, id)?;
         let size = entry.original_bytes()?.len() as u64;
         store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
-        let campaign = store.reader().campaigns()?.current;
-        let rebuilt = campaign.is_some_and(|campaign| campaign.builds.len() > 1);
+        let campaigns = store.reader().campaigns()?;
+        let rebuilt = builds(&campaigns, &self.target).is_some_and(|all| all.len() > 1);
         let why = match rebuilt {
             true => "the crash does not reproduce since the program was rebuilt",
             false => "the crash does not reproduce",

@@ -8,7 +8,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::{CampaignError, Minimizing, Recheck, Screen, lock, verdict::program_hash};
+use crate::{
+    CampaignError, Minimizing, Recheck, Screen,
+    finders::{Finders, builds},
+    lock,
+    verdict::program_hash,
+};
 use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
@@ -171,20 +176,19 @@ pub struct BuildCheck<'a> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the output directory records more than one build of the program for the
-    /// present campaign.
+    /// Checks whether the output directory records more than one build of the program.
     pub fn is_rebuilt(&self) -> bool {
-        let store = lock(self.store);
-        let campaign = store.campaigns().current.as_ref();
-        campaign.is_some_and(|campaign| campaign.builds.len() > 1)
+        builds(lock(self.store).campaigns(), &self.minimizing.target)
+            .is_some_and(|all| all.len() > 1)
     }
 
-    /// Returns the build of the program that the output directory records last for the present
-    /// campaign; `None` if it records none.
+    /// Returns the build of the program that the output directory records last; `None` if it
+    /// records none.
     fn recorded(&self) -> Option<Build> {
         let store = lock(self.store);
-        let campaign = store.campaigns().current.as_ref();
-        campaign.and_then(|campaign| campaign.builds.last().cloned())
+        builds(store.campaigns(), &self.minimizing.target)?
+            .last()
+            .cloned()
     }
 
     /// Returns the groups, by kind and major key (12 hex digits), that did not show the same crash
@@ -203,12 +207,16 @@ impl BuildCheck<'_> {
 
     /// Compares the program, at the start of a call of ddfuzz, with the build that the output
     /// directory records last: records the present build if there is none, and checks all groups
-    /// with it if it is another one.
+    /// with it if it is another one. Does nothing if the directory's own campaign is on another
+    /// target: that one's program was not rebuilt.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
+        if builds(lock(self.store).campaigns(), &self.minimizing.target).is_none() {
+            return Ok(());
+        }
         match self.recorded() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
@@ -216,8 +224,8 @@ impl BuildCheck<'_> {
         }
     }
 
-    /// Checks every group with the present build by running the reproducer and the original of its
-    /// representatives until one crashes as before. Records the status of each group: fixed, cannot
+    /// Checks every group that was found on the target with the present build, by running the
+    /// reproducer and the original of its representatives until one crashes as before. Records the status of each group: fixed, cannot
     /// tell, flaky, another crash or the same crash. Unfinished minimizations start again, since
     /// their logs hold results of the earlier build. If the user stops meanwhile, nothing is
     /// recorded, and the next call of ddfuzz repeats the check.
@@ -227,13 +235,11 @@ impl BuildCheck<'_> {
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
         let reader = lock(self.store).reader().clone();
-        let mut groups = Vec::new();
-        for kind in Kind::ALL {
-            groups.extend(reader.groups(kind)?);
-        }
-        let count = size::counted(groups.len() as u64, "group");
-        screen.note(&format!("the program was rebuilt; checking {count}"));
+        let finders = Finders::of_target(&reader, &self.minimizing.target)?;
         let subject = |entry: &Entry| {
+            if !finders.include(entry) {
+                return None;
+            }
             let mut target = self.minimizing.target.clone();
             if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
                 // A hang or a blow-up is fixed only if it stays within the limits that it exceeded.
@@ -241,6 +247,17 @@ impl BuildCheck<'_> {
             }
             Some((target, self.minimizing.way))
         };
+        let mut groups = Vec::new();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                let entries = Recheck::entries(&reader, &group)?;
+                if entries.iter().any(|entry| subject(entry).is_some()) {
+                    groups.push(group);
+                }
+            }
+        }
+        let count = size::counted(groups.len() as u64, "group");
+        screen.note(&format!("the program was rebuilt; checking {count}"));
         let recheck = Recheck {
             doubt: None,
             reader: &reader,

@@ -43,6 +43,16 @@ pub struct Campaign {
     pub host: String,
 }
 
+impl Campaign {
+    /// Checks whether the campaign fuzzes the target that `now` records, executed by whatever way;
+    /// false if the campaign records no target.
+    pub fn is_of(&self, now: &TargetRecord) -> bool {
+        self.target
+            .as_ref()
+            .is_some_and(|record| now.same_target(record))
+    }
+}
+
 /// A settings file and the options that it adds to a command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsFile {

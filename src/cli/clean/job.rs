@@ -179,24 +179,15 @@ impl CleanJob {
 }
 
 /// Returns the id of the campaign under which the output directory stores the crashes that the
-/// cleanup finds: one that has the same target and makes no inputs, else the new campaign `fresh`.
+/// cleanup finds: a cleanup's or triage's with the same target, else the new campaign `fresh`.
 /// The directory's own campaign stays the one that `run --resume` continues.
 fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
     let now = TargetRecord::new(target, Way::Command);
-    let same = |campaign: &&Campaign| {
-        let record = campaign.target.as_ref();
-        record.is_some_and(|record| now.same_target(record))
-    };
+    let same = |campaign: &&Campaign| campaign.is_of(&now);
     let campaigns = store.campaigns();
-    let own = campaigns.current.as_ref();
-    // Only campaigns that make inputs have a greatest length.
-    let makes_inputs = match store.reader().load_state::<serde_json::Value>()? {
-        Some(state) => !state["max_len"].is_null(),
-        None => own.is_some_and(|own| own.seed.is_some()),
-    };
-    let own = own.filter(|_| !makes_inputs);
-    let beside = campaigns.others.iter().filter(|one| one.seed.is_none());
-    if let Some(known) = own.into_iter().chain(beside).find(same) {
+    // Only campaigns that are resumed have a seed.
+    let known = campaigns.all().filter(|one| one.seed.is_none()).find(same);
+    if let Some(known) = known {
         return Ok(known.id.clone());
     }
     let id = fresh.id.clone();

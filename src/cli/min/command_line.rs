@@ -175,7 +175,12 @@ impl CallMinimization<'_> {
             return Ok(());
         }
         std::fs::remove_file(log).map_err(|error| {
-            Failure::new(Exit::Usage, "output", format!("cannot remove the log: {error}")).path(log)
+            Failure::new(
+                Exit::Usage,
+                "output",
+                format!("cannot remove the log: {error}"),
+            )
+            .path(log)
         })
     }
 

@@ -180,7 +180,7 @@ impl TriageArgs {
         match (&self.out, result.groups.first()) {
             (Some(out), Some(group)) => {
                 let reader = Reader::open(out)?;
-                if !pending_entries(&reader, Variants::Plain, known)?.is_empty() {
+                if !pending_entries(&reader, target, Variants::Plain, known)?.is_empty() {
                     let out = shell_word(out);
                     output.suggest(&format!("ddfuzz min {out}  # minimizes its groups"));
                 }
