@@ -13,7 +13,9 @@ use clap::{Arg, Command};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{Pid, getppid};
 
-use super::cargo::libfuzzer::{Flags, LibFuzzerPlan, LibFuzzers, MAX_LEN, Scratch, TerminalUse};
+use super::cargo::libfuzzer::{
+    EXACT_PATH, Flags, LibFuzzerPlan, LibFuzzers, MAX_LEN, Scratch, TerminalUse,
+};
 use super::cargo::{WrittenArtifacts, choose_out, reproducers};
 use super::output::tell;
 use super::run::{StoreRequest, open_store};
@@ -125,9 +127,11 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
     if let Err(error) = &summary {
         // The user wants to fuzz above all.
-        tell(&format!(
-            "ddfuzz: {error}\nddfuzz: fuzzing goes on without ddfuzz"
-        ));
+        let goes_on = match fuzzers.is_running() {
+            true => "\nddfuzz: fuzzing goes on without ddfuzz",
+            false => "",
+        };
+        tell(&format!("ddfuzz: {error}{goes_on}"));
         fuzzers.run_out();
     }
     fuzzers.wait();
@@ -138,7 +142,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let mut texts = blocks.pending.unwrap_or_default();
     match summary {
         Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
-        Err(error) => texts.push(format!("ddfuzz: error: {}", Failure::from(error))),
+        Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
     }
     if !texts.is_empty() {
         print_last(&texts.join("\n"), !status.success());
@@ -155,7 +159,7 @@ struct Corpus {
 
 /// Plans, by the flags on the user's command line, how libFuzzer is run and where it stores new
 /// inputs. With a limit on time or runs, it is started again after each crash; without, it ends
-/// with the first crash, as users of cargo-fuzz expect.
+/// with the first crash, as users of cargo-fuzz expect, and so where all crashes have one file.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -179,7 +183,7 @@ fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), F
         artifact_prefix: flags.artifact_prefix.clone().unwrap_or_default(),
         jobs: 1,
         terminal: TerminalUse::Shared,
-        again: flags.time.is_some() || flags.runs.is_some(),
+        again: (flags.time.is_some() || flags.runs.is_some()) && flags.value(EXACT_PATH).is_none(),
         flags,
     };
     Ok((plan, corpus))

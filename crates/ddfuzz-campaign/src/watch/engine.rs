@@ -406,6 +406,8 @@ impl<'a> WatchEngine<'a> {
         Ok(Summary {
             runs: self.runs(),
             runs_of_call: self.runs(),
+            // What the watched fuzzer has run in earlier calls is not known.
+            runs_of_campaign: self.runs().max(campaign.checkpoint.next),
             ..self.session.summary(campaign, watched, ended)?
         })
     }

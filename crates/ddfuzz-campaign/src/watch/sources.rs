@@ -50,7 +50,15 @@ fn absolute(path: &PathBuf) -> PathBuf {
 /// The files and directories in which a watch searches for files to run, and what is known of the
 /// files found in them.
 pub(super) struct Sources {
+    /// Files and directories that are searched again and again.
     paths: Vec<PathBuf>,
+    /// Files that the watched fuzzer has said it wrote, in that order, each once.
+    announced: Vec<PathBuf>,
+    /// The same files, by path.
+    is_announced: HashSet<PathBuf>,
+    /// The announced files that are still to be found, and settled; each announcement of a file adds
+    /// it, since it may have another content.
+    expected: HashSet<PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
     /// Files that the last search saw for the first time or found changed, and that may still be
@@ -68,6 +76,9 @@ impl Sources {
     pub(super) fn new(paths: &[PathBuf], out: &Path) -> Sources {
         Sources {
             paths: paths.iter().map(absolute).collect(),
+            announced: Vec::new(),
+            is_announced: HashSet::new(),
+            expected: HashSet::new(),
             out: out.to_owned(),
             waiting: HashMap::new(),
             taken: HashMap::new(),
@@ -76,13 +87,28 @@ impl Sources {
         }
     }
 
-    /// Adds files or directories in which to search; ignores those that are known already.
-    pub(super) fn add(&mut self, paths: Vec<PathBuf>) {
-        for path in paths.iter().map(absolute) {
-            if !self.paths.contains(&path) {
-                self.paths.push(path);
+    /// Adds files that the watched fuzzer has said it wrote.
+    pub(super) fn add(&mut self, files: Vec<PathBuf>) {
+        for path in files.iter().map(absolute) {
+            if self.is_announced.insert(path.clone()) {
+                self.announced.push(path.clone());
             }
+            self.expected.insert(path);
         }
+    }
+
+    /// Lets the next searches find a file again that was found before.
+    fn find_again(&mut self, path: &PathBuf) {
+        self.taken.remove(path);
+        if self.is_announced.contains(path) {
+            self.expected.insert(path.clone());
+        }
+    }
+
+    /// Lets the next searches find all files again.
+    fn find_all_again(&mut self) {
+        self.taken.clear();
+        self.expected.extend(self.announced.iter().cloned());
     }
 
     fn search(&mut self) -> SearchResult {
@@ -103,6 +129,7 @@ impl Sources {
                 taken.insert(input.path, stamp);
             } else if self.waiting.get(&input.path) == Some(&stamp) {
                 taken.insert(input.path.clone(), stamp);
+                self.expected.remove(&input.path);
                 result.settled.push(SettledFile { input, stamp });
             } else if waiting.insert(input.path.clone(), stamp).is_none() {
                 result.moving.push(input.path);
@@ -134,6 +161,7 @@ impl Sources {
                     .push(format!("warning: {path} is not watched: {error}"));
             }
         }
+        self.find_expected(&mut found);
         found.exclude_output(&self.out);
         for (path, why) in std::mem::take(&mut found.unread) {
             if path.exists() && self.noted.insert(path.clone()) {
@@ -146,13 +174,32 @@ impl Sources {
         found
     }
 
+    /// Adds the files that the watched fuzzer has announced and that have not settled yet, in the
+    /// order of the announcements. One that has vanished is expected no longer.
+    fn find_expected(&mut self, found: &mut Inputs) {
+        if self.expected.is_empty() {
+            return;
+        }
+        self.expected.retain(|path| path.exists());
+        let expected = &self.expected;
+        for path in self
+            .announced
+            .iter()
+            .filter(|path| expected.contains(*path))
+        {
+            // Files that cannot be read are among those that were not.
+            let _ = foreign::find(path, found);
+        }
+    }
+
     /// Checks whether a file's name begins with a dot, so that it is probably a fuzzer's temporary
-    /// file and is not run. A file that is itself a source, or is named like a crash file, does not
-    /// count as hidden.
+    /// file and is not run. A file that is itself a source, was announced, or is named like a crash
+    /// file, does not count as hidden.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        hidden && input.named.is_none() && !self.paths.contains(&input.path)
+        let is_source = self.is_announced.contains(&input.path) || self.paths.contains(&input.path);
+        hidden && input.named.is_none() && !is_source
     }
 }
 
@@ -206,7 +253,7 @@ impl FileQueue {
     /// Starts from the beginning: empties the queue of files to run, sets the number of tasks
     /// handed out to 0, and lets the next search find all files again.
     pub(super) fn restart(&mut self) {
-        self.sources.taken.clear();
+        self.sources.find_all_again();
         self.files.clear();
         (self.blocked, self.handed_out) = (None, 0);
     }
@@ -257,7 +304,7 @@ impl FileQueue {
             let bytes = regular::read(&input.path, self.max_len);
             // The file may have changed or vanished while it waited.
             if FileStamp::at(&input.path) != Some(stamp) {
-                self.sources.taken.remove(&input.path);
+                self.sources.find_again(&input.path);
                 continue;
             }
             let bytes = match bytes {

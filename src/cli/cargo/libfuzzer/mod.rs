@@ -5,6 +5,7 @@ mod corpus;
 mod process;
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ use process::timeout_flag;
 /// libFuzzer.
 pub const MAX_LEN: u64 = 256 << 20;
 
+/// Name of libFuzzer's flag for the one path to which each failing input is written.
+pub const EXACT_PATH: &str = "exact_artifact_path";
+
 /// Runs a campaign on a fuzz target of the project with the libFuzzer that is linked into it, until
 /// the time or the number of runs is used up, or the user stops it. Fails if an option is given
 /// that only ddfuzz's own engine has.
@@ -41,6 +45,11 @@ pub fn run(
     if let Some(option) = args.only_guided().or_else(|| not_by_libfuzzer(&args)) {
         let message = format!("{option} does not work with --engine libfuzzer");
         return Err(Failure::usage(message).hint("omit it, or use --engine libafl"));
+    }
+    if Flags::of(words).value(EXACT_PATH).is_some() {
+        let message = "-exact_artifact_path does not work with --engine libfuzzer: libFuzzer is \
+                       started again after a crash, and the next one would overwrite the file";
+        return Err(Failure::usage(message).hint("use -artifact_prefix"));
     }
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, output)?;
@@ -198,8 +207,8 @@ impl Flags {
                 flags.time = bounded.map(Duration::from_secs);
             } else if let Some(runs) = number("-runs") {
                 flags.runs = u64::try_from(runs).ok();
-            } else if let Some(prefix) = text.strip_prefix("-artifact_prefix=") {
-                flags.artifact_prefix = Some(prefix.into());
+            } else if let Some(prefix) = word.as_bytes().strip_prefix(b"-artifact_prefix=") {
+                flags.artifact_prefix = Some(OsStr::from_bytes(prefix).to_owned());
             } else if text.starts_with('-') {
                 flags.each.push(word.clone());
             } else {

@@ -2,8 +2,9 @@
 //! crash.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,8 +18,9 @@ use nix::unistd::Pid;
 
 use crate::campaign::CampaignError;
 use crate::campaign::watch::{Producer, Producing};
-use crate::cli::cargo::libfuzzer::Flags;
 use crate::cli::cargo::libfuzzer::corpus::Corpus;
+use crate::cli::cargo::libfuzzer::{Flags, MAX_LEN};
+use crate::files::regular;
 
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
@@ -46,9 +48,6 @@ pub struct Process {
     terminal: TerminalUse,
     said: Arc<Mutex<FuzzerOutput>>,
     reader: Option<JoinHandle<()>>,
-    /// Number of files with failing inputs of this libFuzzer process that [`Process::written`] has
-    /// returned so far.
-    returned: usize,
 }
 
 /// How a libFuzzer process ended, and what it printed.
@@ -97,7 +96,7 @@ impl Process {
             });
         }
         let mut child = command.spawn()?;
-        let said = Arc::new(Mutex::new(FuzzerOutput::default()));
+        let said = Arc::new(Mutex::new(FuzzerOutput::of(words)));
         let echo = terminal != TerminalUse::Detached(false);
         let reader = child.stderr.take().map(|stderr| {
             let said = Arc::clone(&said);
@@ -108,7 +107,6 @@ impl Process {
             terminal,
             said,
             reader,
-            returned: 0,
         })
     }
 
@@ -123,10 +121,8 @@ impl Process {
 
     /// Returns the paths of the failing inputs that the libFuzzer process has written since the
     /// last call.
-    pub fn written(&mut self) -> Vec<PathBuf> {
-        let new = self.said().written[self.returned..].to_vec();
-        self.returned += new.len();
-        new
+    pub fn written(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.said().written)
     }
 
     /// Returns how the libFuzzer process ended, and its output, if it has ended; `None` if it still
@@ -199,9 +195,8 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
             // Byte for byte, as it would stand there without us.
             let _ = io::stderr().write_all(&line);
         }
-        let text = String::from_utf8_lossy(&line);
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.take(text.trim_end_matches(['\n', '\r']));
+        said.take(line.trim_ascii_end());
     }
 }
 
@@ -223,15 +218,49 @@ pub struct FuzzerOutput {
     pub runs: u64,
     /// Whether the libFuzzer process has run its whole corpus and now generates inputs.
     pub is_initialized: bool,
+    /// Path of the failing input that the libFuzzer process has said last that it wrote.
+    pub last_written: Option<PathBuf>,
     /// Paths of the failing inputs that the libFuzzer process has said it wrote, in the order of
-    /// its output.
-    pub written: Vec<PathBuf>,
+    /// its output, since they were last asked for.
+    written: Vec<PathBuf>,
+    /// Values of `-artifact_prefix` and `-exact_artifact_path`, which tell the paths of failing
+    /// inputs from others that the target prints.
+    artifact_prefix: Vec<u8>,
+    exact_artifact: Option<Vec<u8>>,
     last: VecDeque<String>,
 }
 
+/// What stands in front of the path of a failing input in libFuzzer's output.
+const WRITTEN: &[u8] = b"Test unit written to ";
+
 impl FuzzerOutput {
+    /// Creates the state of a libFuzzer process that is started with the arguments `words`.
+    fn of(words: &[OsString]) -> FuzzerOutput {
+        let value = |name: &str| {
+            let flags = words.iter().rev().map(|word| word.as_encoded_bytes());
+            let mut values = flags.filter_map(|word| word.strip_prefix(name.as_bytes()));
+            values.next().map(<[u8]>::to_vec)
+        };
+        FuzzerOutput {
+            artifact_prefix: value("-artifact_prefix=").unwrap_or_else(|| b"./".to_vec()),
+            exact_artifact: value("-exact_artifact_path="),
+            ..FuzzerOutput::default()
+        }
+    }
+
+    /// Checks whether libFuzzer writes failing inputs to this path; if not, the target has printed
+    /// it.
+    fn is_artifact(&self, path: &[u8]) -> bool {
+        let name = path.strip_prefix(self.artifact_prefix.as_slice());
+        let is_named = name.is_some_and(|name| !name.is_empty() && !name.contains(&b'/'));
+        is_named || self.exact_artifact.as_deref() == Some(path)
+    }
+
     /// Updates this state of a libFuzzer process by one line that it has printed to stderr.
-    pub fn take(&mut self, line: &str) {
+    fn take(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let line = text.as_ref();
+        let place = bytes.windows(WRITTEN.len()).position(|it| it == WRITTEN);
         if let Some(status) = line.strip_prefix('#') {
             let mut words = status.split_whitespace();
             let (runs, word) = (words.next().map(str::parse::<u64>), words.next());
@@ -245,8 +274,12 @@ impl FuzzerOutput {
             }
         } else if let Some(count) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = count.trim().parse().unwrap_or(self.runs);
-        } else if let Some((_, path)) = line.split_once("Test unit written to ") {
-            self.written.push(PathBuf::from(path.trim_end()));
+        } else if let Some(path) = place.map(|at| &bytes[at + WRITTEN.len()..])
+            && self.is_artifact(path)
+        {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            self.last_written = Some(path.clone());
+            self.written.push(path);
         }
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
@@ -311,6 +344,8 @@ pub struct LibFuzzers {
     /// Total number of inputs that were run by those libFuzzer processes of the campaign which have
     /// ended.
     made: u64,
+    /// Number of inputs that each process has still to run; empty without a limit.
+    left: Vec<u64>,
     /// Number of consecutive crashes of libFuzzer on inputs that could not be removed from the
     /// corpus.
     futile: u32,
@@ -338,13 +373,19 @@ impl LibFuzzers {
             dropped: Vec::new(),
             began: Instant::now(),
             made: 0,
+            left: Vec::new(),
             futile: 0,
             failed: None,
             stop,
             plan,
         };
-        for _ in 0..all.plan.jobs.max(1) {
-            let process = all.next()?;
+        let jobs = all.plan.jobs.max(1);
+        if let Some(runs) = all.plan.flags.runs {
+            let share = |at: u64| runs / jobs as u64 + u64::from(at < runs % jobs as u64);
+            all.left = (0..jobs as u64).map(share).collect();
+        }
+        for at in 0..jobs {
+            let process = all.next(at)?;
             all.running.push(process);
         }
         Ok(all)
@@ -394,17 +435,22 @@ impl LibFuzzers {
         }
     }
 
-    /// Waits until the libFuzzer processes end by themselves, or one of them fails without a failing
-    /// input.
+    /// Checks whether a libFuzzer process was running when it was last asked for.
+    pub fn is_running(&self) -> bool {
+        self.running.iter().any(Option::is_some)
+    }
+
+    /// Waits until the libFuzzer processes end by themselves, one of them fails without a failing
+    /// input, or the user stops them.
     pub fn run_out(&mut self) {
-        while matches!(self.poll(), Ok(Producing::Running)) {
+        while !self.is_stopped() && matches!(self.poll(), Ok(Producing::Running)) {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// Starts one more libFuzzer process for the remaining time and runs; `None` if the time or the
-    /// number of runs is used up.
-    fn next(&self) -> io::Result<Option<Process>> {
+    /// Starts the libFuzzer process with the index `at` for the remaining time and its remaining
+    /// runs; `None` if the time or its runs are used up.
+    fn next(&self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
             flag("artifact_prefix", prefix),
@@ -419,9 +465,8 @@ impl LibFuzzers {
             let seconds = left.as_secs_f64().ceil().max(1.0);
             words.push(format!("-max_total_time={seconds}").into());
         }
-        if let Some(runs) = self.plan.flags.runs {
-            let left = runs.saturating_sub(self.made) / self.plan.jobs.max(1) as u64;
-            if left == 0 && self.made > 0 {
+        if let Some(left) = self.left.get(at) {
+            if *left == 0 && self.made > 0 {
                 return Ok(None);
             }
             words.push(format!("-runs={left}").into());
@@ -432,23 +477,26 @@ impl LibFuzzers {
         Process::start(program, &words, env, None, self.plan.terminal).map(Some)
     }
 
-    /// Handles the end of a libFuzzer process: if an input of the corpus crashed it at the start,
-    /// removes that input from the temporary corpus. Returns the process that was started again in
-    /// its place, if any. Fails if libFuzzer failed without a failing input, or crashed at the
-    /// start too often.
-    fn ended(&mut self, end: &End) -> Result<Option<Process>, CampaignError> {
+    /// Handles the end of the libFuzzer process with the index `at`: if an input of the corpus
+    /// crashed it at the start, removes that input from the temporary corpus. Returns the process
+    /// that was started again in its place, if any. Fails if libFuzzer failed without a failing
+    /// input, or crashed at the start too often.
+    fn ended(&mut self, at: usize, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made = self.made.saturating_add(end.said.runs);
+        if let Some(left) = self.left.get_mut(at) {
+            *left = left.saturating_sub(end.said.runs);
+        }
         if !end.status.success() {
             self.failed = self.failed.or(Some(end.status));
         }
-        let Some(written) = end.said.written.last() else {
+        let Some(written) = &end.said.last_written else {
             return match end.status.success() || !self.plan.again || self.is_stopped() {
                 true => Ok(None),
                 false => Err(gone("libFuzzer ended without a finding", end)),
             };
         };
         let mut futile = !end.said.is_initialized;
-        if futile && let Ok(input) = std::fs::read(written) {
+        if futile && let Ok(input) = regular::read(written, MAX_LEN) {
             let left_out = self.corpus.leave_out(&input);
             futile = !left_out.map_err(system("copying the corpus"))?;
         }
@@ -460,7 +508,7 @@ impl LibFuzzers {
             ));
         }
         match self.plan.again && !self.is_stopped() {
-            true => self.next().map_err(system("starting libFuzzer")),
+            true => self.next(at).map_err(system("starting libFuzzer")),
             false => Ok(None),
         }
     }
@@ -475,6 +523,8 @@ impl Producer for LibFuzzers {
         let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
         if self.plan.flags.time.is_some_and(is_late) {
             // It hangs in an input, for which it has twenty minutes of its own.
+            let written = self.running.iter().flatten().flat_map(Process::written);
+            self.dropped.extend(written.filter(|path| is_file(path)));
             self.running.clear();
         }
         for at in 0..self.running.len() {
@@ -482,10 +532,11 @@ impl Producer for LibFuzzers {
                 continue;
             };
             let end = process.end().map_err(system("waiting for libFuzzer"))?;
-            self.dropped.extend(process.written());
+            let written = process.written().into_iter();
+            self.dropped.extend(written.filter(|path| is_file(path)));
             if let Some(end) = end {
                 self.running[at] = None;
-                self.running[at] = self.ended(&end)?;
+                self.running[at] = self.ended(at, &end)?;
             }
         }
         if self.written_back.elapsed() > WRITE_BACK_INTERVAL {
@@ -493,7 +544,7 @@ impl Producer for LibFuzzers {
             handed.map_err(system("keeping the corpus"))?;
             self.written_back = Instant::now();
         }
-        Ok(match self.running.iter().any(Option::is_some) {
+        Ok(match self.is_running() {
             true => Producing::Running,
             false => Producing::Ended,
         })
@@ -507,6 +558,11 @@ impl Producer for LibFuzzers {
         let running = self.running.iter().flatten().map(Process::runs);
         running.fold(self.made, u64::saturating_add)
     }
+}
+
+/// Checks whether a file is there that is neither a directory, a link nor a device.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|facts| facts.is_file())
 }
 
 /// Builds the campaign error for a libFuzzer process that ended unexpectedly: `what` says what is
@@ -536,8 +592,8 @@ mod tests {
     use super::*;
 
     fn after(lines: &[&str]) -> FuzzerOutput {
-        let mut said = FuzzerOutput::default();
-        lines.iter().for_each(|line| said.take(line));
+        let mut said = FuzzerOutput::of(&["-artifact_prefix=a b/".into()]);
+        lines.iter().for_each(|line| said.take(line.as_bytes()));
         said
     }
 
@@ -571,6 +627,63 @@ mod tests {
             "Base64: YQ==",
         ]);
         assert_eq!(said.written, [PathBuf::from("a b/crash-00")]);
+        assert_eq!(said.last_written, Some(PathBuf::from("a b/crash-00")));
         assert_eq!(said.why(), "==7== ERROR: libFuzzer: deadly signal");
+    }
+
+    #[test]
+    fn a_path_that_the_target_prints_is_no_failing_input() {
+        let said = after(&[
+            "Test unit written to /etc/passwd",
+            "Test unit written to a b/",
+            "Test unit written to a b/../crash-00",
+            "parsed: Test unit written to a",
+        ]);
+        assert_eq!((said.written, said.last_written), (Vec::new(), None));
+    }
+
+    #[test]
+    fn each_process_makes_its_share_of_the_runs_however_often_it_crashes() {
+        let stop = Arc::default();
+        let mut all = LibFuzzers {
+            corpus: Corpus::open(std::env::temp_dir(), Vec::new()).unwrap(),
+            written_back: Instant::now(),
+            running: Vec::new(),
+            dropped: Vec::new(),
+            began: Instant::now(),
+            made: 0,
+            left: vec![500, 500],
+            futile: 0,
+            failed: None,
+            stop,
+            plan: plan("/bin/true"),
+        };
+        let end = |runs| End {
+            status: ExitStatus::default(),
+            said: FuzzerOutput {
+                runs,
+                is_initialized: true,
+                last_written: Some(PathBuf::from("crash-0")),
+                ..FuzzerOutput::default()
+            },
+        };
+        for (at, runs) in [(0, 100), (1, 500), (0, 390)] {
+            all.ended(at, &end(runs)).unwrap();
+        }
+        assert_eq!((all.left.as_slice(), all.made), ([10, 0].as_slice(), 990));
+        assert!(all.next(1).unwrap().is_none());
+        assert!(all.next(0).unwrap().is_some());
+    }
+
+    fn plan(program: &str) -> LibFuzzerPlan {
+        LibFuzzerPlan {
+            program: PathBuf::from(program),
+            flags: Flags::default(),
+            env: Vec::new(),
+            artifact_prefix: OsString::new(),
+            jobs: 2,
+            terminal: TerminalUse::Detached(false),
+            again: false,
+        }
     }
 }
