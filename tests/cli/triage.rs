@@ -173,3 +173,22 @@ fn a_triage_of_another_program_takes_no_group_for_fixed() {
     let groups = &builds()[1]["groups"]["crash"];
     assert_eq!(groups.as_object().unwrap().len(), 2, "{groups}");
 }
+
+#[test]
+fn an_input_whose_two_bugs_take_turns_is_no_steady_crash() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/alternates.c", "alternates");
+    desk.write("crash", "aXb");
+    let turns = desk.write("turns", "");
+    // Targets have no privilege to write to files of others.
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&turns, anybody).unwrap();
+    let call = format!(
+        "triage crash --exec command --json -- ./alternates {}",
+        turns.display()
+    );
+    let result = desk.call(&call).json();
+    let group = &result["groups"][0];
+    assert_eq!(group["kind"], "flaky", "{result}");
+    assert!(turns.metadata().unwrap().len() > 2);
+}

@@ -63,7 +63,8 @@ pub fn judged(
 }
 
 /// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
-/// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky.
+/// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky. So
+/// is the crash of an input that fails in another way in the next run.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -83,7 +84,9 @@ pub fn examined_thrice(
     while crash.tries < AGREEING_RUNS {
         let random_addresses = crash.tries + 1 == AGREEING_RUNS;
         let run = triager.key_at(input, random_addresses)?;
-        crash.hits += u32::from(matches!(run, Quick::Crash { .. }));
+        // At other addresses damaged memory may show as another crash.
+        let is_same = |major| random_addresses || major == crash.keys.major;
+        crash.hits += u32::from(matches!(run, Quick::Crash { major, .. } if is_same(major)));
         crash.tries += 1;
     }
     examined.tries = crash.tries;
