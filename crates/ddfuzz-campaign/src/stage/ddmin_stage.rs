@@ -30,7 +30,7 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Pause after a failure to classify a solution of the fuzzer, before the stage tries again.
+/// Pause after a failure to read or classify a solution of the fuzzer, before the stage tries again.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -68,6 +68,9 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     /// Time, counted from the creation of the stage, before which no solution is classified; above
     /// 0 only after a classification has failed.
     classifies_from: Duration,
+    /// Time, counted from the creation of the stage, before which no solution is read that could
+    /// not be read before.
+    reads_again_from: Duration,
     /// The last error that the stage has logged, so that it is logged only once; `None` if a
     /// minimization has ended well since.
     trouble: Option<String>,
@@ -143,6 +146,7 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
             statistics: Statistics::default(),
             began: Instant::now(),
             classifies_from: Duration::ZERO,
+            reads_again_from: Duration::ZERO,
             trouble: None,
             inputs: PhantomData,
         })
@@ -201,6 +205,16 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
+/// Why a solution of the fuzzer was not processed.
+enum Trouble {
+    /// The budget has no time left to classify it.
+    NoTime,
+    /// It cannot be read now; others can.
+    Reading(CampaignError),
+    /// It cannot be classified, and so none can.
+    Classifying(CampaignError),
+}
+
 /// What a stage has to do with the next solution of the fuzzer: nothing, or classify it.
 enum SolutionStep<I> {
     /// The solution needs no classification, since the objective stored it in the output directory
@@ -214,41 +228,71 @@ enum SolutionStep<I> {
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
     /// the objective has not stored, as far as the time budget permits. The inner error is that of
-    /// classifying, the outer one that of LibAFL.
-    fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), CampaignError>, Error>
+    /// classifying, or of reading a solution, which delays no other one; the outer one that of
+    /// LibAFL.
+    fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
     {
-        loop {
-            let cursor = *state.metadata_or_insert_with(SolutionCursor::default);
-            let Some(id) = cursor.next(state.solutions()) else {
-                return Ok(Ok(()));
-            };
-            match solution_at(state.solutions(), id) {
-                Err(error) if is_removed(&error) => {}
-                Err(error) => {
-                    let source = std::io::Error::other(error.to_string());
-                    let what = format!("cannot read solution {id} of the fuzzer");
-                    return Ok(Err(CampaignError::System { what, source }));
-                }
-                Ok(SolutionStep::Stored) => {
-                    self.minimizations.expect();
-                    self.statistics.change();
-                }
-                Ok(SolutionStep::Unclassified(input, run)) => {
-                    if !self.budget.may_classify(!self.minimizations.is_empty()) {
-                        return Ok(Ok(()));
-                    }
-                    let began = Instant::now();
-                    let name = input.generate_name(Some(id));
-                    let done = self.submit(&input.target_bytes(), &name, run);
-                    self.budget.spend_on_classifying(began.elapsed());
-                    if done.is_err() {
-                        return Ok(done);
-                    }
+        let mut unread = Ok(());
+        let cursor = state.metadata_or_insert_with(SolutionCursor::default);
+        if self.began.elapsed() >= self.reads_again_from {
+            for id in std::mem::take(&mut cursor.unread) {
+                unread = self.read_solution(state, id)?.and(unread);
+                if matches!(unread, Err(Trouble::NoTime | Trouble::Classifying(_))) {
+                    state.metadata_mut::<SolutionCursor>()?.unread.push(id);
                 }
             }
+            self.reads_again_from = self.began.elapsed() + RETRY_CLASSIFYING;
+        }
+        loop {
+            let cursor = state.metadata::<SolutionCursor>()?;
+            let Some(id) = cursor.next(state.solutions()) else {
+                return Ok(unread);
+            };
+            match self.read_solution(state, id)? {
+                Err(trouble @ Trouble::Reading(_)) => unread = Err(trouble),
+                Err(trouble) => return Ok(Err(trouble)),
+                Ok(()) => {}
+            }
             state.metadata_mut::<SolutionCursor>()?.pass(id);
+        }
+    }
+
+    /// Reads one solution of the fuzzer, and classifies it if the objective has not stored it. A
+    /// solution that cannot be read is kept for later.
+    fn read_solution<S>(
+        &mut self,
+        state: &mut S,
+        id: CorpusId,
+    ) -> Result<Result<(), Trouble>, Error>
+    where
+        S: HasSolutions<I> + HasMetadata,
+    {
+        match solution_at(state.solutions(), id) {
+            Err(error) if is_removed(&error) => Ok(Ok(())),
+            Err(error) => {
+                state.metadata_mut::<SolutionCursor>()?.unread.push(id);
+                let source = std::io::Error::other(error.to_string());
+                let what = format!("cannot read solution {id} of the fuzzer");
+                let error = CampaignError::System { what, source };
+                Ok(Err(Trouble::Reading(error)))
+            }
+            Ok(SolutionStep::Stored) => {
+                self.minimizations.expect();
+                self.statistics.change();
+                Ok(Ok(()))
+            }
+            Ok(SolutionStep::Unclassified(input, run)) => {
+                if !self.budget.may_classify(!self.minimizations.is_empty()) {
+                    return Ok(Err(Trouble::NoTime));
+                }
+                let began = Instant::now();
+                let name = input.generate_name(Some(id));
+                let done = self.submit(&input.target_bytes(), &name, run);
+                self.budget.spend_on_classifying(began.elapsed());
+                Ok(done.map_err(Trouble::Classifying))
+            }
         }
     }
 
@@ -270,9 +314,10 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     {
         self.budget.set_unlimited();
         self.minimizations.expect();
+        self.reads_again_from = Duration::ZERO;
         let mut met = SlippedInputs::default();
         while !stop.load(Ordering::Relaxed) {
-            let mut done = self.read_solutions(state)?;
+            let mut done = self.walk_solutions(state, manager)?;
             if done.is_ok() && self.minimizations.is_idle() {
                 match met.file_next(&*self.sink, &self.minimizing, &|_| true) {
                     Ok(false) => break,
@@ -291,6 +336,27 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
         self.budget.pass(self.began.elapsed());
         Ok(())
+    }
+
+    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of reading
+    /// one, and returns one of classifying.
+    fn walk_solutions<EM, S>(
+        &mut self,
+        state: &mut S,
+        manager: &mut EM,
+    ) -> Result<Result<(), CampaignError>, Error>
+    where
+        EM: EventFirer<I, S>,
+        S: HasSolutions<I> + HasMetadata + HasExecutions,
+    {
+        match self.read_solutions(state)? {
+            Ok(()) | Err(Trouble::NoTime) => Ok(Ok(())),
+            Err(Trouble::Classifying(error)) => Ok(Err(error)),
+            Err(Trouble::Reading(error)) => {
+                self.log_error(Err(error), state, manager)?;
+                Ok(Ok(()))
+            }
+        }
     }
 
     /// If `done` is an error, logs it as a warning by LibAFL's event manager, unless the last
@@ -360,7 +426,7 @@ where
         let now = self.began.elapsed();
         self.budget.pass(now);
         if now >= self.classifies_from {
-            let walked = self.read_solutions(state)?;
+            let walked = self.walk_solutions(state, manager)?;
             if walked.is_err() {
                 self.classifies_from = now + RETRY_CLASSIFYING;
             }
@@ -529,11 +595,15 @@ impl Statistics {
     }
 }
 
-/// The last of the fuzzer's solutions that the stage has processed. The cursor is metadata of the
-/// fuzzer's state, so it is restored together with the solutions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The last of the fuzzer's solutions that the stage has processed, and those before it that could
+/// not be read. The cursor is metadata of the fuzzer's state, so it is restored together with the
+/// solutions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolutionCursor {
     last: Option<CorpusId>,
+    /// Solutions that could not be read, and are tried again later.
+    #[serde(default)]
+    unread: Vec<CorpusId>,
 }
 
 libafl_bolts::impl_serdeany!(SolutionCursor);
