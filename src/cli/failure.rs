@@ -22,7 +22,7 @@ pub enum Exit {
     /// Exit code for success: the command has done its work, and (for commands that look for
     /// crashes) found no crash.
     Done = 0,
-    /// Exit code if crashes were found (`run`, `triage`, `watch`), or a check failed (`log replay`,
+    /// Exit code if crashes were found (`run`, `triage`, `revisit`, `watch`), or a check failed (`log replay`,
     /// `log verify`, `check`, the last check of `clean`).
     Found = 1,
     /// Exit code for wrong usage: an option, an input file or an output directory cannot be used.
@@ -33,6 +33,7 @@ pub enum Exit {
     /// Exit code if crashes were found, but only of groups that the user listed as known
     /// (`--known`, `--against`).
     Known = 4,
+    /// Exit code for an internal error: a system call or a thread failed, or ddfuzz has a defect.
     Internal = 70,
     /// Exit code if the user interrupted the command; what was done so far is saved in the output
     /// directory or the log.
@@ -102,6 +103,18 @@ impl Failure {
     /// Creates a failure for a command that the user has stopped (exit code 130).
     pub fn interrupted() -> Failure {
         Failure::new(Exit::Interrupted, "interrupted", "interrupted")
+    }
+
+    /// Creates a failure for a panic of ddfuzz with this payload (exit code 70).
+    pub fn of_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let message = format!(
+            "ddfuzz has panicked, by a defect of its own: {}",
+            text.unwrap_or("no message")
+        );
+        Failure::new(Exit::Internal, "internal", message)
+            .hint("what was saved so far can be continued with --resume")
     }
 
     /// Returns the short name of the kind of error, as printed in the JSON output.

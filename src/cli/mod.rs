@@ -38,6 +38,7 @@ mod values;
 mod watch;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -162,7 +163,8 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     if let Some(settings) = &call.settings {
         output.detail(&settings.to_string());
     }
-    match job(&output) {
+    let done = catch_unwind(AssertUnwindSafe(|| job(&output)));
+    match done.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))) {
         Ok(exit) => output::exit_code(exit).into(),
         Err(failure) => {
             output.failure(&failure);
@@ -225,9 +227,14 @@ fn color(words: &[OsString]) -> ColorChoice {
 /// one, and returns the exit code.
 fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCode {
     if !error.use_stderr() {
-        // Nothing can be done about a closed stdout.
-        let _ = error.print();
-        return Exit::Done.into();
+        return match error.print() {
+            // Nothing can be done about a closed stdout.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                output::tell(&format!("error: writing to stdout: {error}"));
+                Exit::Usage.into()
+            }
+            _ => Exit::Done.into(),
+        };
     }
     let settings = call
         .settings

@@ -8,7 +8,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-use super::{Exit, Failure, ui};
+use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
 
 /// Installs handlers for SIGINT and SIGTERM, and returns a flag that turns true when one of these
@@ -39,6 +39,25 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     }
     Ok(stop)
 }
+
+/// Ends ddfuzz at the first signal, with the error "interrupted" and all traced processes with it,
+/// for commands that have nothing to save.
+pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failure> {
+    let (stop, output) = (Arc::clone(stop), output.clone());
+    let watch = move || {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(SIGNAL_INTERVAL);
+        }
+        output.failure(&Failure::interrupted());
+        std::process::exit(Exit::Interrupted as i32);
+    };
+    let watching = std::thread::Builder::new().spawn(watch);
+    watching.map_err(|error| Failure::new(Exit::Internal, "system", error))?;
+    Ok(())
+}
+
+/// Time between two looks for a signal.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the timer of `--total-time`, which sets the flag `stop` when the time `total` is over, as
 /// Ctrl-C does. Without `total` there is no limit.

@@ -98,7 +98,6 @@ impl Workshop {
         std::fs::create_dir_all(&base).unwrap();
         let lock = File::create(base.join("lock")).unwrap();
         lock.lock().unwrap();
-        keep_libfuzzer(&base);
         Some(Workshop { base, _lock: lock })
     }
 
@@ -107,28 +106,6 @@ impl Workshop {
         &self.base
     }
 }
-
-/// Copies the libFuzzer that the first project has compiled to where [`as_user`] finds it, because
-/// each profile and sanitizer would compile it anew: a minute of CPU time.
-fn keep_libfuzzer(base: &Path) {
-    let kept = base.join(LIBFUZZER);
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let builds = base.join("target").join(triple).join("release/build");
-    let Ok(builds) = std::fs::read_dir(builds) else {
-        return;
-    };
-    let compiled = (builds.flatten().map(|build| build.path().join("out")))
-        .map(|out| out.join(LIBFUZZER))
-        .find(|library| library.is_file());
-    if let Some(compiled) = compiled.filter(|_| !kept.exists()) {
-        let partial = base.join("libfuzzer.partial");
-        std::fs::copy(compiled, &partial).unwrap();
-        std::fs::rename(partial, kept).unwrap();
-    }
-}
-
-/// Name of the archive that libfuzzer-sys compiles.
-const LIBFUZZER: &str = "libfuzzer.a";
 
 /// Has `command` build as a user does, not as part of the build of these tests, into the target
 /// directory of the workshop.
@@ -154,10 +131,6 @@ pub fn as_user(command: &mut Command) -> &mut Command {
         command.env("RUSTC_BOOTSTRAP", "1");
     }
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
-    let kept = base.join(LIBFUZZER);
-    if kept.exists() {
-        command.env("CUSTOM_LIBFUZZER_PATH", kept);
-    }
     command.env("CARGO_TARGET_DIR", base.join("target"))
 }
 

@@ -151,6 +151,25 @@ fn a_watch_on_a_disk_that_stays_full_ends_at_its_time() {
 }
 
 #[test]
+fn a_study_whose_crashes_find_no_room_does_not_end_as_if_there_were_none() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/large.c", "large");
+    let text = "mkdir -p disk; mount -t tmpfs -o size=90k tmpfs disk; cd disk
+         code=0; timeout 100 $DD revisit ../large --no-sandbox --no-sandbox --seed 3 --time 6s \
+           --jobs 1 --json -o out 2>../said || code=$?
+         echo \"code $code\"";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    let result: Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!(lines[1], "code 1", "{said}");
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("could not be stored"), "{said}");
+    desk.is_left_clean();
+}
+
+#[test]
 fn a_campaign_is_not_begun_on_a_full_disk() {
     let desk = Desk::new();
     let text = "mkdir disk; mount -t tmpfs -o size=4k tmpfs disk; cd disk

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -112,8 +113,10 @@ pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
     // A second signal ends ddfuzz at once, and all traced processes with it.
     let stop = signals::stop_flag()?;
     let directory = (args.inputs.first()).filter(|out| out.join("ddfuzz.json").is_file());
-    // Of a single explanation there is nothing to save: the first signal ends it as a second one does.
-    stop.store(directory.is_none(), Ordering::Relaxed);
+    // Of a single explanation there is nothing to save.
+    if directory.is_none() || args.inputs.len() > 1 {
+        signals::end_at_first(&stop, output)?;
+    }
     match args.inputs.first() {
         Some(out) if directory.is_some() => args.explain_directory(out, &stop, output),
         Some(failing) => args.explain_input(failing, output),
@@ -175,7 +178,7 @@ impl ExplainArgs {
     fn explain_directory(
         &self,
         out: &Path,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
         output: &Output,
     ) -> Result<Exit, Failure> {
         let (reader, chosen) = match self.inputs.get(1) {
@@ -195,9 +198,12 @@ impl ExplainArgs {
                 .path(out)
                 .hint("`ddfuzz show` lists the groups"));
         }
+        if chosen.len() == 1 {
+            signals::end_at_first(stop, output)?;
+        }
         let (mut groups, mut failed) = (Vec::new(), None);
         for one in &chosen {
-            if stop.load(Ordering::Relaxed) {
+            if chosen.len() > 1 && stop.load(Ordering::Relaxed) {
                 let hint =
                     "the groups that are explained have their files; call it again for the others";
                 return Err(Failure::interrupted().hint(hint));

@@ -14,7 +14,7 @@ use crate::campaign::study::{StudyRequest, StudySettings, StudySummary};
 use crate::campaign::{CampaignError, new_study, study};
 use crate::cli::campaign_args::{MinimizationArgs, read_known_and_against};
 use crate::cli::revisit::reports::{CompareArgs, Studied, StudyReportArgs};
-use crate::cli::run::open_or_begin;
+use crate::cli::run::{of_full_disk, open_or_begin};
 use crate::cli::target::file_sandbox;
 use crate::cli::{Exit, Failure, Output, config, signals, ui, values};
 use crate::exec::{Limits, Sandbox};
@@ -130,6 +130,8 @@ fn report(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let studied = Studied::read(store.reader())?;
+    let full = summary.out_of_room.then(|| of_full_disk(summary.unstored));
+    let warnings: Vec<String> = full.into_iter().collect();
     let call = StudyResult {
         runs: summary.runs,
         runs_per_s: summary.runs_per_s(),
@@ -144,12 +146,13 @@ fn report(
             (false, _) => EndedBy::Runs,
         },
         settings: config::settings().cloned(),
+        warnings: warnings.clone(),
         ..StudyResult::default()
     };
     // Before the result: where one of them cannot be written, the one answer is an error.
     args.reports.write(&studied.rows)?;
-    if summary.out_of_room {
-        output.say(&format!("warning: {}", crate::cli::run::OUT_OF_ROOM));
+    for warning in &warnings {
+        output.say(&format!("warning: {warning}"));
     }
     let text = format!(
         "{}\n{} in {:.1} s ({}/s): {}; results in {}",
@@ -173,7 +176,7 @@ fn report(
 }
 
 fn exit(summary: &StudySummary) -> Exit {
-    match (summary.new_groups, summary.known_crashes) {
+    match (summary.new_groups + summary.unstored, summary.known_crashes) {
         _ if summary.interrupted => Exit::Interrupted,
         (1.., _) => Exit::Found,
         (0, 1..) => Exit::Known,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub(in crate::cli) use result::other_groups;
-pub use result::{CampaignReport, GroupsBefore, OUT_OF_ROOM, report};
+pub use result::{CampaignReport, GroupsBefore, of_full_disk, report};
 
 use super::behaviour::TargetWarning;
 use super::campaign_args::{

@@ -136,6 +136,17 @@ pub struct CampaignReport<'a> {
     pub tells_coverage: bool,
 }
 
+/// Returns the warning that the disk was full until the end, so that `unstored` findings are lost.
+pub fn of_full_disk(unstored: u64) -> String {
+    match unstored {
+        0 => OUT_OF_ROOM.to_owned(),
+        lost => format!(
+            "{} could not be stored: {OUT_OF_ROOM}",
+            size::counted(lost, "finding")
+        ),
+    }
+}
+
 impl CampaignReport<'_> {
     /// Returns all warnings for the result of a campaign: those about the target from before the
     /// campaign, and those derived from its runs, such as one about a full disk.
@@ -151,13 +162,7 @@ impl CampaignReport<'_> {
             .flatten();
         let slow = behaviour::time_warning(summary, &self.minimizing.target);
         let all = self.target_warnings.iter().chain(&late).chain(&slow);
-        let full = summary.out_of_room.then(|| match summary.unstored {
-            0 => OUT_OF_ROOM.to_owned(),
-            lost => format!(
-                "{} could not be stored: {OUT_OF_ROOM}",
-                size::counted(lost, "finding")
-            ),
-        });
+        let full = summary.out_of_room.then(|| of_full_disk(summary.unstored));
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
         let more = full.into_iter().chain(hung);
         Ok(all.map(TargetWarning::to_string).chain(more).collect())

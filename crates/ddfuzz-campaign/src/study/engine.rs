@@ -94,6 +94,7 @@ pub fn run(
         fuzzed: Duration::ZERO,
         ways: Vec::new(),
         not_started: HashSet::new(),
+        unstored: 0,
     };
     engine.study()
 }
@@ -113,6 +114,8 @@ pub(super) struct StudyEngine<'a> {
     /// Entries (stored findings) whose programs could not be started for minimization; this call of
     /// ddfuzz does not try them again.
     pub(super) not_started: HashSet<EntryId>,
+    /// Number of findings of this call that were not stored because the disk was full.
+    pub(super) unstored: u64,
     pub(super) phase: Phase,
     /// Number of entries that wait to be minimized, for the progress on the user's screen.
     pub(super) waiting: u64,
@@ -307,6 +310,7 @@ impl StudyEngine<'_> {
             interrupted: self.session.interrupted(),
             out_of_time: self.settings.deadline.is_over(),
             out_of_room: self.session.disk_wait.is_given_up(),
+            unstored: self.unstored,
             ways: self.ways.clone(),
         })
     }

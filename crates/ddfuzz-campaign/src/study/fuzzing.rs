@@ -201,7 +201,9 @@ impl StudyEngine<'_> {
             crash.of = Some(Box::new(subject.clone()));
         }
         let (kind, major) = group_of(&finding.what);
-        let stored = self.session.with_space(|| self.campaign.commit(&finding))?;
+        let stored = self.session.with_space(|| self.campaign.commit(&finding));
+        self.unstored += u64::from(stored.is_err() && self.session.disk_wait.is_given_up());
+        let stored = stored?;
         count(&mut self.state().utilities[at].groups, kind, major);
         match stored.filter(|stored| stored.founds) {
             Some(stored) => self.session.show_new(&stored.id),

@@ -209,6 +209,9 @@ pub struct StudySummary {
     /// Whether the disk was still full when the time was over, so that some findings may not be
     /// stored.
     pub out_of_room: bool,
+    /// Number of findings of this call of ddfuzz that were not stored because the disk was full
+    /// until the time was over or the call was stopped.
+    pub unstored: u64,
     /// Ways of execution that were used for targets, each once.
     pub ways: Vec<Way>,
 }

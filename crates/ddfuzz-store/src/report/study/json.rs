@@ -39,6 +39,8 @@ pub struct StudyResult {
     pub resumed: bool,
     /// Reason why the study ended.
     pub ended_by: EndedBy,
+    /// Problems in the study, such as a full disk, as sentences.
+    pub warnings: Vec<String>,
     /// Options that a settings file added to the command line; null if none were added.
     pub settings: Option<SettingsFile>,
     /// The results of the utilities, in the order of the list of utilities.
