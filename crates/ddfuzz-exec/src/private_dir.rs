@@ -8,7 +8,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::{collections::HashMap, fs, io, io::Write, time::SystemTime};
+use std::time::{Duration, SystemTime};
+use std::{collections::HashMap, fs, io, io::Write};
 
 use crate::ExecError;
 
@@ -162,8 +163,21 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
     }
+}
+
+/// Removes a private directory, its lock last: as long as something else is in it, the next ddfuzz
+/// finds by the lock that its owner is gone.
+fn remove(path: &Path) {
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        let _ = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+            _ if entry.file_name() == "lock" => Ok(()),
+            _ => fs::remove_file(entry.path()),
+        };
+    }
+    let _ = fs::remove_dir_all(path);
 }
 
 /// Returns the part of the file names of [`PrivateDir::fresh`] that this process has for itself.
@@ -186,6 +200,14 @@ fn root(places: &[PathBuf]) -> Option<&Path> {
     })
 }
 
+/// Time after which a private directory without a lock is not one that is just being created.
+const OLD: Duration = Duration::from_secs(3600);
+
+fn is_old(entry: &fs::DirEntry) -> bool {
+    let changed = entry.metadata().and_then(|facts| facts.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > OLD))
+}
+
 /// Removes, from the directory `root`, private directories that ddfuzz processes left when they
 /// died.
 fn remove_stale(root: &Path) {
@@ -203,9 +225,13 @@ fn remove_stale(root: &Path) {
             .read(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(entry.path().join("lock"));
-        // Without a lock file, another ddfuzz is just creating it, or it is not ddfuzz's.
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(entry.path());
+        // Without a lock file, another ddfuzz is just creating it, or it is not ddfuzz's; or
+        // ddfuzz was killed when only the directory was there.
+        match lock {
+            Ok(lock) if lock.try_lock().is_ok() => remove(&entry.path()),
+            Ok(_) => {}
+            Err(_) if is_old(&entry) => _ = fs::remove_dir(entry.path()),
+            Err(_) => {}
         }
     }
 }
@@ -238,8 +264,22 @@ mod tests {
         let trap = root.path().join("ddfuzz-trap");
         fs::create_dir(&trap).unwrap();
         nix::unistd::mkfifo(&trap.join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let old = [
+            root.path().join("ddfuzz-old"),
+            root.path().join("ddfuzz-full"),
+        ];
+        for path in &old {
+            fs::create_dir(path).unwrap();
+        }
+        fs::write(old[1].join("corpus"), "").unwrap();
+        for path in &old {
+            let long_ago = SystemTime::now() - 2 * OLD;
+            File::open(path).unwrap().set_modified(long_ago).unwrap();
+        }
         remove_stale(root.path());
         assert!(live.launcher().exists() && young.exists());
         assert!(!dead.exists());
+        // A directory with something in it and no lock is a user's.
+        assert!(!old[0].exists() && old[1].exists());
     }
 }

@@ -44,6 +44,8 @@ struct TriageState {
     directory: Option<TriageDirectory>,
     states: Vec<FileState>,
     done: u64,
+    /// Whether the user stopped before the smallest input of each crash variant was examined.
+    is_unsettled: bool,
 }
 
 impl TriageJob<'_> {
@@ -102,6 +104,7 @@ impl TriageJob<'_> {
             directory,
             states: vec![FileState::Pending; self.found.inputs.len()],
             done: 0,
+            is_unsettled: false,
         })
     }
 
@@ -145,7 +148,11 @@ impl TriageJob<'_> {
             progress.outcomes.variants[variant].trace = trace;
         }
         let known = &progress.outcomes.variants[variant];
-        if settled || known.line.kind == Kind::Flaky || self.stop.load(Ordering::Relaxed) {
+        if settled || known.line.kind == Kind::Flaky {
+            return Ok(false);
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            progress.is_unsettled = true;
             return Ok(false);
         }
         let file = &self.found.inputs[at];
@@ -192,7 +199,9 @@ impl TriageJob<'_> {
 
     fn result(&self, progress: &TriageState, output: &Output) -> TriageResult {
         let mut result = TriageResult {
-            interrupted: self.stop.load(Ordering::Relaxed),
+            // After a signal that came when all was examined there is nothing to continue.
+            interrupted: progress.is_unsettled
+                || (progress.states.iter()).any(|state| matches!(state, FileState::Pending)),
             ..TriageResult::default()
         };
         let mut contents = HashSet::new();

@@ -181,13 +181,15 @@ impl TriageOutcomes {
             let trace = (before < TRACED).then(|| Trace::of(crash, None));
             self.variant((line_of(crash), trace), crash.ended, input, true)
         });
+        let earlier = self.outcomes.get(&input);
         let outcome = Outcome {
             size,
             ended: examined.ended,
             hits: crash.map_or(0, |crash| crash.hits),
             tries: examined.tries,
             variant,
-            leaks,
+            // A run of the same content that looked for leaks may have been faster.
+            leaks: leaks || earlier.is_some_and(|earlier| earlier.leaks),
         };
         self.outcomes.insert(input, outcome);
         (
