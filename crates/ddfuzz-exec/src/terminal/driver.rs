@@ -6,8 +6,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgid};
 use nix::{sys::eventfd::EventFd, sys::time::TimeSpec};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
-use std::{io, sync::Arc};
+use std::{fs::File, io, sync::Arc};
 
 use crate::output_capture::{Excerpt, Sink};
 use crate::terminal::{Stroke, strokes};
@@ -281,6 +282,19 @@ struct Session {
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
+    /// What the kernel tells of a session of one process; `None` where it cannot be opened.
+    files: Option<SessionFiles>,
+}
+
+/// Files of `/proc` that tell what the leading process of a session does, if it is the only one. They
+/// stay open: after each key they are read once, or several times.
+struct SessionFiles {
+    /// State and number of threads of the leading process.
+    stat: File,
+    /// Children of the leading process.
+    children: File,
+    /// Children of the server: the leading process, and processes whose parents have ended.
+    siblings: File,
 }
 
 /// What the processes of a terminal's session do at one moment: work, sleep, or be stopped.
@@ -311,12 +325,17 @@ impl Session {
             leader,
             pid,
             server,
+            files: SessionFiles::open(pid, server).ok(),
         })
     }
 
     /// Determines what the processes of the session do now. If they all sleep but have several
     /// threads, looks twice, because threads may wake one another between two looks.
     fn activity(&self) -> Activity {
+        let files = self.files.as_ref();
+        if let Some(activity) = files.and_then(|files| files.activity(self.pid)) {
+            return activity;
+        }
         let (activity, threads) = self.seen();
         if activity != Activity::Sleep || threads < 2 {
             return activity;
@@ -387,6 +406,41 @@ impl Session {
                 0,
             );
         }
+    }
+}
+
+impl SessionFiles {
+    fn open(leader: Pid, server: Pid) -> io::Result<SessionFiles> {
+        let of = |pid: Pid, name: &str| File::open(format!("/proc/{pid}/task/{pid}/{name}"));
+        Ok(SessionFiles {
+            stat: File::open(format!("/proc/{leader}/stat"))?,
+            children: of(leader, "children")?,
+            siblings: of(server, "children")?,
+        })
+    }
+
+    /// Determines what the session does if the process `leader`, of one thread, is all of it; `None` if
+    /// there are others, or that process was stopped.
+    fn activity(&self, leader: Pid) -> Option<Activity> {
+        let mut line = [0; 512];
+        let read = |file: &File, line: &mut [u8; 512]| file.read_at(line, 0).ok();
+        let length = read(&self.stat, &mut line)?;
+        // The state stands behind the name, which may have any bytes; the number of threads is 17
+        // words further.
+        let name = line[..length].iter().rposition(|byte| *byte == b')')?;
+        let mut words = line[name + 1..length].split(|byte| *byte == b' ').skip(1);
+        let (state, threads) = (words.next()?, words.nth(16)?);
+        match state {
+            b"R" | b"D" => return Some(Activity::Work),
+            b"S" if threads == b"1" => {}
+            _ => return None,
+        }
+        if read(&self.children, &mut line)? != 0 {
+            return None;
+        }
+        let length = read(&self.siblings, &mut line)?;
+        let alone = line[..length].trim_ascii_end() == leader.to_string().as_bytes();
+        alone.then_some(Activity::Sleep)
     }
 }
 
