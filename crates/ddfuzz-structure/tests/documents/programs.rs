@@ -1,5 +1,6 @@
 //! Programs and objects of macOS and Windows: Mach-O and PE.
 
+use crate::open;
 use crate::searches::reduce;
 
 /// Writes little-endian words of 32 bits.
@@ -85,6 +86,33 @@ fn an_object_is_reduced_to_one_symbol() {
         reduced.text.len()
     );
     assert!(reduced.tests <= 150, "{} tests", reduced.tests);
+}
+
+/// A Mach-O object of these load commands, and bytes after them.
+fn macho_of(commands: &[Vec<u8>], bytes: &[u8]) -> Vec<u8> {
+    let size = commands.iter().map(Vec::len).sum();
+    let head = [
+        &b"\xcf\xfa\xed\xfe\x07\0\0\x01"[..],
+        &longs(&[3, 1, commands.len(), size, 0, 0]),
+    ];
+    [&head.concat(), &commands.concat(), bytes].concat()
+}
+
+#[test]
+fn segments_in_one_another_stay_within_the_stack() {
+    let count = 4_000;
+    let middle = 32 + 72 * count + count;
+    let commands: Vec<Vec<u8>> = (0..count)
+        .map(|number| {
+            let place = longs(&[0, 0, 0, 0, middle - number, 0, 2 * number + 2, 0]);
+            [longs(&[0x19, 72]), vec![0; 16], place, longs(&[0; 4])].concat()
+        })
+        .collect();
+    let file = macho_of(&commands, &vec![0xaa; 2 * count + 2]);
+    let read = move || open(&file).is_some_and(|document| document.text() == file);
+    let thread = std::thread::Builder::new().stack_size(1 << 18);
+    let thread = thread.spawn(read).expect("a thread");
+    assert!(thread.join().expect("no panic"));
 }
 
 /// A 32-bit Windows program: code, and a section with the functions imported from two libraries;
