@@ -159,7 +159,7 @@ impl MachO<'_> {
         let sections = field(self, count)?;
         let start = place.start + self.layout.segment;
         let end = start.checked_add(sections.checked_mul(self.layout.section)?)?;
-        if end > place.end || sections > MOST_ENTRIES {
+        if end > place.end || sections > MOST_ENTRIES || !reader.count_parts(sections) {
             return None;
         }
         let (list, label) = (reader.label(), reader.label());
@@ -258,7 +258,8 @@ impl MachO<'_> {
         let start = self.object.size(at + offset.0, offset.1)?;
         let entries = self.object.size(at + count.0, count.1)?;
         let place = start..start.checked_add(entries.checked_mul(size)?)?;
-        if !self.object.is_free(&place) || entries > MOST_ENTRIES {
+        let is_small = entries <= MOST_ENTRIES && self.object.is_free(&place);
+        if !is_small || !reader.count_parts(entries) {
             return None;
         }
         let entries = place.clone().step_by(size).map(|at| {

@@ -115,6 +115,19 @@ fn segments_in_one_another_stay_within_the_stack() {
     assert!(thread.join().expect("no panic"));
 }
 
+#[test]
+fn symbols_are_bounded_in_all_tables_together() {
+    let (count, size) = (4_000, 4_000 * 16);
+    let commands: Vec<Vec<u8>> = (0..10)
+        .map(|number| longs(&[2, 24, 32 + 240 + number * size, count, 0, 0]))
+        .collect();
+    let file = macho_of(&commands, &vec![0; 10 * size]);
+    let document = open(&file).expect("an object");
+    assert_eq!(document.text(), file);
+    let parts = document.parts().len();
+    assert!((24_000..=1 << 15).contains(&parts), "{parts} parts");
+}
+
 /// A 32-bit Windows program: code, and a section with the functions imported from two libraries;
 /// each library has two lists of them.
 pub fn pe() -> Vec<u8> {
