@@ -178,6 +178,55 @@ pub fn pe() -> Vec<u8> {
     [file, imports].concat()
 }
 
+/// A 32-bit Windows program that imports from libraries without names: `lists` lists of `count`
+/// functions, whose names are all at the same place, `name` bytes and a zero.
+fn importing(lists: usize, count: usize, name: usize) -> Vec<u8> {
+    let (head, address, start) = (64, 0x1000, 64 + 24 + 112 + 40);
+    let table = 20 * (lists + 1);
+    let list = |number: usize| table + 4 * (count + 1) * number;
+    let names = list(lists);
+    let libraries: Vec<Vec<u8>> = (0..lists)
+        .map(|number| longs(&[address + list(number), 0, 0, 0, 0]))
+        .collect();
+    let functions = [longs(&vec![address + names; count]), longs(&[0])].concat();
+    let imports = [
+        libraries.concat(),
+        longs(&[0; 5]),
+        functions.repeat(lists),
+        vec![0; 2],
+        vec![b'A'; name],
+        vec![0],
+    ]
+    .concat();
+    let mut file = [&b"MZ"[..], &[0; 58], &longs(&[head])].concat();
+    file.extend([&b"PE\0\0\x4c\x01\x01\0"[..], &[0; 12], b"\x70\0\x02\x01"].concat());
+    file.extend(
+        [
+            &b"\x0b\x01"[..],
+            &[7; 90],
+            &longs(&[2, 0, 0, address, table]),
+        ]
+        .concat(),
+    );
+    let place = longs(&[imports.len(), address, imports.len(), start, 0, 0, 0, 0]);
+    [file, b".idata\0\0".to_vec(), place, imports].concat()
+}
+
+#[test]
+fn imported_functions_and_their_names_are_bounded() {
+    let program = importing(9, 4_000, 4);
+    let document = open(&program).expect("a program");
+    assert_eq!(document.text(), program);
+    let parts = document.parts().len();
+    assert!((32_000..=1 << 15).contains(&parts), "{parts} parts");
+    // A name is a payload if it is not longer than 4,096 bytes.
+    for (size, expected) in [(4_096, true), (4_097, false)] {
+        let payloads = open(&importing(1, 1, size)).expect("a program").payloads();
+        let is_found = payloads.iter().any(|payload| payload.len() == size);
+        assert_eq!(is_found, expected, "{size} bytes");
+    }
+}
+
 /// The libraries and functions that a program imports, if both lists of each library are the same.
 fn imports(text: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let head = number(text, 60, 4).filter(|_| text.starts_with(b"MZ"))?;
