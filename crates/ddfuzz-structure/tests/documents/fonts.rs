@@ -167,6 +167,14 @@ fn a_chain_of_dictionaries_stays_within_the_stack() {
 }
 
 #[test]
+fn a_directory_of_too_many_tables_is_not_read() {
+    let table: (&[u8; 4], &[u8]) = (b"some", b"data");
+    let font = |tables: usize| sfnt_of(b"\0\x01\0\0", &vec![table; tables]);
+    assert_eq!(structure_of(&font(4_096)).name(), Some("sfnt"));
+    assert_ne!(structure_of(&font(4_097)).name(), Some("sfnt"));
+}
+
+#[test]
 fn a_font_without_parts_keeps_its_references() {
     let font = cff();
     let document = open(&font).expect("a document");
