@@ -133,8 +133,18 @@ impl Reader {
     /// Counts a part (a group that can be deleted); returns false if the file has too many (over
     /// 32,768).
     pub fn count_part(&mut self) -> bool {
-        self.parts += 1;
-        self.parts <= MOST_PARTS
+        self.count_parts(1)
+    }
+
+    /// Counts `number` parts as [`Reader::count_part`] does; returns false, and counts none, if the
+    /// file would have too many with them.
+    pub fn count_parts(&mut self, number: usize) -> bool {
+        let parts = self.parts.saturating_add(number);
+        let fits = parts <= MOST_PARTS;
+        if fits {
+            self.parts = parts;
+        }
+        fits
     }
 
     /// Calls `read` for a node one level deeper in the tree, and returns its result; `None`,

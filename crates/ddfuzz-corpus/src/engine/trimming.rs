@@ -198,8 +198,11 @@ impl TrimRounds<'_> {
                 shorter.push((task, trimmed, bytes));
                 continue;
             }
+            // The search may end with other bytes of the same size; the file keeps its own.
+            let is_proved = trimmed.blake3 == ContentHash::of(kept_file.text());
             match trimmed.left {
-                None => kept_file.claim = Some(trimmed.claim.to_string()),
+                None if is_proved => kept_file.claim = Some(trimmed.claim.to_string()),
+                None => kept_file.claim = Some(Claim::BestSoFar.to_string()),
                 Some(_) => kept_file.withdraw_claim(),
             }
             kept_file.settled_for = Some(task.file.wanted.required);
@@ -382,12 +385,12 @@ mod tests {
     use crate::trim::SkipReason;
     use ddfuzz_exec::{Program, Target, Way};
 
-    /// What trimming a file of three bytes ended with.
-    fn trimmed(claim: Claim, left: Option<SkipReason>) -> Trimmed {
+    /// What trimming a file of three bytes ended with: its bytes, the claim, and why it was skipped.
+    fn trimmed(bytes: &[u8; 3], claim: Claim, left: Option<SkipReason>) -> Trimmed {
         Trimmed {
             size_before: 3,
             size_after: 3,
-            blake3: ContentHash::of(b"abc"),
+            blake3: ContentHash::of(bytes),
             tests: Default::default(),
             claim,
             proved: Default::default(),
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_that_of_the_last_round() {
+    fn a_claim_is_that_of_the_last_round_for_the_same_bytes() {
         let target = Target::new(Program::Bundled("crtplot".to_owned()));
         let trimming = TrimSettings::of_target(target, Way::Command);
         let rounds = TrimRounds {
@@ -417,10 +420,12 @@ mod tests {
             on_slip: &|_, _, _| Ok(()),
             stop: &AtomicBool::new(false),
         };
-        for (claim, left, expected) in [
-            (Claim::OneMinimal, None, "1-minimal"),
-            (Claim::BestSoFar, None, "best-so-far"),
-            (Claim::BestSoFar, Some(SkipReason::Unsteady), "best-so-far"),
+        let unsteady = Some(SkipReason::Unsteady);
+        for (bytes, claim, left, expected) in [
+            (b"abc", Claim::OneMinimal, None, "1-minimal"),
+            (b"abc", Claim::BestSoFar, None, "best-so-far"),
+            (b"abc", Claim::BestSoFar, unsteady, "best-so-far"),
+            (b"00c", Claim::OneMinimal, None, "best-so-far"),
         ] {
             let mut kept = [KeptFile {
                 bytes: Some(b"abc".to_vec()),
@@ -432,7 +437,7 @@ mod tests {
             }];
             let mut tasks = rounds.tasks(2, &kept);
             assert_eq!(tasks.len(), 1, "it must now keep other features");
-            let done = vec![(tasks.remove(0), trimmed(claim, left))];
+            let done = vec![(tasks.remove(0), trimmed(bytes, claim, left))];
             assert!(!rounds.take(&mut kept, done).unwrap());
             assert_eq!(kept[0].claim.as_deref(), Some(expected));
             assert!(rounds.tasks(3, &kept).is_empty());

@@ -19,7 +19,7 @@ use ddfuzz_minimize::{
     CallbackError, Claim, Counts, Journal, MinimizeError, Minimized, Options, OracleError, Proved,
     Slip, minimize, trim_search,
 };
-use ddfuzz_model::files::FileError;
+use ddfuzz_model::files::{FileError, atomic};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
 /// Number of runs of a file after trimming, to find the features that it reaches in every run.
@@ -213,12 +213,12 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes a file, unless it has this content already. The file is not synced, since the whole
-/// corpus is synced once it is written; a file that a power cut has damaged is written again.
+/// Writes a file atomically, unless it has this content already. The file is not synced, since the
+/// whole corpus is synced once it is written; a file that a power cut has damaged is written again.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
-        _ => std::fs::write(path, bytes).map_err(FileError::at("write", path)),
+        _ => atomic::write_unsynced(path, bytes),
     }
 }
 
@@ -397,7 +397,12 @@ mod tests {
             left: None,
             reused: false,
         };
-        std::fs::write(folder.path().join("minimized"), b"abc").unwrap();
+        let minimized = folder.path().join("minimized");
+        keep(&minimized, b"abcd").unwrap();
+        let before = std::fs::File::open(&minimized).unwrap();
+        keep(&minimized, b"abc").unwrap();
+        // A reader of the file sees all old bytes or all new ones.
+        assert_eq!(std::io::read_to_string(before).unwrap(), "abcd");
         write(folder.path(), asked, &trimmed).unwrap();
         let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
         assert!(

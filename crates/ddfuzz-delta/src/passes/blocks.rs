@@ -34,9 +34,11 @@ const VALUES: &[u8] = b"a0)]}";
 /// `None` if it has few blocks, or if keywords do not match.
 pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     let tokens = code(text);
-    let words = Words {
+    let mut words = Words {
         text,
         tokens: &tokens,
+        stop: 0,
+        line: 0,
     };
     let (mut parser, mut odd, mut at) = (PairParser::new(text), 0, 0);
     while let Some(token) = tokens.get(at) {
@@ -99,6 +101,11 @@ fn code(text: &[u8]) -> Vec<Token> {
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
+    /// Index of the token at which the search for the end of a head has stopped last: no token
+    /// between that head and it ends a head, or begins or ends a block.
+    stop: usize,
+    /// Index of the token that begins the next line after that head.
+    line: usize,
 }
 
 impl Words<'_> {
@@ -162,35 +169,40 @@ impl Words<'_> {
 
     /// Finds the end of the head of the block or branch that begins with the word at `index`: after
     /// `then` or `do`, after the closing bracket of parameters, or else at the end of the line.
-    /// Returns the index of the token that follows.
-    fn head(&self, index: usize) -> usize {
+    /// Returns the index of the token that follows. Indices ascend from call to call, so that all
+    /// calls together look at each token once.
+    fn head(&mut self, index: usize) -> usize {
         let word = self.lower(index);
         if matches!(word.as_str(), "begin" | "do") {
             return index + 1;
         }
-        let has_parameters = matches!(word.as_str(), "function" | "def");
-        let mut line = None;
-        for at in index..self.tokens.len() {
-            let word = self.lower(at);
-            if at > index && HEADS.contains(&word.as_str()) {
-                return at + 1;
-            }
-            let is_over = has_parameters && self.tokens[at].class == b')' && line.is_none();
-            let is_other = at > index && (self.begins_block(at) || self.ends_block(at));
-            if is_over {
-                return at + 1;
-            }
-            if is_other {
-                return line.unwrap_or(index + 1);
-            }
-            if line.is_none() && self.ends_line(at) {
-                line = Some(at + 1);
-                if has_parameters {
-                    break;
-                }
-            }
+        let is_head = |this: &Self, at: usize| HEADS.contains(&this.lower(at).as_str());
+        let end = self.tokens.len();
+        if self.stop <= index {
+            let stops =
+                |at: &usize| is_head(self, *at) || self.begins_block(*at) || self.ends_block(*at);
+            self.stop = (index + 1..end).find(stops).unwrap_or(end);
         }
-        line.unwrap_or(index + 1)
+        if self.line <= index {
+            let last = (index..end).find(|at| self.ends_line(*at));
+            self.line = last.unwrap_or(end) + 1;
+        }
+        let (stop, line) = (self.stop, self.line);
+        let has_parameters = matches!(word.as_str(), "function" | "def");
+        let mut parameters = match has_parameters {
+            true => index..stop.min(line),
+            false => 0..0,
+        };
+        if let Some(close) = parameters.find(|at| self.tokens[*at].class == b')') {
+            return close + 1;
+        }
+        // A head with parameters does not go on after its line.
+        let goes_on = !has_parameters || stop < line;
+        match stop < end && goes_on && is_head(self, stop) {
+            true => stop + 1,
+            false if line <= stop => line,
+            false => index + 1,
+        }
     }
 }
 
@@ -260,6 +272,9 @@ mod tests {
             "#if",
         ] {
             assert!(blocks(piece.repeat(10_000).as_bytes()).is_none(), "{piece}");
+        }
+        for branches in ["elif x\n", "elif x "] {
+            assert!(blocks(branches.repeat(100_000).as_bytes()).is_none());
         }
         assert!(blocks(&b"\xff if \xfe end\n".repeat(1000)).is_none());
         let nest = ["do\n".repeat(5000), "end\n".repeat(5000)].concat();

@@ -237,12 +237,14 @@ pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     let mut begins_line = true;
+    // No `/*` after the last `*/` begins a comment.
+    let last = text.windows(2).rposition(|pair| pair == b"*/");
     while at < text.len() {
         let rest = &text[at..];
         let line = || at + rest.iter().take_while(|byte| **byte != b'\n').count();
         let is_url = text[..at].ends_with(b":");
         let end = match rest {
-            [b'/', b'*', inside @ ..] => {
+            [b'/', b'*', inside @ ..] if last.is_some_and(|last| last >= at + 2) => {
                 let close = inside.windows(2).position(|pair| pair == b"*/");
                 close.map_or(at, |close| at + close + 4)
             }
@@ -315,6 +317,9 @@ mod tests {
             .map(|place| std::str::from_utf8(&text[place]).expect("ASCII"))
             .collect();
         assert_eq!(found, ["// b", "/* c\n d */", "# g", "-- i"]);
+        let open = ["*/", &"/*/".repeat(1 << 19)].concat();
+        assert!(comments(open.as_bytes()).len() <= 1);
+        assert!(comments(&b"/* ".repeat(1 << 19)).is_empty());
     }
 
     #[test]

@@ -39,6 +39,42 @@ pub(super) fn moved_range(gone: &[Range<usize>], place: &Range<usize>) -> Range<
     moved(gone, place.start)..moved(gone, place.end)
 }
 
+/// Returns a function that computes new positions as [`moved`] does, for many positions and many
+/// ranges. The ranges `gone` ascend and do not overlap.
+pub(super) fn mover(gone: &[Range<usize>]) -> impl Fn(usize) -> usize {
+    let mut before = 0;
+    let sums: Vec<usize> = gone
+        .iter()
+        .map(|gone| {
+            before += gone.len();
+            before - gone.len()
+        })
+        .collect();
+    move |at| {
+        let next = gone.partition_point(|gone| gone.start < at);
+        match next.checked_sub(1) {
+            Some(last) => at - sums[last] - (gone[last].end.min(at) - gone[last].start),
+            None => at,
+        }
+    }
+}
+
+/// Returns true if the range `place` lies in one of the deleted ranges `gone`, which ascend and do
+/// not touch or overlap.
+pub(super) fn is_within(gone: &[Range<usize>], place: &Range<usize>) -> bool {
+    let next = gone.partition_point(|gone| gone.start <= place.start);
+    next > 0 && place.end <= gone[next - 1].end
+}
+
+/// Removes the items of a list whose indices lie in the ranges `cuts`.
+pub(super) fn remove<T>(items: &mut Vec<T>, cuts: &[Range<usize>]) {
+    let mut gone = vec![false; items.len()];
+    for cut in cuts {
+        gone[cut.clone()].fill(true);
+    }
+    retain(items, &gone);
+}
+
 /// Computes the index that each item of a list has after the deletion of the items for which `gone`
 /// is true; a deleted item gets the index of the next remaining one. One more entry at the end is
 /// the number of remaining items.
@@ -60,4 +96,25 @@ pub(super) fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
         at += 1;
         !gone[at - 1]
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_positions_move_as_single_ones_do() {
+        let gone = [2..3, 3..6, 8..9, 12..20];
+        let moved_by = mover(&gone);
+        let all: Vec<usize> = (0..30).map(moved_by).collect();
+        let each: Vec<usize> = (0..30).map(|at| moved(&gone, at)).collect();
+        assert_eq!(all, each);
+        assert_eq!(mover(&[])(7), 7);
+        let mut items: Vec<usize> = (0..10).collect();
+        remove(&mut items, &[0..2, 5..6, 8..10]);
+        assert_eq!(items, [2, 3, 4, 6, 7]);
+        for (place, expected) in [(3..6, true), (4..5, true), (1..4, false), (5..7, false)] {
+            assert_eq!(is_within(&[2..6, 8..9], &place), expected, "{place:?}");
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! The children of a node of a syntax tree as units of a list search, each with its separator.
 
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::Edit;
 use crate::document::{SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
-use crate::passes::ranges::{moved_range, new_indices, retain, union};
+use crate::passes::ranges::{is_within, mover, new_indices, retain, union};
 use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
@@ -20,6 +21,8 @@ pub(super) struct Siblings {
     nodes: Vec<SyntaxNode>,
     /// For each node of the syntax tree, whether the deletion of its children was tried.
     done: Vec<bool>,
+    /// The nodes with children that were not tried yet, each as its size in bytes and its index.
+    open: BinaryHeap<(usize, usize)>,
     /// Indices of those children of the present node that can still be deleted.
     children: Vec<usize>,
     /// Number of successive syntax nodes, up to the last one tried, that needed at least one of
@@ -30,8 +33,10 @@ pub(super) struct Siblings {
 impl Siblings {
     /// Creates the state for deleting children in `tree`, in which no node was tried yet.
     pub fn of(tree: SyntaxTree) -> Siblings {
+        let done = vec![false; tree.nodes.len()];
         Siblings {
-            done: vec![false; tree.nodes.len()],
+            open: open_nodes(&tree.nodes, &done),
+            done,
             nodes: tree.nodes,
             children: Vec::new(),
             needed: 0,
@@ -47,8 +52,7 @@ impl Siblings {
     /// there is none.
     pub fn next_parent(&mut self) -> Option<usize> {
         loop {
-            let open = (0..self.nodes.len()).filter(|index| !self.done[*index]);
-            let parent = open.max_by_key(|index| self.nodes[*index].place.len())?;
+            let (_, parent) = self.open.pop()?;
             self.done[parent] = true;
             self.children = children(&self.nodes, parent)
                 .filter(|child| self.nodes[*child].class != SyntaxClass::Punctuation)
@@ -101,18 +105,14 @@ impl Siblings {
     /// Deletes the syntax nodes that lie in `places`, the deleted ranges of the text, and moves the
     /// other nodes to their new positions.
     fn delete(&mut self, places: &[Range<usize>]) {
-        let is_gone = |node: &SyntaxNode| {
-            let around = |place: &Range<usize>| {
-                place.start <= node.place.start && node.place.end <= place.end
-            };
-            !node.place.is_empty() && places.iter().any(around)
-        };
+        let is_gone = |node: &SyntaxNode| !node.place.is_empty() && is_within(places, &node.place);
         let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
         let index = new_indices(&gone);
         retain(&mut self.nodes, &gone);
         retain(&mut self.done, &gone);
+        let moved = mover(places);
         for node in &mut self.nodes {
-            node.place = moved_range(places, &node.place);
+            node.place = moved(node.place.start)..moved(node.place.end);
             node.parent = node.parent.map(|parent| index[parent]);
             node.last = index[node.last];
         }
@@ -120,7 +120,16 @@ impl Siblings {
         for child in &mut self.children {
             *child = index[*child];
         }
+        self.open = open_nodes(&self.nodes, &self.done);
     }
+}
+
+/// Returns the nodes with children, except for those that are `done`, as sizes and indices.
+fn open_nodes(nodes: &[SyntaxNode], done: &[bool]) -> BinaryHeap<(usize, usize)> {
+    let nodes = nodes.iter().enumerate().zip(done);
+    let open = nodes.filter(|((index, node), done)| !**done && node.last > index + 1);
+    open.map(|((index, node), _)| (node.place.len(), index))
+        .collect()
 }
 
 /// Returns the indices of the children of the node with the index `parent`.
@@ -163,5 +172,45 @@ impl Units for Siblings {
     /// tried.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A root with `count` leaves of one byte.
+    fn flat(count: usize) -> SyntaxTree {
+        let leaf = |index: usize| SyntaxNode {
+            place: index..index + 1,
+            kind: 1,
+            class: SyntaxClass::Number,
+            parent: Some(0),
+            last: index + 2,
+        };
+        let root = SyntaxNode {
+            place: 0..count,
+            kind: 0,
+            class: SyntaxClass::Other,
+            parent: None,
+            last: count + 1,
+        };
+        SyntaxTree {
+            nodes: [root].into_iter().chain((0..count).map(leaf)).collect(),
+            ..SyntaxTree::default()
+        }
+    }
+
+    #[test]
+    fn leaves_are_no_parents_and_are_deleted_in_one_go() {
+        let count = 1 << 17;
+        let mut siblings = Siblings::of(flat(count));
+        assert_eq!(siblings.open.len(), 1, "the root");
+        assert_eq!(siblings.next_parent(), Some(0));
+        let places: Vec<Range<usize>> = (0..count).step_by(2).map(|at| at..at + 1).collect();
+        siblings.delete(&places);
+        assert_eq!(siblings.children.len(), count / 2);
+        assert_eq!(siblings.node(count / 2).place, count / 2 - 1..count / 2);
+        assert_eq!(siblings.next_parent(), None);
     }
 }

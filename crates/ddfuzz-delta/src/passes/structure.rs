@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::Edit;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
-use crate::passes::ranges::{moved_range, union};
+use crate::passes::ranges::{mover, remove, union};
 use crate::passes::tree::{Tree, parse, strings};
 use crate::passes::units::{Positions, Units};
 
@@ -124,11 +124,10 @@ impl Units for Chain {
 
     fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let places = self.places(cuts);
-        for cut in cuts.iter().rev() {
-            self.levels.drain(cut.clone());
-        }
+        let moved = mover(&places);
+        remove(&mut self.levels, cuts);
         for level in &mut self.levels {
-            *level = moved_range(&places, level);
+            *level = moved(level.start)..moved(level.end);
         }
         vec![0; cuts.len()]
     }

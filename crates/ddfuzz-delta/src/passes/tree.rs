@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::Edit;
 use crate::passes::current_best::CurrentBest;
-use crate::passes::ranges::{moved, new_indices, retain, union};
+use crate::passes::ranges::{mover, new_indices, retain, union};
 use crate::passes::units::Units;
 
 /// A node of the tree of brackets: a leaf or a pair of brackets with its content. Its positions are
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    fn shift(&mut self, gone: &[Range<usize>]) {
+    fn shift(&mut self, moved: impl Fn(usize) -> usize) {
         for at in [
             &mut self.start,
             &mut self.open,
@@ -60,7 +60,7 @@ impl Node {
             &mut self.end,
             &mut self.separated,
         ] {
-            *at = moved(gone, *at);
+            *at = moved(*at);
         }
     }
 }
@@ -178,8 +178,9 @@ impl Units for Tree {
         let stand = stand.collect();
         let index = new_indices(&gone);
         retain(&mut self.nodes, &gone);
+        let moved = mover(&places);
         for node in &mut self.nodes {
-            node.shift(&places);
+            node.shift(&moved);
             node.parent = node.parent.map(|parent| index[parent]);
             node.last = index[node.last];
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::Edit;
 use crate::passes::current_best::CurrentBest;
-use crate::passes::ranges::{moved_range, union};
+use crate::passes::ranges::{mover, remove, union};
 use crate::passes::tree::Tree;
 
 /// A list of units (bytes, lines or others) of the current best text, from which a list search
@@ -165,13 +165,10 @@ impl Units for Lines {
     }
 
     fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
-        for cut in cuts.iter().rev() {
-            let gone = self.place(cut).len();
-            self.starts.drain(cut.clone());
-            self.starts[cut.start..]
-                .iter_mut()
-                .for_each(|at| *at -= gone);
-        }
+        let places: Vec<Range<usize>> = cuts.iter().map(|cut| self.place(cut)).collect();
+        let moved = mover(&places);
+        remove(&mut self.starts, cuts);
+        self.starts.iter_mut().for_each(|at| *at = moved(*at));
         vec![0; cuts.len()]
     }
 
@@ -238,11 +235,10 @@ impl Units for Positions {
 
     fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         let places = self.places(cuts);
-        for cut in cuts.iter().rev() {
-            self.spots.drain(cut.clone());
-        }
+        let moved = mover(&places);
+        remove(&mut self.spots, cuts);
         for range in self.spots.iter_mut().flatten() {
-            *range = moved_range(&places, range);
+            *range = moved(range.start)..moved(range.end);
         }
         vec![0; cuts.len()]
     }

@@ -213,15 +213,15 @@ impl Cff<'_> {
     ) -> Option<Group> {
         let mut items = Vec::with_capacity(index.items.len());
         for (number, place) in index.items.iter().enumerate() {
+            if !reader.count_part() {
+                return None;
+            }
             let label = labels.map_or_else(|| reader.label(), |labels| labels[number]);
             let nodes = match dictionaries {
                 true => self.dictionary(reader, place.clone(), None),
                 false => vec![Node::payload(&self.text[place.clone()])],
             };
             items.push(Node::Group(Group::part(label, nodes)));
-            if !reader.count_part() {
-                return None;
-            }
         }
         let of = match self.glyphs {
             Some(glyphs) if labels == Some(&glyphs.labels[..]) => glyphs.list,
@@ -354,7 +354,10 @@ impl Cff<'_> {
             .glyphs
             .filter(|glyphs| operator == GLYPHS && glyphs.labels.len() == index.items.len());
         let labels = glyphs.map(|glyphs| &glyphs.labels[..]);
-        match self.index_group(reader, &index, labels, operator == DICTIONARIES) {
+        // Dictionaries may refer to further ones.
+        let group = reader
+            .deeper(|reader| self.index_group(reader, &index, labels, operator == DICTIONARIES));
+        match group {
             Some(group) => self.regions.get_mut(&at)?.group.nodes = vec![group.into()],
             None => {
                 self.regions.remove(&at);

@@ -248,7 +248,11 @@ impl Elf<'_> {
         let size = self.layout.symbol;
         let place = section.place.clone();
         let is_table = SYMBOLS.contains(&section.kind) && section.bytes.is_some();
-        if !is_table || !place.len().is_multiple_of(size) || place.len() / size >= MOST_ENTRIES {
+        let count = place.len() / size;
+        if !is_table || !place.len().is_multiple_of(size) || count >= MOST_ENTRIES {
+            return;
+        }
+        if !reader.count_parts(count) {
             return;
         }
         let (mut nodes, mut symbols) = (Vec::new(), Vec::new());
@@ -285,6 +289,9 @@ impl Elf<'_> {
         let is_table = RELOCATIONS.contains(&section.kind) && section.bytes.is_some();
         let fits = size >= self.layout.relocation.0 && place.len().is_multiple_of(size.max(1));
         if !is_table || !fits || place.len() / size >= MOST_ENTRIES {
+            return;
+        }
+        if !reader.count_parts(place.len() / size) {
             return;
         }
         let symbols = self.sections.get(section.link);

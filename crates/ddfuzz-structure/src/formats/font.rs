@@ -13,6 +13,8 @@ use crate::reader::Reader;
 const HEAD: usize = 12;
 /// Size of an entry of a font's directory, in bytes.
 const ENTRY: usize = 16;
+/// Maximum number of entries of a font's directory; a longer one is not read.
+const MOST_TABLES: usize = 1 << 12;
 
 /// A table of a font: the bytes of its entry in the directory, and its offset and size in the file.
 struct Table<'a> {
@@ -25,9 +27,12 @@ struct Table<'a> {
 }
 
 /// Reads a TrueType or OpenType font into the nodes of its tree; `None` if its directory is
-/// incomplete, or no table is in the file.
+/// incomplete or too long, or no table is in the file.
 pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let count = usize::from(u16::from_be_bytes(*text.get(4..)?.first_chunk()?));
+    if count > MOST_TABLES {
+        return None;
+    }
     let start = HEAD + count * ENTRY;
     let mut tables = tables(reader, text, text.get(HEAD..start)?)?;
     // Tables of fonts begin with a version, as fonts do.

@@ -1,6 +1,7 @@
 //! Reader for little-endian Mach-O files: load commands, which list sections, symbols, relocations
 //! and other ranges of the file.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::object::{MOST_ENTRIES, Object, Stated};
@@ -56,8 +57,9 @@ const WIDE: Layout = Layout {
 struct MachO<'a> {
     object: Object<'a>,
     layout: &'static Layout,
-    /// Ranges of segments in the file, with their labels; sections are inside of them.
-    segments: Vec<(Range<usize>, Label)>,
+    /// Ranges of segments in the file by their starts, each with its end and its label; sections are
+    /// inside of them. They do not overlap, so that the tree does not get deep.
+    segments: BTreeMap<usize, (usize, Label)>,
 }
 
 /// Reads a little-endian Mach-O file of 32 or 64 bits into the nodes of its tree; `None` if its load
@@ -72,7 +74,7 @@ pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut file = MachO {
         object: Object::new(reader, text, false, layout.head),
         layout,
-        segments: Vec::new(),
+        segments: BTreeMap::new(),
     };
     let (count, size) = (file.object.size(16, 4)?, file.object.size(20, 4)?);
     let place = layout.head..layout.head.checked_add(size)?;
@@ -91,8 +93,8 @@ pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     }
     commands.extend((at < place.end).then(|| Node::payload(&text[at..place.end])));
     file.object.regions.get_mut(&place.start)?.group.nodes = commands;
-    for (place, label) in std::mem::take(&mut file.segments) {
-        file.object.enclose(place, label);
+    for (start, (end, label)) in std::mem::take(&mut file.segments) {
+        file.object.enclose(start..end, label);
     }
     let stated = vec![
         Stated::new((16, 4), Meaning::Count(list)),
@@ -157,20 +159,19 @@ impl MachO<'_> {
         let sections = field(self, count)?;
         let start = place.start + self.layout.segment;
         let end = start.checked_add(sections.checked_mul(self.layout.section)?)?;
-        if end > place.end || sections > MOST_ENTRIES {
+        if end > place.end || sections > MOST_ENTRIES || !reader.count_parts(sections) {
             return None;
         }
         let (list, label) = (reader.label(), reader.label());
         let at = field(self, offset)?;
         let whole = at..at.saturating_add(field(self, size)?);
-        let commands_end = self
-            .object
-            .regions
-            .values()
-            .map(|region| region.end)
-            .min()?;
-        if whole.start >= commands_end && whole.end <= self.object.text.len() && !whole.is_empty() {
-            self.segments.push((whole, label));
+        // The commands are the first region.
+        let commands_end = self.object.regions.values().next()?.end;
+        let before = self.segments.range(..whole.end).next_back();
+        let is_apart = before.is_none_or(|(_, (end, _))| *end <= whole.start);
+        let is_inside = whole.start >= commands_end && whole.end <= self.object.text.len();
+        if is_inside && is_apart && !whole.is_empty() {
+            self.segments.insert(whole.start, (whole.end, label));
             stated.push(Stated::new(
                 offset,
                 Meaning::Offset(label, self.object.root),
@@ -257,7 +258,8 @@ impl MachO<'_> {
         let start = self.object.size(at + offset.0, offset.1)?;
         let entries = self.object.size(at + count.0, count.1)?;
         let place = start..start.checked_add(entries.checked_mul(size)?)?;
-        if !self.object.is_free(&place) || entries > MOST_ENTRIES {
+        let is_small = entries <= MOST_ENTRIES && self.object.is_free(&place);
+        if !is_small || !reader.count_parts(entries) {
             return None;
         }
         let entries = place.clone().step_by(size).map(|at| {

@@ -145,10 +145,12 @@ impl<'a> Object<'a> {
     }
 
     /// Makes the nodes of the string table in the range `place`: a part for each string, to which
-    /// [`Object::name`] finds references; one payload if there are too many strings.
+    /// [`Object::name`] finds references; one payload if there are too many strings, in it or in the
+    /// file.
     pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
         let bytes = &self.text[place.clone()];
-        if bytes.iter().filter(|byte| **byte == 0).count() >= MOST_ENTRIES {
+        let count = bytes.iter().filter(|byte| **byte == 0).count();
+        if count >= MOST_ENTRIES || !reader.count_parts(count) {
             return vec![Node::payload(bytes)];
         }
         let mut nodes = Vec::new();

@@ -17,6 +17,9 @@ const DIRECTORY: usize = 8;
 const LIBRARY: usize = 20;
 /// Index of the data directory of imports.
 const IMPORTS: usize = 1;
+/// Maximum size of the name of an imported function or library, in bytes. Longer names stay part of
+/// the bytes around them.
+const LONGEST_NAME: usize = 1 << 12;
 
 /// A section of a program: its range in the file, its address, and its label.
 struct Section {
@@ -27,6 +30,7 @@ struct Section {
 
 struct Program<'a> {
     object: Object<'a>,
+    /// Sections with bytes in the file, by ascending addresses.
     sections: Vec<Section>,
     /// Size of an address in a list of imported functions, in bytes.
     width: usize,
@@ -60,6 +64,7 @@ pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let entries: Vec<Node> = entries
         .map(|at| program.section(reader, at).map(Node::Group))
         .collect::<Option<_>>()?;
+    program.sections.sort_by_key(|section| section.address);
     let directories = program.directories(reader, counted..table);
     let object = &mut program.object;
     for section in &program.sections {
@@ -157,12 +162,11 @@ impl Program<'_> {
     /// Returns the section that contains the address `address`, and the offset in the file at which
     /// that address stands.
     fn locate(&self, address: usize) -> Option<(&Section, usize)> {
-        let mut sections = self.sections.iter();
-        sections.find_map(|section| {
-            let inside = address.checked_sub(section.address)?;
-            let at = section.place.start.checked_add(inside)?;
-            (at < section.place.end).then_some((section, at))
-        })
+        let sections = &self.sections;
+        let after = sections.partition_point(|section| section.address <= address);
+        let section = sections[..after].last()?;
+        let at = section.place.start.checked_add(address - section.address)?;
+        (at < section.place.end).then_some((section, at))
     }
 
     /// Returns what the number of four bytes at offset `at` of an entry states that is the address of
@@ -280,7 +284,8 @@ impl Program<'_> {
         };
         let places: Vec<usize> = places.take_while(|at| !is_last(*at)).collect();
         let place = start..start + (places.len() + 1) * width;
-        if !self.object.is_free(&place) || places.is_empty() || !reader.count_part() {
+        let parts = 1 + places.len();
+        if !self.object.is_free(&place) || places.is_empty() || !reader.count_parts(parts) {
             return None;
         }
         let list = reader.label();
@@ -312,8 +317,8 @@ impl Program<'_> {
     }
 
     /// Makes a region of the string at `address` with the `before` bytes before it, which goes with
-    /// the part `part`, and returns its label. `None` if it is not in the file, or overlaps another
-    /// region.
+    /// the part `part`, and returns its label. `None` if it is not in the file, is longer than
+    /// [`LONGEST_NAME`], or overlaps another region.
     fn string(
         &mut self,
         reader: &mut Reader,
@@ -323,7 +328,12 @@ impl Program<'_> {
     ) -> Option<Label> {
         let (section, start) = self.locate(address)?;
         let text = self.object.text.get(start + before..section.place.end)?;
-        let size = text.iter().position(|byte| *byte == 0)?;
+        // Many functions may have the name of another one.
+        if !self.object.is_free(&(start..start + before + 1)) {
+            return None;
+        }
+        let mut longest = text.iter().take(LONGEST_NAME + 1);
+        let size = longest.position(|byte| *byte == 0)?;
         let place = start..start + before + size + 1;
         if !self.object.is_free(&place) {
             return None;

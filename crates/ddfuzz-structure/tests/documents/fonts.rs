@@ -2,6 +2,8 @@
 
 use ddfuzz_delta::Document;
 
+use ddfuzz_structure::structure_of;
+
 use crate::open;
 use crate::samples::sfnt_of;
 use crate::searches::reduce;
@@ -143,6 +145,33 @@ fn a_font_is_reduced_to_one_glyph_and_one_name() {
     let least = 4 + 2 + (3 + 2 + 5) + (3 + 2 + 13) + 2 + (3 + 2 + 1);
     assert!(reduced.text.len() <= least + 3, "{:?}", reduced.text);
     assert!(reduced.tests <= 120, "{} tests", reduced.tests);
+}
+
+#[test]
+fn a_chain_of_dictionaries_stays_within_the_stack() {
+    let link = |at: usize| index(&[&[&long(at)[..], &[12, 36]].concat()], 1);
+    let head = [&b"\x01\0\x04\x01"[..], &index(&[b"A"], 1)].concat();
+    let front = head.len() + link(0).len() + 4;
+    let step = link(0).len();
+    let mut font = [head, link(front), vec![0; 4]].concat();
+    for number in 1..=20_000 {
+        font.extend(link(front + number * step));
+    }
+    font.extend(index(&[b"\x8b\0"], 1));
+    assert_eq!(structure_of(&font).name(), Some("cff"));
+    let document = open(&font).expect("a font");
+    assert_eq!(document.text(), font);
+    // A name, and two parts for each dictionary that is read.
+    let parts = document.parts().len();
+    assert!((100..200).contains(&parts), "{parts} parts");
+}
+
+#[test]
+fn a_directory_of_too_many_tables_is_not_read() {
+    let table: (&[u8; 4], &[u8]) = (b"some", b"data");
+    let font = |tables: usize| sfnt_of(b"\0\x01\0\0", &vec![table; tables]);
+    assert_eq!(structure_of(&font(4_096)).name(), Some("sfnt"));
+    assert_ne!(structure_of(&font(4_097)).name(), Some("sfnt"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Object files of ELF, of which the samples have one of each width.
 
+use crate::open;
 use crate::searches::reduce;
 
 /// How numbers are written in a file of 64 or of 32 bits.
@@ -130,6 +131,19 @@ fn related(text: &[u8], wide: bool) -> Option<Vec<&[u8]>> {
         }
     }
     Some(names)
+}
+
+#[test]
+fn strings_symbols_and_relocations_are_bounded_in_all_tables_together() {
+    // Types of sections, and sizes of entries: strings, symbols, relocations.
+    for (kind, size) in [(3, 1), (2, 16), (9, 8)] {
+        let table = ([kind, 3, size], vec![0; 4_000 * size]);
+        let file = elf_with(false, &vec![table; 12]);
+        let document = open(&file).expect("an object");
+        assert_eq!(document.text(), file);
+        let parts = document.parts().len();
+        assert!((24_000..=1 << 15).contains(&parts), "{parts} parts");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Programs and objects of macOS and Windows: Mach-O and PE.
 
+use crate::open;
 use crate::searches::reduce;
 
 /// Writes little-endian words of 32 bits.
@@ -87,6 +88,46 @@ fn an_object_is_reduced_to_one_symbol() {
     assert!(reduced.tests <= 150, "{} tests", reduced.tests);
 }
 
+/// A Mach-O object of these load commands, and bytes after them.
+fn macho_of(commands: &[Vec<u8>], bytes: &[u8]) -> Vec<u8> {
+    let size = commands.iter().map(Vec::len).sum();
+    let head = [
+        &b"\xcf\xfa\xed\xfe\x07\0\0\x01"[..],
+        &longs(&[3, 1, commands.len(), size, 0, 0]),
+    ];
+    [&head.concat(), &commands.concat(), bytes].concat()
+}
+
+#[test]
+fn segments_in_one_another_stay_within_the_stack() {
+    let count = 4_000;
+    let middle = 32 + 72 * count + count;
+    let commands: Vec<Vec<u8>> = (0..count)
+        .map(|number| {
+            let place = longs(&[0, 0, 0, 0, middle - number, 0, 2 * number + 2, 0]);
+            [longs(&[0x19, 72]), vec![0; 16], place, longs(&[0; 4])].concat()
+        })
+        .collect();
+    let file = macho_of(&commands, &vec![0xaa; 2 * count + 2]);
+    let read = move || open(&file).is_some_and(|document| document.text() == file);
+    let thread = std::thread::Builder::new().stack_size(1 << 18);
+    let thread = thread.spawn(read).expect("a thread");
+    assert!(thread.join().expect("no panic"));
+}
+
+#[test]
+fn symbols_are_bounded_in_all_tables_together() {
+    let (count, size) = (4_000, 4_000 * 16);
+    let commands: Vec<Vec<u8>> = (0..10)
+        .map(|number| longs(&[2, 24, 32 + 240 + number * size, count, 0, 0]))
+        .collect();
+    let file = macho_of(&commands, &vec![0; 10 * size]);
+    let document = open(&file).expect("an object");
+    assert_eq!(document.text(), file);
+    let parts = document.parts().len();
+    assert!((24_000..=1 << 15).contains(&parts), "{parts} parts");
+}
+
 /// A 32-bit Windows program: code, and a section with the functions imported from two libraries;
 /// each library has two lists of them.
 pub fn pe() -> Vec<u8> {
@@ -135,6 +176,55 @@ pub fn pe() -> Vec<u8> {
     file.extend([0xc3; 40]);
     file.resize(start, 0);
     [file, imports].concat()
+}
+
+/// A 32-bit Windows program that imports from libraries without names: `lists` lists of `count`
+/// functions, whose names are all at the same place, `name` bytes and a zero.
+fn importing(lists: usize, count: usize, name: usize) -> Vec<u8> {
+    let (head, address, start) = (64, 0x1000, 64 + 24 + 112 + 40);
+    let table = 20 * (lists + 1);
+    let list = |number: usize| table + 4 * (count + 1) * number;
+    let names = list(lists);
+    let libraries: Vec<Vec<u8>> = (0..lists)
+        .map(|number| longs(&[address + list(number), 0, 0, 0, 0]))
+        .collect();
+    let functions = [longs(&vec![address + names; count]), longs(&[0])].concat();
+    let imports = [
+        libraries.concat(),
+        longs(&[0; 5]),
+        functions.repeat(lists),
+        vec![0; 2],
+        vec![b'A'; name],
+        vec![0],
+    ]
+    .concat();
+    let mut file = [&b"MZ"[..], &[0; 58], &longs(&[head])].concat();
+    file.extend([&b"PE\0\0\x4c\x01\x01\0"[..], &[0; 12], b"\x70\0\x02\x01"].concat());
+    file.extend(
+        [
+            &b"\x0b\x01"[..],
+            &[7; 90],
+            &longs(&[2, 0, 0, address, table]),
+        ]
+        .concat(),
+    );
+    let place = longs(&[imports.len(), address, imports.len(), start, 0, 0, 0, 0]);
+    [file, b".idata\0\0".to_vec(), place, imports].concat()
+}
+
+#[test]
+fn imported_functions_and_their_names_are_bounded() {
+    let program = importing(9, 4_000, 4);
+    let document = open(&program).expect("a program");
+    assert_eq!(document.text(), program);
+    let parts = document.parts().len();
+    assert!((32_000..=1 << 15).contains(&parts), "{parts} parts");
+    // A name is a payload if it is not longer than 4,096 bytes.
+    for (size, expected) in [(4_096, true), (4_097, false)] {
+        let payloads = open(&importing(1, 1, size)).expect("a program").payloads();
+        let is_found = payloads.iter().any(|payload| payload.len() == size);
+        assert_eq!(is_found, expected, "{size} bytes");
+    }
 }
 
 /// The libraries and functions that a program imports, if both lists of each library are the same.
