@@ -44,6 +44,7 @@ mod parts;
 mod plain;
 mod protocol;
 mod ranges;
+mod refine;
 mod repair;
 mod script;
 mod siblings;
