@@ -61,7 +61,7 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
 const FEW: usize = 16;
 
 /// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
-const SHORT: usize = 24;
+pub(super) const SHORT: usize = 24;
 
 /// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
 /// data, runs of each length from 2 to this one are tried at every position.
@@ -194,56 +194,5 @@ async fn sweep(
                 at += 1;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::SHORT;
-    use crate::{ExtraTests, Full, Outcome, Search, Structure};
-
-    /// Minimizes a text, and returns the result and the texts that were tested.
-    fn reduce(
-        input: &[u8],
-        extra: ExtraTests,
-        fails: impl Fn(&[u8]) -> bool,
-    ) -> (Vec<u8>, HashSet<Vec<u8>>) {
-        let mut search = Full::structured(input, Structure::Text);
-        search.allow_extra_tests(extra);
-        let (mut best, mut tested) = (input.to_vec(), HashSet::new());
-        while let Some(candidate) = search.next() {
-            let mut text = Vec::new();
-            candidate.write_into(input, &best, &mut text);
-            tested.insert(text.clone());
-            if fails(&text) {
-                best = text;
-                search.tell(Outcome::Fail);
-            } else {
-                search.tell(Outcome::Pass);
-            }
-        }
-        (best, tested)
-    }
-
-    #[test]
-    fn runs_of_a_short_result_are_all_tried() {
-        let is_mangled = |text: &[u8]| text == b"_Z1vW_" || text == b"_Z_";
-        let reduced = |extra| reduce(b"_Z1vW_", extra, is_mangled).0;
-        assert_eq!(reduced(ExtraTests::None), b"_Z1vW_");
-        assert_eq!(reduced(ExtraTests::Many), b"_Z_");
-        let all: Vec<u8> = (b'a'..).take(SHORT).collect();
-        let (best, tested) = reduce(&all, ExtraTests::Many, |text| text == all);
-        assert_eq!(best, all);
-        for (start, end) in
-            (0..SHORT).flat_map(|start| (start + 1..=SHORT).map(move |end| (start, end)))
-        {
-            let rest = [&all[..start], &all[end..]].concat();
-            assert!(rest.is_empty() || tested.contains(&rest), "{start}..{end}");
-        }
-        let (_, few) = reduce(&all, ExtraTests::Few, |text| text == all);
-        let (_, none) = reduce(&all, ExtraTests::None, |text| text == all);
-        assert!(none.len() < few.len() && few.len() <= tested.len());
     }
 }

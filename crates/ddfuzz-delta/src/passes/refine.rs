@@ -216,3 +216,99 @@ async fn join_lines(work: &mut CurrentBest) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::passes::deletions::SHORT;
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    /// Minimizes a text, and returns the result and the texts that were tested.
+    fn reduce(
+        input: &[u8],
+        extra: ExtraTests,
+        fails: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<u8>, HashSet<Vec<u8>>) {
+        let mut search = Full::structured(input, Structure::Text);
+        search.allow_extra_tests(extra);
+        let (mut best, mut tested) = (input.to_vec(), HashSet::new());
+        while let Some(candidate) = search.next() {
+            let mut text = Vec::new();
+            candidate.write_into(input, &best, &mut text);
+            tested.insert(text.clone());
+            if fails(&text) {
+                best = text;
+                search.tell(Outcome::Fail);
+            } else {
+                search.tell(Outcome::Pass);
+            }
+        }
+        (best, tested)
+    }
+
+    #[test]
+    fn runs_of_a_short_result_are_all_tried() {
+        let is_mangled = |text: &[u8]| text == b"_Z1vW_" || text == b"_Z_";
+        let reduced = |extra| reduce(b"_Z1vW_", extra, is_mangled).0;
+        assert_eq!(reduced(ExtraTests::None), b"_Z1vW_");
+        assert_eq!(reduced(ExtraTests::Many), b"_Z_");
+        let all: Vec<u8> = (b'a'..).take(SHORT).collect();
+        let (best, tested) = reduce(&all, ExtraTests::Many, |text| text == all);
+        assert_eq!(best, all);
+        for (start, end) in
+            (0..SHORT).flat_map(|start| (start + 1..=SHORT).map(move |end| (start, end)))
+        {
+            let rest = [&all[..start], &all[end..]].concat();
+            assert!(rest.is_empty() || tested.contains(&rest), "{start}..{end}");
+        }
+        let (_, few) = reduce(&all, ExtraTests::Few, |text| text == all);
+        let (_, none) = reduce(&all, ExtraTests::None, |text| text == all);
+        assert!(none.len() < few.len() && few.len() <= tested.len());
+    }
+
+    /// Returns the results without and with refinement.
+    fn refined(input: &[u8], fails: impl Fn(&str) -> bool) -> [String; 2] {
+        let is_failure = |text: &[u8]| std::str::from_utf8(text).is_ok_and(&fails);
+        [ExtraTests::None, ExtraTests::Many].map(|extra| {
+            let best = reduce(input, extra, is_failure).0;
+            String::from_utf8(best).expect("the text is UTF-8")
+        })
+    }
+
+    #[test]
+    fn columns_go_from_all_rows() {
+        let fails = |text: &str| {
+            let rows: Option<Vec<&str>> = text
+                .split(' ')
+                .map(|row| row.strip_prefix('(')?.strip_suffix(')'))
+                .collect();
+            let rows = rows.unwrap_or_default();
+            let count = |row: &&str| row.split(',').count();
+            let has_name = rows.first().is_some_and(|row| row.contains("id"));
+            rows.len() == 3 && has_name && rows.iter().all(|row| count(row) == count(&rows[0]))
+        };
+        let [plain, refined] = refined(b"(a,b,c,id) (1,2,3,4) (5,6,7,8)", fails);
+        assert_eq!(plain, "(,,,id) (,,,) (,,,)");
+        assert_eq!(refined, "(id) () ()");
+    }
+
+    #[test]
+    fn values_are_written_in_place_of_names() {
+        let fails = |text: &str| match text.split_once("; ") {
+            Some((set, call)) => set == "let n=[7]" && call == "f(n)",
+            None => text == "f([7])",
+        };
+        let [plain, refined] = refined(b"let n=[7]; f(n)", fails);
+        assert_eq!(plain, "let n=[7]; f(n)");
+        assert_eq!(refined, "f([7])");
+    }
+
+    #[test]
+    fn lines_are_joined() {
+        let fails = |text: &str| text == "if a:\n  b" || text == "if a:;b";
+        let [plain, refined] = refined(b"if a:\n  b", fails);
+        assert_eq!(plain, "if a:\n  b");
+        assert_eq!(refined, "if a:;b");
+    }
+}
