@@ -90,16 +90,7 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
     let levels = Levels::of(all);
     let mut lists = Vec::new();
     for open in 0..all.len() {
-        let Some(close) = levels.closing(open) else {
-            continue;
-        };
-        let mut items: Vec<Range<usize>> = Vec::new();
-        let mut at = open + 1;
-        while at < close {
-            let end = levels.clause_end(all, at).min(close);
-            items.push(at..end);
-            at = end + 1;
-        }
+        let items = levels.items(all, open);
         let last = items.len().saturating_sub(1);
         let places = items.iter().enumerate().map(|(index, item)| {
             // The last item goes with the comma before it, any other with the one after it.

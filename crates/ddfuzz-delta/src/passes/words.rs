@@ -285,12 +285,31 @@ impl Levels {
 
     /// Returns the index of the token that closes the bracket at `open`; `None` if `open` is no
     /// opening bracket, or not all brackets of the text match.
-    pub fn closing(&self, open: usize) -> Option<usize> {
+    fn closing(&self, open: usize) -> Option<usize> {
         let level = self.depths[open];
         if !self.match_all || self.depths[open + 1] <= level {
             return None;
         }
         (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
+    }
+
+    /// Returns the items that commas separate in the brackets which the token at `open` opens, as ranges
+    /// of indices of tokens; none if the token opens no brackets, or nothing is in them.
+    pub fn items(&self, tokens: &[Token], open: usize) -> Vec<Range<usize>> {
+        let Some(close) = self.closing(open).filter(|close| *close > open + 1) else {
+            return Vec::new();
+        };
+        let level = self.depths[open] + 1;
+        let is_comma = |at: &usize| self.depths[*at] == level && tokens[*at].class == b',';
+        let commas = (open + 1..close).filter(is_comma);
+        let mut start = open + 1;
+        let ends = commas.chain(std::iter::once(close));
+        let items = ends.map(|end| {
+            let item = start..end;
+            start = end + 1;
+            item
+        });
+        items.collect()
     }
 
     /// Returns the index of the first token of the clause that contains the token at `index`: the
@@ -309,7 +328,7 @@ impl Levels {
         (index + 1..tokens.len()).find(ends).unwrap_or(tokens.len())
     }
 
-    pub fn separates(&self, tokens: &[Token], index: usize, level: usize) -> bool {
+    fn separates(&self, tokens: &[Token], index: usize, level: usize) -> bool {
         self.depths[index] == level && b",;".contains(&tokens[index].class)
     }
 }
