@@ -1,6 +1,7 @@
 //! The central type of the crate: a file of a known format that was taken apart into a tree of
 //! nodes, and how the searches of `ddfuzz-delta` delete and change pieces of it (trait `Document`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ddfuzz_delta::Document;
@@ -8,7 +9,7 @@ use ddfuzz_delta::Document;
 use crate::node::{Group, Label, Node, Number, Part};
 use crate::packed::{Codec, Packed};
 use crate::render::render;
-use crate::sharing::{Regions, list_labels};
+use crate::sharing::Regions;
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
 /// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
@@ -76,13 +77,7 @@ impl Document for Container {
     }
 
     fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
-        let mut removal = Removal {
-            parts,
-            next: 0,
-            gone: Vec::new(),
-        };
-        let root = removal.without_parts(&self.root);
-        let root = without_all_companions(root, removal.gone);
+        let root = Removal::of(parts, &self.root);
         Arc::new(Container { root })
     }
 
@@ -146,94 +141,95 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// State of a traversal that removes some parts (groups that can be deleted) from the tree of a
-/// file, given by their indices.
+/// Removes some parts (groups that can be deleted) from the tree of a file, given by their indices,
+/// together with all groups that are deleted with a removed one (`Part::With`), or with a group
+/// inside of such a group.
 struct Removal<'a> {
     parts: &'a [usize],
-    /// Index, in pre-order over all parts of the tree, of the part that the traversal meets next.
+    /// Index, in pre-order over all parts of the tree, of the part that a traversal meets next.
     next: usize,
-    /// Labels of the groups that the traversal has removed. Groups that must be deleted together
-    /// with one of these are removed after the traversal.
-    gone: Vec<Label>,
+    /// Labels of the groups to remove, and of all groups inside of these.
+    gone: HashSet<Label>,
 }
 
 impl Removal<'_> {
-    fn without_parts(&mut self, group: &Group) -> Group {
-        let nodes = group.nodes.iter().filter_map(|node| match node {
-            Node::Group(inner) => {
-                let index = self.next;
-                self.next += usize::from(inner.part == Part::Own);
-                if inner.part == Part::Own && self.parts.binary_search(&index).is_ok() {
-                    self.lose(inner);
-                    return None;
-                }
-                Some(Node::Group(self.without_parts(inner)))
+    /// Returns a copy of the tree without the removed groups.
+    fn of(parts: &[usize], root: &Group) -> Group {
+        let mut removal = Removal {
+            parts,
+            next: 0,
+            gone: HashSet::new(),
+        };
+        // A removed group may be what groups before it are deleted with.
+        let mut known = None;
+        while known != Some(removal.gone.len()) {
+            known = Some(removal.gone.len());
+            removal.next = 0;
+            removal.mark(root, false);
+        }
+        removal.next = 0;
+        removal.without(root).0
+    }
+
+    /// Counts the group if it is a part, and returns whether it is to be removed.
+    fn removes(&mut self, group: &Group) -> bool {
+        match group.part {
+            Part::No => false,
+            Part::Own => {
+                self.next += 1;
+                self.parts.binary_search(&(self.next - 1)).is_ok()
             }
-            Node::Packed(packed) => {
-                let before = self.gone.len();
-                let content = self.without_parts(&packed.content);
-                Some(Node::Packed(match self.gone.len() > before {
-                    true => packed.with(content),
-                    false => packed.clone(),
-                }))
-            }
-            other => Some(other.clone()),
-        });
-        Group {
-            nodes: nodes.collect(),
-            ..*group
+            Part::With(label) => self.gone.contains(&label),
         }
     }
 
-    /// Adds the labels of a removed group and of all groups inside of it to `gone`, and skips the
-    /// indices of the parts inside of it.
-    fn lose(&mut self, group: &Group) {
-        self.gone.push(group.label);
+    /// Adds the labels of the removed groups inside of `group`, and of all groups inside of these, to
+    /// `gone`; `is_gone` says that `group` itself is removed.
+    fn mark(&mut self, group: &Group, is_gone: bool) {
+        for inner in group.nodes.iter().filter_map(Node::inside) {
+            let is_gone = self.removes(inner) || is_gone;
+            if is_gone {
+                self.gone.insert(inner.label);
+            }
+            self.mark(inner, is_gone);
+        }
+    }
+
+    /// Returns a copy of the group without the removed groups inside of it; the flag is true if there
+    /// is any. Compressed nodes whose content changes are compressed anew.
+    fn without(&mut self, group: &Group) -> (Group, bool) {
+        let mut changed = false;
+        let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
-            let inner = match node {
-                Node::Group(inner) => inner,
-                Node::Packed(packed) => &packed.content,
-                _ => continue,
+            let Some(inner) = node.inside() else {
+                nodes.push(node.clone());
+                continue;
             };
-            self.next += usize::from(inner.part == Part::Own);
-            self.lose(inner);
+            if self.removes(inner) {
+                self.next += count_parts(inner);
+                changed = true;
+                continue;
+            }
+            let (inner, differs) = self.without(inner);
+            changed |= differs;
+            nodes.push(match node {
+                Node::Packed(packed) if differs => Node::Packed(packed.with(inner)),
+                Node::Packed(packed) => Node::Packed(packed.clone()),
+                _ => Node::Group(inner),
+            });
         }
+        (Group { nodes, ..*group }, changed)
     }
 }
 
-/// Returns the group without those groups inside of it that must be deleted together with one of
-/// the removed groups (`Part::With`), or with a group inside of such a group; `gone` are the labels
-/// of the removed groups.
-fn without_all_companions(mut root: Group, mut gone: Vec<Label>) -> Group {
-    while !gone.is_empty() {
-        gone.sort_unstable();
-        let mut more = Vec::new();
-        root = without_companions(root, &gone, &mut more);
-        gone = more;
-    }
-    root
-}
-
-/// Returns the group without those groups inside of it that must be deleted together with a group
-/// whose label is in `gone`, which is sorted; appends the labels of these groups, and of all groups
-/// inside of them, to `more`.
-fn without_companions(group: Group, gone: &[Label], more: &mut Vec<Label>) -> Group {
-    let is_gone = |part: Part| match part {
-        Part::With(label) => gone.binary_search(&label).is_ok(),
-        Part::No | Part::Own => false,
-    };
-    let nodes = group.nodes.into_iter().filter_map(|node| match node {
-        Node::Group(inner) if is_gone(inner.part) => {
-            list_labels(&inner, more);
-            None
-        }
-        Node::Group(inner) => Some(Node::Group(without_companions(inner, gone, more))),
-        other => Some(other),
-    });
-    Group {
-        nodes: nodes.collect(),
-        ..group
-    }
+/// Returns the number of parts inside of a group, at all depths.
+fn count_parts(group: &Group) -> usize {
+    let counts = group
+        .nodes
+        .iter()
+        .filter_map(Node::inside)
+        .map(|inner| usize::from(inner.part == Part::Own) + count_parts(inner));
+    counts.sum()
 }
 
 /// Returns a copy of the group in which the payloads, in order, are replaced by those of `next`;

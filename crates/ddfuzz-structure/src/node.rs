@@ -164,4 +164,14 @@ impl Node {
     pub fn payload(bytes: &[u8]) -> Node {
         Node::Payload(bytes.into())
     }
+
+    /// Returns the group that the node is, or the tree of its content if it is compressed; `None` for
+    /// all other nodes.
+    pub fn inside(&self) -> Option<&Group> {
+        match self {
+            Node::Group(inner) => Some(inner),
+            Node::Packed(packed) => Some(&packed.content),
+            _ => None,
+        }
+    }
 }

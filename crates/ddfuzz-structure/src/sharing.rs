@@ -96,7 +96,7 @@ fn has_parts(group: &Group) -> bool {
 
 /// Appends to `labels` the labels (by which offsets and sizes refer to a region) of a group of
 /// nodes and of all groups inside of it.
-pub fn list_labels(group: &Group, labels: &mut Vec<Label>) {
+fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     labels.push(group.label);
     for node in &group.nodes {
         if let Node::Group(inner) = node {

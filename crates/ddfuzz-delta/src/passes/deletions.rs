@@ -1,6 +1,7 @@
 //! Passes that delete single bytes, pairs of bytes, and runs of neighbors.
 
-use crate::{Edit, Outcome, Replacement, passes::current_best::CurrentBest, passes::ranges::union};
+use crate::passes::{current_best::CurrentBest, ranges::union};
+use crate::{Edit, Outcome, Replacement};
 
 /// Deletes single bytes of the current best text from the end to the front; equal neighbors count
 /// as one byte. After each success it tries to delete twice as many bytes at once. Returns true if,
@@ -59,6 +60,9 @@ pub(super) async fn pairs(work: &mut CurrentBest, budget: usize) {
 /// other passes have tested nearly all such deletions.
 const FEW: usize = 16;
 
+/// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
+pub(super) const SHORT: usize = 24;
+
 /// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
 /// data, runs of each length from 2 to this one are tried at every position.
 const LONGEST: usize = 32;
@@ -104,6 +108,22 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
         at += 1;
     }
     work.reductions() > before
+}
+
+/// Tests the deletion of every run of two bytes or more of a small text, the longest runs first, until
+/// a run is deleted.
+pub(super) async fn every_run(work: &mut CurrentBest) {
+    let size = work.len();
+    if size > SHORT {
+        return;
+    }
+    for length in (2..size).rev() {
+        for start in (0..=size - length).rev() {
+            if work.cut("runs", start..start + length).await == Outcome::Fail {
+                return;
+            }
+        }
+    }
 }
 
 /// Tests the deletion of runs of bytes at every position of the text: first runs that contain a

@@ -18,6 +18,7 @@
 //! | `least`, `names`, `words` | in a text without a grammar: literals; names, several of which become one; words and signs, alone and in runs |
 //! | `bytes`, `groups` | single bytes, or two at a time if the parity of the size matters |
 //! | `normalize`, `shortlex`, `values` | writes `0` over bytes; `values` runs last, on small results |
+//! | `words`, `runs` and others | after the proof, in small results: as before, and columns of lists, values of names, all runs of few bytes |
 //! | `mutations` | in inputs that are no texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
 //! | `pairs` | two bytes that can only be deleted together |
@@ -44,6 +45,7 @@ mod parts;
 mod plain;
 mod protocol;
 mod ranges;
+mod refine;
 mod repair;
 mod script;
 mod siblings;

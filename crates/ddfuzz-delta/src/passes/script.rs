@@ -13,6 +13,7 @@ use crate::passes::markup::markup;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
 use crate::passes::outline::outline;
+use crate::passes::refine::refine;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
@@ -177,6 +178,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     };
     let (mut by_groups, mut values) = (structured, MOST_TESTS);
     let mut mutations = Mutations::new();
+    let mut refined = None;
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         // Runs come before single bytes, because they may delete many bytes at once.
@@ -196,6 +198,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
             continue;
         }
         if plan == Plan::Rewrite && last_form(&mut work, &mut values).await {
+            continue;
+        }
+        if plan == Plan::Rewrite && refine(&mut work, &known, &mut refined).await {
             continue;
         }
         if !mutations.run(&mut work, &known).await {

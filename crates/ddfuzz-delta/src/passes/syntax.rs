@@ -166,6 +166,27 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
+/// Reduces a small text by its syntax tree once more, after other passes have changed it. Does nothing
+/// to a text that cannot be parsed or has many syntax errors.
+pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    let Some(tree) = parse(&work.text(), grammar) else {
+        return;
+    };
+    if tree.errors > tree.nodes.len() / NODES_PER_ERROR {
+        return;
+    }
+    let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work.len());
+    work.predict_by(Some(predictor));
+    let trial = Trial {
+        size: work.len(),
+        end: usize::MAX,
+    };
+    reduce_nodes(work, grammar, &trial).await;
+    let names = |text: &[u8]| identifiers(text, grammar);
+    rename(work, &names, &mut KeptNames::new()).await;
+    work.predict_by(None);
+}
+
 /// Replacements that were tested without success: pairs of a syntax node's text and the text that
 /// took its place; an empty second text says that all replacements of that node were tested. They
 /// are not tested again, wherever the node's text stands.

@@ -7,6 +7,12 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{mover, new_indices, retain, union};
 use crate::passes::units::Units;
 
+/// Number of pairs of brackets in a text for each bracket without a counterpart; in a text with fewer
+/// pairs, the brackets do not match.
+const PAIRS_PER_UNMATCHED: usize = 16;
+/// Maximum number of brackets without a counterpart in a text whose brackets make a tree.
+const MOST_UNMATCHED: usize = 64;
+
 /// A node of the tree of brackets: a leaf or a pair of brackets with its content. Its positions are
 /// offsets in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,11 +199,39 @@ impl Units for Tree {
 }
 
 /// Parses a text into the tree that its brackets and separators make; `None` if its brackets do not
-/// match. Brackets inside of quoted strings do not count, unless a quote is not closed.
+/// match, but for few of many. Brackets inside of quoted strings do not count, unless a quote is not
+/// closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
-    Parser::new(text, true)
-        .run()
-        .or_else(|| Parser::new(text, false).run())
+    let strict = |quotes| Parser::new(text, quotes, Vec::new()).run();
+    let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?).run();
+    let of = |parse: &dyn Fn(bool) -> Option<Tree>| parse(true).or_else(|| parse(false));
+    of(&strict).or_else(|| of(&lenient))
+}
+
+/// Returns the positions of the brackets of a text that have no counterpart; `None` if they are not few:
+/// more than one for [`PAIRS_PER_UNMATCHED`] pairs, or if quotes delimit strings and one is not closed.
+fn unmatched(text: &[u8], quotes: bool) -> Option<Vec<usize>> {
+    let mut open: Vec<(u8, usize)> = Vec::new();
+    let (mut unmatched, mut pairs, mut at) = (Vec::new(), 0, 0);
+    while at < text.len() && unmatched.len() <= MOST_UNMATCHED {
+        let byte = text[at];
+        match byte {
+            b'"' if quotes => at = closing_quote(text, at)?,
+            b')' | b']' | b'}' => match open.iter().rposition(|(close, _)| *close == byte) {
+                Some(pair) => {
+                    unmatched.extend(open.drain(pair..).skip(1).map(|(_, at)| at));
+                    pairs += 1;
+                }
+                None => unmatched.push(at),
+            },
+            _ => open.extend(closer(byte).map(|close| (close, at))),
+        }
+        at += 1;
+    }
+    unmatched.extend(open.into_iter().map(|(_, at)| at));
+    unmatched.sort_unstable();
+    let are_few = unmatched.len() <= MOST_UNMATCHED;
+    (are_few && unmatched.len() * PAIRS_PER_UNMATCHED <= pairs).then_some(unmatched)
 }
 
 /// Returns the contents of all quoted strings of a text, as ranges in ascending order; none if a
@@ -245,6 +279,8 @@ fn closer(open: u8) -> Option<u8> {
 struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
+    /// Positions of the brackets without a counterpart, ascending; they are no brackets.
+    unmatched: Vec<usize>,
     nodes: Vec<Node>,
     /// Indices in `nodes` of the pairs of brackets whose closing bracket has not been read yet,
     /// outermost first.
@@ -254,10 +290,11 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a [u8], quotes: bool) -> Parser<'a> {
+    fn new(text: &'a [u8], quotes: bool, unmatched: Vec<usize>) -> Parser<'a> {
         Parser {
             text,
             quotes,
+            unmatched,
             nodes: Vec::new(),
             open: Vec::new(),
             from: 0,
@@ -271,6 +308,7 @@ impl<'a> Parser<'a> {
             match byte {
                 b'"' if self.quotes => at = closing_quote(self.text, at)?,
                 b',' | b';' => at = self.separate(at),
+                _ if self.unmatched.binary_search(&at).is_ok() => {}
                 _ if closer(byte).is_some() => self.begin(at),
                 b')' | b']' | b'}' => self.end(at)?,
                 _ => {}

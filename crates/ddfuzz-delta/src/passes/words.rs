@@ -12,7 +12,7 @@ use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes tokens (words and signs) of a text, one by one and in
 /// runs.
-const WORDS: &str = "words";
+pub(super) const WORDS: &str = "words";
 /// Name, in logs, of the pass that writes `0` over numbers and empties strings.
 const LEAST: &str = "least";
 
@@ -51,7 +51,7 @@ pub(super) struct Token {
 
 impl Token {
     /// Returns the bytes of the token without the blanks after it.
-    fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    pub fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text[self.place.clone()].trim_ascii_end()
     }
 
@@ -81,7 +81,7 @@ pub(super) async fn words(work: &mut CurrentBest) {
         } else {
             FRUITLESS_LATER
         };
-        let deleted = delete_clauses(work, patience).await;
+        let deleted = delete_clauses(work, patience, Ends::Alike).await;
         let hoisted = hoist_clauses(work).await;
         rename(work, &names, &mut kept).await;
         if !merge(work, &letters).await && !deleted && !hoisted {
@@ -142,11 +142,19 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// Deletes clauses: runs of tokens that end before a token of the same class as their first one, or
-/// at the end of the text. After a success, deletes the same run at all of its other occurrences,
+/// Before which tokens (words and signs) a deleted clause may end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ends {
+    /// Before a token of the same class as the first one of the clause, or at the end of the text.
+    Alike,
+    /// Before any token.
+    Any,
+}
+
+/// Deletes clauses: runs of tokens with all brackets that they open, which end as `ends` says. After a success, deletes the same run at all of its other occurrences,
 /// too. Ends after `patience` successive runs that turn out to be needed. Returns true if any was
 /// deleted.
-async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
+pub(super) async fn delete_clauses(work: &mut CurrentBest, patience: usize, ends: Ends) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);
     loop {
@@ -160,7 +168,8 @@ async fn delete_clauses(work: &mut CurrentBest, patience: usize) -> bool {
         // Single ones were tried.
         for end in (at + 2..=all.len()).take(LONGEST_CLAUSE) {
             let next = all.get(end);
-            if next.is_some_and(|next| next.role() != first.role()) || !levels.are_whole(at, end) {
+            let is_alike = next.is_none_or(|next| next.role() == first.role());
+            if ends == Ends::Alike && !is_alike || !levels.are_whole(at, end) {
                 continue;
             }
             let place = first.place.start..all[end - 1].place.end;
@@ -234,7 +243,7 @@ async fn hoist_clauses(work: &mut CurrentBest) -> bool {
 }
 
 /// The nesting depth of each token of a text: the number of brackets around it.
-struct Levels {
+pub(super) struct Levels {
     /// For each token, the number of brackets around it; one more entry holds the number of
     /// brackets that are open at the end of the text.
     depths: Vec<usize>,
@@ -243,7 +252,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn of(tokens: &[Token]) -> Levels {
+    pub fn of(tokens: &[Token]) -> Levels {
         let (mut open, mut match_all) = (Vec::new(), true);
         let mut depths = Vec::with_capacity(tokens.len() + 1);
         for token in tokens {
@@ -284,6 +293,25 @@ impl Levels {
         (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
     }
 
+    /// Returns the items that commas separate in the brackets which the token at `open` opens, as ranges
+    /// of indices of tokens; none if the token opens no brackets, or nothing is in them.
+    pub fn items(&self, tokens: &[Token], open: usize) -> Vec<Range<usize>> {
+        let Some(close) = self.closing(open).filter(|close| *close > open + 1) else {
+            return Vec::new();
+        };
+        let level = self.depths[open] + 1;
+        let is_comma = |at: &usize| self.depths[*at] == level && tokens[*at].class == b',';
+        let commas = (open + 1..close).filter(is_comma);
+        let mut start = open + 1;
+        let ends = commas.chain(std::iter::once(close));
+        let items = ends.map(|end| {
+            let item = start..end;
+            start = end + 1;
+            item
+        });
+        items.collect()
+    }
+
     /// Returns the index of the first token of the clause that contains the token at `index`: the
     /// one after a comma, a semicolon or the bracket around the clause.
     fn clause_start(&self, tokens: &[Token], index: usize) -> usize {
@@ -294,7 +322,7 @@ impl Levels {
 
     /// Returns the index after the last token of the clause that contains the token at `index`:
     /// that of a comma, a semicolon or a closing bracket, or the end of the text.
-    fn clause_end(&self, tokens: &[Token], index: usize) -> usize {
+    pub fn clause_end(&self, tokens: &[Token], index: usize) -> usize {
         let level = self.depths[index];
         let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
         (index + 1..tokens.len()).find(ends).unwrap_or(tokens.len())

@@ -24,8 +24,9 @@ const TAR_SIZE: usize = 124;
 /// Offset of the checksum of the header in the header of a tar file.
 const TAR_SUM: usize = 148;
 /// Ranges of the fields in the header of a tar file: name, mode, user, group, size, time, checksum,
-/// kind, link, signature, names of user and group, device, and the rest.
-const TAR_FIELDS: [(usize, usize); 16] = [
+/// kind, link, signature with the name of the user, name of the group, device, and the rest. A reader
+/// takes a header without the signature for one of old tar, so that both can go.
+const TAR_FIELDS: [(usize, usize); 15] = [
     (0, 100),
     (100, 108),
     (108, 116),
@@ -35,8 +36,7 @@ const TAR_FIELDS: [(usize, usize); 16] = [
     (TAR_SUM, 155),
     (155, 157),
     (157, 257),
-    (257, 265),
-    (265, 297),
+    (257, 297),
     (297, 329),
     (329, 337),
     (337, 345),

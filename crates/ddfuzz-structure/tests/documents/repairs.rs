@@ -127,6 +127,12 @@ fn a_directory_follows_its_members() {
             .map(|index| (names[index], contents[index], index != 1))
             .collect();
         assert_eq!(document.without(&[gone]).text(), zip(&left));
+        let packed = open(&gzip(&text)).expect("a document");
+        let mut smaller = (0..packed.parts().len()).map(|part| packed.without(&[part]).text());
+        assert!(
+            smaller.any(|file| file == gzip(&zip(&left))),
+            "an archive in a compressed file loses the entry of a member with the member"
+        );
     }
 }
 

@@ -1,0 +1,305 @@
+//! The passes over a small result after it was shown to be 1-minimal: what other passes have changed
+//! is reduced by its structure again, and pieces are deleted that belong together without a grammar.
+
+use std::ops::Range;
+
+use crate::document::Structure;
+use crate::passes::current_best::CurrentBest;
+use crate::passes::deletions::every_run;
+use crate::passes::ranges::union;
+use crate::passes::structure::structure;
+use crate::passes::syntax::syntax_again;
+use crate::passes::words::{Ends, Levels, Token, WORDS, delete_clauses, tokens, words};
+use crate::{Edit, ExtraTests, Outcome, Replacement};
+
+/// Maximum size, in bytes, of texts that are refined.
+const REFINED: usize = 1 << 10;
+/// Maximum number of successive tests without much gain after which the refinement of a result ends,
+/// those included whose outcomes are known.
+const REFINING_TESTS: usize = 1 << 10;
+/// Maximum number of items in lists from which the items at one index are deleted together.
+const MOST_COLUMNS: usize = 16;
+
+/// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure and
+/// its words, and a result of a few bytes by all runs of them. Such a test is no part of the proof.
+/// `refined` is the number of reductions at the end of the call before; if none was made since then,
+/// makes no test. Returns true if the result became smaller; then single deletions must be tried again.
+pub(super) async fn refine(
+    work: &mut CurrentBest,
+    known: &Structure,
+    refined: &mut Option<usize>,
+) -> bool {
+    let (asked, before) = (work.asked(), work.reductions());
+    let patience = match work.extra_tests() {
+        ExtraTests::Many => REFINING_TESTS,
+        ExtraTests::Few => REFINING_TESTS.min(asked / 2),
+        ExtraTests::None => 0,
+    };
+    // Searches that are replayed from logs without a structure do not know these passes.
+    let is_known = !matches!(known, Structure::Unknown);
+    if patience == 0 || !is_known || *refined == Some(before) {
+        return false;
+    }
+    work.limit_fruitless(Some(patience));
+    if matches!(known, Structure::Text | Structure::Syntax(_)) && work.len() <= REFINED {
+        if let Structure::Syntax(grammar) = known {
+            syntax_again(work, grammar).await;
+        }
+        if work.is_text() {
+            structure(work, 1).await;
+            delete_columns(work).await;
+            inline(work).await;
+            join_lines(work).await;
+            words(work).await;
+            delete_clauses(work, patience, Ends::Any).await;
+        }
+    }
+    work.limit_fruitless(Some(patience));
+    every_run(work).await;
+    work.limit_fruitless(None);
+    work.discount(work.asked() - asked);
+    *refined = Some(work.reductions());
+    work.reductions() > before
+}
+
+/// Deletes the items at one index from all lists in brackets that have the same number of items, such
+/// as the columns of a table from its declaration and its rows.
+async fn delete_columns(work: &mut CurrentBest) {
+    let (mut size, mut index) = (2, 0);
+    while size <= MOST_COLUMNS {
+        let text = work.text();
+        let lists = lists(&tokens(&text));
+        let alike = lists.iter().filter(|items| items.len() == size);
+        let cuts: Vec<Range<usize>> = alike.map(|items| items[index].clone()).collect();
+        let is_worth_it = cuts.len() > 1;
+        if is_worth_it && work.test(WORDS, Edit::Cut(union(cuts))).await == Outcome::Fail {
+            // The shorter lists may be as long as others now.
+            (size, index) = (2, 0);
+            continue;
+        }
+        index += 1;
+        if index == size || !is_worth_it {
+            (size, index) = (size + 1, 0);
+        }
+    }
+}
+
+/// Returns the items of all lists in brackets that are separated by commas: for each list, the range of
+/// the text that each item occupies together with a comma beside it.
+fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
+    let levels = Levels::of(all);
+    let mut lists = Vec::new();
+    for open in 0..all.len() {
+        let items = levels.items(all, open);
+        let last = items.len().saturating_sub(1);
+        let places = items.iter().enumerate().map(|(index, item)| {
+            // The last item goes with the comma before it, any other with the one after it.
+            let tokens = match index {
+                0 => item.start..item.end + usize::from(last > 0),
+                _ if index == last => item.start - 1..item.end,
+                _ => item.start..item.end + 1,
+            };
+            all[tokens.start].place.start..all[tokens.end - 1].place.end
+        });
+        lists.push(places.collect());
+    }
+    lists
+}
+
+/// Deletes the assignments of values to names, and writes the values in place of the names, where that
+/// makes the text shorter.
+async fn inline(work: &mut CurrentBest) {
+    let mut at = 0;
+    loop {
+        let text = work.text();
+        let all = tokens(&text);
+        let Some(name) = (at..all.len()).find(|index| is_assigned(&all, *index, &text)) else {
+            return;
+        };
+        at = name + 1;
+        let Some(written) = inlined(&all, name, &text) else {
+            continue;
+        };
+        let edit = Edit::Set(written);
+        if edit.of_best(&text).len() < text.len() && work.test(WORDS, edit).await == Outcome::Fail {
+            at = 0;
+        }
+    }
+}
+
+/// Returns true if a value is assigned to the token at `index`: if it is a word before a single `=`.
+fn is_assigned(all: &[Token], index: usize, text: &[u8]) -> bool {
+    let sign = |at: usize| all.get(at).map(|token| token.class);
+    let is_word = all[index].class == b'a' && sign(index + 1) == Some(b'=');
+    let is_compared = sign(index + 2) == Some(b'=') || sign(index + 2).is_none();
+    let before = index.checked_sub(1).map(|before| all[before].of(text));
+    is_word && !is_compared && before.is_none_or(|before| !matches!(before, b"." | b">"))
+}
+
+/// Returns the replacements that delete the assignment to the token at `name` and write its value over
+/// all other occurrences of the name, with `$` before them; `None` if the value has the name in it.
+fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> {
+    let levels = Levels::of(all);
+    let ends_line = |index: &usize| ends_line(&all[*index], text);
+    let is_declared = |index: &usize| all[*index].class == b'a' && !ends_line(index);
+    let words = (0..name).rev().take_while(is_declared).count();
+    let stop = levels.clause_end(all, name);
+    let line = (name..stop).find(ends_line);
+    let last = line.unwrap_or(stop - 1);
+    if last < name + 2 {
+        return None;
+    }
+    let after = all
+        .get(last + 1)
+        .filter(|next| line.is_none() && next.class == b';');
+    let value = text[all[name + 2].place.start..all[last].place.end].trim_ascii_end();
+    let statement = all[name - words].place.start..after.unwrap_or(&all[last]).place.end;
+    let own = all[name].of(text);
+    let mut written = vec![Replacement {
+        at: statement.clone(),
+        with: Vec::new(),
+    }];
+    for token in all.iter().filter(|token| token.of(text) == own) {
+        let start = token.place.start;
+        if statement.contains(&start) {
+            if start != all[name].place.start {
+                return None;
+            }
+            continue;
+        }
+        let has_sign = start > statement.end && text[start - 1] == b'$';
+        written.push(Replacement {
+            at: start - usize::from(has_sign)..start + own.len(),
+            with: value.to_vec(),
+        });
+    }
+    written.sort_by_key(|one| one.at.start);
+    (written.len() > 1).then_some(written)
+}
+
+/// Returns true if a newline is among the blanks after a token.
+fn ends_line(token: &Token, text: &[u8]) -> bool {
+    text[token.place.start + token.of(text).len()..token.place.end].contains(&b'\n')
+}
+
+/// Writes a semicolon or a blank in place of each newline with blanks after it.
+async fn join_lines(work: &mut CurrentBest) {
+    let mut at = 0;
+    loop {
+        let text = work.text();
+        let Some(newline) = text[at..].iter().position(|byte| *byte == b'\n') else {
+            return;
+        };
+        let start = at + newline;
+        let end = text.len() - text[start..].trim_ascii_start().len();
+        at = start + 1;
+        if end == at || end == text.len() {
+            continue;
+        }
+        for with in [b";", b" "] {
+            let joined = Replacement {
+                at: start..end,
+                with: with.to_vec(),
+            };
+            if work.test(WORDS, Edit::Set(vec![joined])).await == Outcome::Fail {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::passes::deletions::SHORT;
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    /// Minimizes a text, and returns the result and the texts that were tested.
+    fn reduce(
+        input: &[u8],
+        extra: ExtraTests,
+        fails: impl Fn(&[u8]) -> bool,
+    ) -> (Vec<u8>, HashSet<Vec<u8>>) {
+        let mut search = Full::structured(input, Structure::Text);
+        search.allow_extra_tests(extra);
+        let (mut best, mut tested) = (input.to_vec(), HashSet::new());
+        while let Some(candidate) = search.next() {
+            let mut text = Vec::new();
+            candidate.write_into(input, &best, &mut text);
+            tested.insert(text.clone());
+            if fails(&text) {
+                best = text;
+                search.tell(Outcome::Fail);
+            } else {
+                search.tell(Outcome::Pass);
+            }
+        }
+        (best, tested)
+    }
+
+    #[test]
+    fn runs_of_a_short_result_are_all_tried() {
+        let is_mangled = |text: &[u8]| text == b"_Z1vW_" || text == b"_Z_";
+        let reduced = |extra| reduce(b"_Z1vW_", extra, is_mangled).0;
+        assert_eq!(reduced(ExtraTests::None), b"_Z1vW_");
+        assert_eq!(reduced(ExtraTests::Many), b"_Z_");
+        let all: Vec<u8> = (b'a'..).take(SHORT).collect();
+        let (best, tested) = reduce(&all, ExtraTests::Many, |text| text == all);
+        assert_eq!(best, all);
+        for (start, end) in
+            (0..SHORT).flat_map(|start| (start + 1..=SHORT).map(move |end| (start, end)))
+        {
+            let rest = [&all[..start], &all[end..]].concat();
+            assert!(rest.is_empty() || tested.contains(&rest), "{start}..{end}");
+        }
+        let (_, few) = reduce(&all, ExtraTests::Few, |text| text == all);
+        let (_, none) = reduce(&all, ExtraTests::None, |text| text == all);
+        assert!(none.len() < few.len() && few.len() <= tested.len());
+    }
+
+    /// Returns the results without and with refinement.
+    fn refined(input: &[u8], fails: impl Fn(&str) -> bool) -> [String; 2] {
+        let is_failure = |text: &[u8]| std::str::from_utf8(text).is_ok_and(&fails);
+        [ExtraTests::None, ExtraTests::Many].map(|extra| {
+            let best = reduce(input, extra, is_failure).0;
+            String::from_utf8(best).expect("the text is UTF-8")
+        })
+    }
+
+    #[test]
+    fn columns_go_from_all_rows() {
+        let fails = |text: &str| {
+            let rows: Option<Vec<&str>> = text
+                .split(' ')
+                .map(|row| row.strip_prefix('(')?.strip_suffix(')'))
+                .collect();
+            let rows = rows.unwrap_or_default();
+            let count = |row: &&str| row.split(',').count();
+            let has_name = rows.first().is_some_and(|row| row.contains("id"));
+            rows.len() == 3 && has_name && rows.iter().all(|row| count(row) == count(&rows[0]))
+        };
+        let [plain, refined] = refined(b"(a,b,c,id) (1,2,3,4) (5,6,7,8)", fails);
+        assert_eq!(plain, "(,,,id) (,,,) (,,,)");
+        assert_eq!(refined, "(id) () ()");
+    }
+
+    #[test]
+    fn values_are_written_in_place_of_names() {
+        let fails = |text: &str| match text.split_once("; ") {
+            Some((set, call)) => set == "let n=[7]" && call == "f(n)",
+            None => text == "f([7])",
+        };
+        let [plain, refined] = refined(b"let n=[7]; f(n)", fails);
+        assert_eq!(plain, "let n=[7]; f(n)");
+        assert_eq!(refined, "f([7])");
+    }
+
+    #[test]
+    fn lines_are_joined() {
+        let fails = |text: &str| text == "if a:\n  b" || text == "if a:;b";
+        let [plain, refined] = refined(b"if a:\n  b", fails);
+        assert_eq!(plain, "if a:\n  b");
+        assert_eq!(refined, "if a:;b");
+    }
+}
