@@ -88,9 +88,13 @@ fn the_corpus_keeps_each_content_once() {
     let root = tempfile::tempdir().unwrap();
     let mut store = Store::create_or_resume(root.path(), campaign("c1")).unwrap();
     let path = store.add_to_corpus(b"input").unwrap();
-    assert!(store.reader().has_in_corpus(b"input") && !store.reader().has_in_corpus(b"other"));
     assert_eq!(store.add_to_corpus(b"input").unwrap(), path);
     store.add_to_corpus(b"").unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"input");
+    // A file that a power cut has damaged is written again.
+    assert!(!store.add_to_corpus_unsynced(b"input").unwrap());
+    fs::write(&path, b"").unwrap();
+    assert!(store.add_to_corpus_unsynced(b"input").unwrap());
     assert_eq!(fs::read(&path).unwrap(), b"input");
     let corpus = store.reader().corpus().unwrap();
     assert_eq!(corpus.len(), 2);

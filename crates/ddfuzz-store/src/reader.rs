@@ -11,8 +11,7 @@ use crate::campaign::{self, DirectoryState};
 use crate::code::CodeCoverage;
 use crate::group::{self, GroupIndex};
 use crate::{
-    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Minimized, StoreError, hash_of, json,
-    layout,
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Minimized, StoreError, json, layout,
 };
 use ddfuzz_model::files::FileError;
 
@@ -201,12 +200,6 @@ impl Reader {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let code = json::read::<CodeCoverage>(&self.root.join(layout::CODE))?;
         Ok(code.filter(|code| Some(&code.campaign) == current.as_ref()))
-    }
-
-    /// Returns whether the corpus of the directory's campaign contains this input.
-    pub fn has_in_corpus(&self, input: &[u8]) -> bool {
-        let folder = self.root.join(layout::CORPUS);
-        folder.join(hash_of(input)).is_file()
     }
 
     /// Reads the checkpoint (`state.json`) of the directory's campaign; `None` if the campaign has

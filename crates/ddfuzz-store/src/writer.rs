@@ -220,6 +220,22 @@ impl Store {
         Ok(path)
     }
 
+    /// Adds an input to the campaign's corpus like [`Store::add_to_corpus`], but does not wait until
+    /// it is on the device; returns true unless the corpus had it. A power cut may leave a damaged
+    /// file, which is replaced if its length is wrong.
+    pub fn add_to_corpus_unsynced(&mut self, input: &[u8]) -> Result<bool, StoreError> {
+        let folder = self.reader.root().join(layout::CORPUS);
+        let path = folder.join(hash_of(input));
+        let known = path
+            .metadata()
+            .is_ok_and(|known| known.len() == input.len() as u64);
+        if !known {
+            folder::create_all(&folder)?;
+            atomic::write_unsynced(&path, input)?;
+        }
+        Ok(!known)
+    }
+
     /// Installs a bundled program as `bin/HASH/NAME` for the `reproduce.sh` scripts, and returns
     /// its path. `HASH` is the hash of the program, so that a later version does not change what
     /// older scripts run. Fails if `name` is not a plain file name, or the file cannot be written.

@@ -334,11 +334,10 @@ fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
 /// Returns the index of the first occurrence of `part` in `whole` from index `from` on; if there is
 /// none there, of the first occurrence before. `None` if `part` does not occur, or is empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
-    let stands = |at: &usize| whole[*at..].starts_with(part);
+    let first = part.first()?;
+    // Most places differ in the first byte, which is compared without a call.
+    let stands = |at: &usize| whole[*at] == *first && whole[*at..].starts_with(part);
     let last = whole.len().checked_sub(part.len())?;
-    if part.is_empty() {
-        return None;
-    }
     (from..=last)
         .find(stands)
         .or_else(|| (0..=last.min(from)).find(stands))

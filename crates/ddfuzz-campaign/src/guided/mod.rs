@@ -11,6 +11,7 @@ mod evaluate;
 mod executor;
 mod hang_examiner;
 mod hangs;
+mod havoc;
 mod messages;
 mod monitors;
 mod mutants;

@@ -17,6 +17,7 @@ use super::compare::Comparer;
 use super::evaluate::{AfterHang, Evaluator, Parents};
 use super::executor::TargetExecutor;
 use super::hangs::HangRates;
+use super::structure::StructureMutator;
 use super::worker::{Manager, Observers, State};
 
 /// Number of mutants that are collected before they are run, or more for ways that take larger
@@ -25,6 +26,9 @@ const BATCH: usize = 128;
 /// Greatest number of likely hanging mutants that are discarded, as a multiple of the mutants asked
 /// for; further ones are run nevertheless.
 const MAX_DISCARDED: usize = 3;
+/// Number of havoc mutants in a chain: the first is made of a corpus entry by one mutation, each
+/// further one of the mutant before it by one more, as by libFuzzer. Each run costs one mutation.
+const CHAIN: usize = 5;
 
 /// Mutants of scheduled corpus entries, collected until there are enough for one request to the
 /// target: where a run takes less than a microsecond, a request costs as much as a hundred of them.
@@ -40,11 +44,12 @@ struct Pool {
 }
 
 impl Pool {
-    /// Makes up to `count` mutants of `input`, the corpus entry `id`, and adds them to the pool;
-    /// fewer if the mutator skips. Mutants for which `hangs` returns true are discarded.
+    /// Makes up to `count` mutants of `input`, the corpus entry `id`, in chains of `chain`, and adds
+    /// them to the pool; fewer if the mutator skips. Mutants for which `hangs` returns true are
+    /// discarded.
     fn add<M>(
         &mut self,
-        mutator: &mut M,
+        (mutator, chain): (&mut M, usize),
         state: &mut State,
         (id, input): (CorpusId, &BytesInput),
         count: usize,
@@ -53,10 +58,14 @@ impl Pool {
     where
         M: Mutator<BytesInput, State>,
     {
+        let first = self.made;
         let (mut tries, mut discarded) = (0, 0);
         while tries < count + discarded {
             tries += 1;
-            let mutant = self.next(input);
+            let mutant = match (self.made - first) % chain {
+                0 => self.next(input),
+                _ => self.next_of_last(),
+            };
             if mutator.mutate(state, mutant)? != MutationResult::Mutated {
                 continue;
             }
@@ -75,10 +84,17 @@ impl Pool {
         if self.mutants.len() == self.made {
             self.mutants.push(BytesInput::new(Vec::new()));
         }
-        let next = &mut self.mutants[self.made];
-        next.as_mut().clear();
-        next.as_mut().extend_from_slice(input.as_ref());
-        next
+        copy(input, &mut self.mutants[self.made])
+    }
+
+    /// Returns the buffer for the next mutant of the pool, which holds a copy of the last mutant,
+    /// of which there must be one, to be mutated further.
+    fn next_of_last(&mut self) -> &mut BytesInput {
+        if self.mutants.len() == self.made {
+            self.mutants.push(BytesInput::new(Vec::new()));
+        }
+        let (made, free) = self.mutants.split_at_mut(self.made);
+        copy(&made[made.len() - 1], &mut free[0])
     }
 
     /// Records that all mutants added to the pool since this was last called were made of the
@@ -96,21 +112,25 @@ impl Pool {
     }
 }
 
+/// Replaces the bytes of `to` by those of `from`, and returns `to`.
+fn copy<'a>(from: &BytesInput, to: &'a mut BytesInput) -> &'a mut BytesInput {
+    to.as_mut().clear();
+    to.as_mut().extend_from_slice(from.as_ref());
+    to
+}
+
 /// The LibAFL stage of a worker that comes after the calibration: reports a calibration run that
 /// did not pass, then mutates the scheduled corpus entry by compared values and by havoc, and runs
 /// the mutants. Mutants are run in batches, which may hold those of several corpus entries.
-pub(super) struct MutationStage<M> {
+pub(super) struct MutationStage {
     compare: Comparer,
-    havoc: M,
+    havoc: StructureMutator,
     pool: Pool,
     hang_rates: HangRates,
 }
 
-impl<M> MutationStage<M>
-where
-    M: Mutator<BytesInput, State>,
-{
-    pub(super) fn new(compare: Comparer, havoc: M) -> MutationStage<M> {
+impl MutationStage {
+    pub(super) fn new(compare: Comparer, havoc: StructureMutator) -> MutationStage {
         MutationStage {
             compare,
             havoc,
@@ -164,10 +184,15 @@ where
             let hangs = |mutant: &[u8]| avoids && rates.may_hang(id, input.as_ref(), mutant);
             let (state, of) = (&mut *evaluator.state, (id, input));
             match maker {
-                Maker::Compare => self
-                    .pool
-                    .add(&mut self.compare.replace, state, of, some, hangs),
-                Maker::Havoc => self.pool.add(&mut self.havoc, state, of, some, hangs),
+                Maker::Compare => {
+                    let mutator = (&mut self.compare.replace, 1);
+                    self.pool.add(mutator, state, of, some, hangs)
+                }
+                Maker::Havoc => {
+                    let chain = if self.havoc.parses() { 1 } else { CHAIN };
+                    let mutator = (&mut self.havoc, chain);
+                    self.pool.add(mutator, state, of, some, hangs)
+                }
             }?;
             if self.pool.made == before {
                 // If havoc has nothing to mutate (`--max-len 0`), runs are made nevertheless.
@@ -260,9 +285,8 @@ enum Maker {
     Havoc,
 }
 
-impl<M, Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage<M>
+impl<Z> Stage<TargetExecutor, Manager, State, Z> for MutationStage
 where
-    M: Mutator<BytesInput, State>,
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
     fn perform(
@@ -288,7 +312,7 @@ where
     }
 }
 
-impl<M> Restartable<State> for MutationStage<M> {
+impl Restartable<State> for MutationStage {
     /// Returns true: a restarted worker has a new state, so there is no progress to continue.
     fn should_restart(&mut self, _state: &mut State) -> Result<bool, Error> {
         Ok(true)
@@ -333,5 +357,18 @@ mod tests {
         pool.clear();
         assert_eq!(pool.mutants.len(), 3);
         assert_eq!(pool.next(&input).as_ref(), b"entry");
+    }
+
+    #[test]
+    fn a_mutant_of_a_chain_is_made_of_the_one_before() {
+        let mut pool = Pool::default();
+        pool.next(&BytesInput::new(b"a".to_vec()))
+            .as_mut()
+            .push(b'b');
+        pool.made += 1;
+        pool.next_of_last().as_mut().push(b'c');
+        pool.made += 1;
+        assert_eq!(pool.next_of_last().as_ref(), b"abc");
+        assert_eq!(pool.mutants[0].as_ref(), b"ab");
     }
 }

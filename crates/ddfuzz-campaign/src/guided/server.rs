@@ -247,9 +247,7 @@ impl GuidedEngine<'_> {
     /// Stores an input that a worker has sent in the corpus of the output directory, and counts it
     /// unless it is there already.
     fn keep_input(&mut self, input: &[u8]) -> Result<Reply, StoreError> {
-        let mut store = lock(self.session.store);
-        let is_new = !store.reader().has_in_corpus(input);
-        store.add_to_corpus(input)?;
+        let is_new = lock(self.session.store).add_to_corpus_unsynced(input)?;
         self.corpus += u64::from(is_new);
         Ok(Reply::Done)
     }

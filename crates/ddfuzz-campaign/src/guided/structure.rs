@@ -13,6 +13,7 @@ use libafl::state::{HasCorpus, HasMaxSize, HasRand};
 use libafl_bolts::Named;
 use libafl_bolts::rands::Rand;
 
+use super::havoc::{Havoc, HavocDepth};
 use super::worker::State;
 use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 
@@ -23,10 +24,10 @@ const MOST_TREES: usize = 256;
 /// be parsed; havoc makes the others.
 const STRUCTURED: usize = 2;
 
-/// A LibAFL mutator that changes inputs by their structure (a file format or language) or by the
-/// mutator `havoc`, chosen at random for each mutant.
-pub(super) struct StructureMutator<M> {
-    havoc: M,
+/// A LibAFL mutator that changes inputs by their structure (a file format or language) or by
+/// havoc, chosen at random for each mutant.
+pub(super) struct StructureMutator {
+    havoc: Havoc,
     trees: Option<Trees>,
 }
 
@@ -37,14 +38,24 @@ struct Trees {
     of: HashMap<CorpusId, (BytesInput, Option<Arc<ParsedInput>>)>,
 }
 
-impl<M> StructureMutator<M> {
-    /// Creates the mutator; without a parser for a structure of inputs, it only calls `havoc`.
-    pub(super) fn new(havoc: M, parser: Option<MutationParser>) -> StructureMutator<M> {
+impl StructureMutator {
+    /// Creates the mutator; without a parser for a structure of inputs, each call makes one mutation
+    /// of havoc.
+    pub(super) fn new(parser: Option<MutationParser>) -> StructureMutator {
         let of = HashMap::new();
         StructureMutator {
-            havoc,
+            havoc: Havoc::new(match parser {
+                Some(_) => HavocDepth::Stacked,
+                None => HavocDepth::One,
+            }),
             trees: parser.map(|parser| Trees { parser, of }),
         }
+    }
+
+    /// Checks whether inputs are parsed; the parsed form is stored for corpus entries, but not for
+    /// their mutants.
+    pub(super) fn parses(&self) -> bool {
+        self.trees.is_some()
     }
 }
 
@@ -68,15 +79,12 @@ impl Trees {
     /// Returns a mutant of the scheduled corpus entry, made by changing its tree and perhaps taking
     /// parts from the tree of a random other entry; `None` if the entry does not have the
     /// structure, or cannot be changed.
-    fn mutate<M>(
+    fn mutate(
         &mut self,
-        havoc: &mut M,
+        havoc: &mut Havoc,
         state: &mut State,
         input: &BytesInput,
-    ) -> Result<Option<Vec<u8>>, Error>
-    where
-        M: Mutator<BytesInput, State>,
-    {
+    ) -> Result<Option<Vec<u8>>, Error> {
         let Some(id) = *state.corpus().current() else {
             return Ok(None);
         };
@@ -101,13 +109,13 @@ impl Trees {
 
 /// The source of changes for a mutation of a tree (parsed input): random numbers of LibAFL's state,
 /// and havoc for bytes that have no structure themselves.
-struct Source<'a, M> {
-    havoc: &'a mut M,
+struct Source<'a> {
+    havoc: &'a mut Havoc,
     state: &'a mut State,
     error: Option<Error>,
 }
 
-impl<M: Mutator<BytesInput, State>> MutationSource for Source<'_, M> {
+impl MutationSource for Source<'_> {
     fn below(&mut self, bound: usize) -> usize {
         self.state.rand_mut().below_or_zero(bound)
     }
@@ -120,13 +128,13 @@ impl<M: Mutator<BytesInput, State>> MutationSource for Source<'_, M> {
     }
 }
 
-impl<M> Named for StructureMutator<M> {
+impl Named for StructureMutator {
     fn name(&self) -> &Cow<'static, str> {
         &Cow::Borrowed("structure")
     }
 }
 
-impl<M: Mutator<BytesInput, State>> Mutator<BytesInput, State> for StructureMutator<M> {
+impl Mutator<BytesInput, State> for StructureMutator {
     fn mutate(
         &mut self,
         state: &mut State,

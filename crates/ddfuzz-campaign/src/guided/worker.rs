@@ -1,4 +1,4 @@
-//! A worker process: its LibAFL fuzzer (scheduler, stages, depth of havoc), the inputs that it
+//! A worker process: its LibAFL fuzzer (scheduler, stages), the inputs that it
 //! begins with, and the worker that only minimizes (`--minimize worker`).
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use libafl::executors::{ExitKind, HasObservers};
 use libafl::feedbacks::{Feedback, MapFeedbackMetadata, MaxMapFeedback, StateInitializer};
 use libafl::fuzzer::{ExecutionProcessor, Fuzzer, StdFuzzer};
 use libafl::inputs::BytesInput;
-use libafl::mutators::{HavocScheduledMutator, Mutator, Tokens, havoc_mutations, tokens_mutations};
+use libafl::mutators::Tokens;
 use libafl::observers::{ExplicitTracking, HitcountsMapObserver, StdMapObserver};
 use libafl::schedulers::powersched::PowerSchedule;
 use libafl::schedulers::{IndexesLenTimeMinimizerScheduler, StdWeightedScheduler};
@@ -25,7 +25,7 @@ use libafl::{Error, HasMetadata, HasNamedMetadata, feedback_and_fast};
 use libafl_bolts::Named;
 use libafl_bolts::rands::StdRand;
 use libafl_bolts::shmem::UnixShMem;
-use libafl_bolts::tuples::{Merge, tuple_list};
+use libafl_bolts::tuples::tuple_list;
 
 use super::compare::Comparer;
 use super::evaluate::{AfterHang, Evaluator, Parents};
@@ -47,11 +47,6 @@ use ddfuzz_structure::MutationParser;
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two reports of a worker to LibAFL's monitors.
 const REPORT: Duration = Duration::from_secs(5);
-
-/// Depth of havoc: a mutant gets at most 2 to this power of stacked mutations. LibAFL's default of
-/// 7 makes 36 on average, which takes longer than most targets run and leaves little of a short
-/// input.
-const HAVOC_STACK_POWER: usize = 3;
 
 /// The settings of all workers of a guided campaign that the main process starts together.
 pub(super) struct WorkerSettings<'a> {
@@ -184,21 +179,14 @@ fn work(
         manager,
     };
     load(brief, &mut evaluator)?;
-    let mutation = MutationStage::new(Comparer::new(target, way), mutator(brief.settings));
+    let structure = brief.settings.mutated_structure.as_deref();
+    let mutator = StructureMutator::new(structure.and_then(MutationParser::named));
+    let mutation = MutationStage::new(Comparer::new(target, way), mutator);
     let minimizes = brief.settings.when == When::Inline;
     let ddmin = IfStage::new(|_, _, _, _| Ok(minimizes), tuple_list!(ddmin));
     let mut stages = tuple_list!(calibration, mutation, ddmin);
     fuzz(&mut evaluator, &mut stages)?;
     report_rest(&mut evaluator)
-}
-
-/// Returns the mutator of scheduled inputs: havoc, and mutation by the structure of inputs if the
-/// settings name one.
-fn mutator(settings: &Settings) -> impl Mutator<BytesInput, State> {
-    let mutations = havoc_mutations().merge(tokens_mutations());
-    let havoc = HavocScheduledMutator::with_max_stack_pow(mutations, HAVOC_STACK_POWER);
-    let structure = settings.mutated_structure.as_deref();
-    StructureMutator::new(havoc, structure.and_then(MutationParser::named))
 }
 
 /// Runs LibAFL's fuzzing loop until the main process ends the worker; renews the status that the
