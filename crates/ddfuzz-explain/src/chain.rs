@@ -279,10 +279,11 @@ impl<E: Experiments> Search<'_, E> {
 }
 
 /// How well tests support a link of a cause–effect chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Setting the variable of a chain's link alone does not make the passing run fail each time,
     /// or it does not follow from the variable of the link before.
+    #[default]
     NotConfirmed,
     /// Setting the variable of a chain's link makes the passing run fail, and it follows from the
     /// variable of the link before; but resetting it does not avert the failure.

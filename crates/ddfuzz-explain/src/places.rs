@@ -129,6 +129,9 @@ pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
         Unsupported::Children | Unsupported::Executes => {
             "explain the program that fails by itself, with the input that it gets"
         }
+        Unsupported::SharedMemory => {
+            "map memory privately (MAP_PRIVATE): what a test writes there stays for the next one"
+        }
         Unsupported::Sockets => "give it its input in a file or on stdin",
         Unsupported::Unsteady => {
             "remove what differs between runs: times, random numbers, process ids"

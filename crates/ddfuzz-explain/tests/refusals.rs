@@ -7,10 +7,10 @@ mod explained;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ddfuzz_exec::{Channel, Terminal};
+use ddfuzz_exec::{Channel, Ended, Terminal};
 use ddfuzz_explain::dwarf::DebugInfo;
 use ddfuzz_explain::types::Shape;
-use ddfuzz_explain::{Explanation, Request, SliceGoal, explain, story};
+use ddfuzz_explain::{ExplainError, Explanation, Request, SliceGoal, explain, story};
 use explained::{PLAIN, confirmed, explained, program, request, target};
 
 fn refused() -> PathBuf {
@@ -50,6 +50,23 @@ fn threads_processes_and_sockets() {
         "the program executes another program"
     );
     assert_eq!(reason(b"sx\n", b"sy\n"), "the program uses sockets");
+}
+
+#[test]
+fn memory_that_is_shared_with_forks() {
+    assert_eq!(
+        reason(b"mx\n", b"my\n"),
+        "the program shares memory that it writes with other processes"
+    );
+}
+
+#[test]
+fn a_program_that_kills_itself_does_not_hang() {
+    let killed = explain(&request(target(&refused(), &[]), b"9x\n", Some(b"ay\n")));
+    let Err(ExplainError::NotFailing(ended)) = killed else {
+        panic!("no crash, and no hang");
+    };
+    assert_eq!(ended, Ended::Signal(libc::SIGKILL));
 }
 
 #[test]

@@ -106,6 +106,9 @@ pub enum Unsupported {
     /// The program has sockets open.
     #[error("the program uses sockets")]
     Sockets,
+    /// The program shares memory that it writes with other processes, such as forks of itself.
+    #[error("the program shares memory that it writes with other processes")]
+    SharedMemory,
     /// A repeated run does not reach a point that the run reached before.
     #[error("the program does not behave the same in each run")]
     Unsteady,

@@ -347,6 +347,16 @@ impl Process {
         })
     }
 
+    /// Returns true if the process has memory that it may write, and that its forks share.
+    pub fn shares_memory(&self) -> bool {
+        let path = format!("/proc/{}/maps", self.pid);
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let permissions = text.lines().filter_map(|line| line.split(' ').nth(1));
+        permissions
+            .into_iter()
+            .any(|it| it.contains('w') && it.ends_with('s'))
+    }
+
     /// Sets a time limit: the process is killed when `time` is over, unless the result is dropped
     /// before.
     pub fn limit(&self, time: Duration) -> Limit {

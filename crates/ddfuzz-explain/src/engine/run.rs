@@ -240,7 +240,8 @@ impl Engine {
                 Stop::Event(libc::PTRACE_EVENT_EXIT) => exit_stack = self.exiting(process),
                 Stop::Event(event) => unsupported(process, event)?,
                 Stop::Exited(status) => return Ok(self.ended(Ended::Exit(status), exit_stack)),
-                Stop::Died(libc::SIGKILL) => {
+                // A program may kill itself by this signal, too.
+                Stop::Died(libc::SIGKILL) if self.watchdog.has_fired() => {
                     self.check_time()?;
                     return Ok(self.ended(Ended::Timeout, Vec::new()));
                 }

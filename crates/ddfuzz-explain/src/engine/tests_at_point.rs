@@ -117,6 +117,10 @@ impl Engine {
         if files.sockets > 0 {
             return Err(EngineError::Unsupported(Unsupported::Sockets));
         }
+        // What one test writes there, the next one would read.
+        if run.process.shares_memory() {
+            return Err(EngineError::Unsupported(Unsupported::SharedMemory));
+        }
         Ok(Stand {
             written: self.output.metadata()?.len(),
             run,

@@ -130,6 +130,12 @@ impl Watchdog {
         }
     }
 
+    /// Returns true if the process that was given a time limit last was killed because that was over.
+    pub fn has_fired(&self) -> bool {
+        let (state, _) = &*self.armed;
+        state.lock().unwrap_or_else(PoisonError::into_inner).fired
+    }
+
     /// Ends the thread that kills processes.
     pub fn close(&self) {
         let (state, changed) = &*self.armed;
@@ -141,8 +147,7 @@ impl Watchdog {
 impl Limit {
     /// Returns true if the process was killed because its time was over.
     pub fn is_over(&self) -> bool {
-        let (state, _) = &*self.watchdog.armed;
-        state.lock().unwrap_or_else(PoisonError::into_inner).fired
+        self.watchdog.has_fired()
     }
 }
 

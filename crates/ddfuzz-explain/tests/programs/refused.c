@@ -66,6 +66,12 @@ int main(void)
     case 'e':
         execl("/bin/true", "true", NULL);
         break;
+    case 'm':
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        break;
+    case '9':
+        kill(getpid(), SIGKILL);
+        break;
     case 's':
         socket(AF_UNIX, SOCK_STREAM, 0);
         break;
