@@ -249,3 +249,37 @@ fn a_target_that_crashes_whatever_its_input_is_is_warned_of() {
     assert!(!said.err.contains(warning), "{said:?}");
     desk.is_left_clean();
 }
+
+#[test]
+fn a_crash_that_the_program_no_longer_has_is_fixed_and_not_flaky() {
+    let desk = desk();
+    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    std::fs::rename(desk.file("two_bugs"), desk.file("aside")).unwrap();
+    std::fs::copy("/bin/cat", desk.file("two_bugs")).unwrap();
+    let said = desk.call("min groups").exits(0);
+    assert!(said.err.contains("2 fixed"), "{said:?}");
+    assert!(said.out.contains("nothing to minimize"), "{said:?}");
+    assert!(!desk.file("groups/flaky").exists());
+    // When the bug is back, its groups are minimized.
+    std::fs::rename(desk.file("aside"), desk.file("two_bugs")).unwrap();
+    let result = desk.call("min groups --json").exits(0).json();
+    assert_eq!(result["minimized"], 2, "{result}");
+    assert_eq!(sizes(&desk.file("groups"), "minimized"), [1, 2]);
+}
+
+#[test]
+fn groups_crash_in_the_program_of_their_directory_whatever_a_settings_file_names() {
+    let desk = desk();
+    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    desk.write("ddfuzz.toml", "[common]\ntarget = [\"/bin/cat\"]\n");
+    let result = desk.call("min groups --json").exits(0).json();
+    assert_eq!(result["minimized"], 2, "{result}");
+    // Another program, named on the command line, makes no crash of theirs a flaky one.
+    let desk = self::desk();
+    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    let said = desk.call("min groups -- /bin/cat").exits(0);
+    assert!(said.err.contains("not minimized"), "{said:?}");
+    assert!(!desk.file("groups/flaky").exists(), "{said:?}");
+    let result = desk.call("min groups --resume --json").exits(0).json();
+    assert_eq!(result["minimized"], 2, "{result}");
+}

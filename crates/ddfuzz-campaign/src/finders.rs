@@ -99,6 +99,13 @@ impl Finders {
     }
 }
 
+/// Checks whether the directory's own campaign, or another one there, is on `target`; true if none
+/// records a target, as in a study.
+pub(crate) fn may_be_of(campaigns: &CampaignFile, target: &Target) -> bool {
+    let now = TargetRecord::new(target, Way::Command);
+    campaigns.all().any(|one| one.is_of(&now)) || campaigns.all().all(|one| one.target.is_none())
+}
+
 /// Returns the builds of the program that an output directory records, oldest first; `None` if the
 /// directory's own campaign is not on `target`, so that its builds are those of another program.
 pub(crate) fn builds<'a>(campaigns: &'a CampaignFile, target: &Target) -> Option<&'a [Build]> {

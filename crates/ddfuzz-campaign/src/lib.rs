@@ -60,7 +60,7 @@ pub use minimization_queue::{minimize_pending, pending_entries};
 pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
-pub use rebuild::{BuildCheck, ProgramWatch};
+pub use rebuild::{BuildCheck, ProgramWatch, record_first_build};
 pub use recheck::{Examined, Recheck, examined};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};

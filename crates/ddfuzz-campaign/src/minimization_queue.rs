@@ -55,7 +55,8 @@ pub(crate) fn run_minimizer(
 
 /// Minimizes entries of an output directory one after the other, until none is left: of groups
 /// without a minimized result, and inputs that may give a smaller result than their group has; with
-/// `resume` also entries whose minimization was ended by its budget. Checks all groups first if the
+/// `resume` also entries whose minimization was ended by its budget, or whose crash did not occur with
+/// another build. Checks all groups first if the
 /// program was rebuilt. Failures that were found on another target are left out. Groups in `known` (muted), leaks, and crashes that a study has found are
 /// left out: the call that resumes the study minimizes those.
 ///
@@ -78,6 +79,7 @@ pub fn minimize_pending(
     };
     let mut watch = ProgramWatch::of(&minimizing.target)?;
     rebuild.begin(&watch, screen)?;
+    let mut gone = rebuild.not_the_same();
     let reader = lock(store).reader().clone();
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
@@ -88,10 +90,13 @@ pub fn minimize_pending(
     while !stop.load(Ordering::Relaxed) {
         if watch.is_another() && watch.settle(stop)? {
             rebuild.begin(&watch, screen)?;
+            gone = rebuild.not_the_same();
             taken.clear();
         }
         let mut left = pending_entries(&reader, &minimizing.target, minimizing.variants, known)?;
         left.extend_from_slice(&unfinished);
+        // What does not crash as before with this build cannot be minimized now.
+        left.retain(|id| !gone.contains(&(id.kind(), id.major().to_owned())));
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
             watched.progress(&Progress {
@@ -142,7 +147,10 @@ fn unfinished(
                     .minimized
                     .as_ref()
                     .filter(|_| entry.crash.of.is_none());
-                ended.is_some_and(store::Minimized::is_unfinished)
+                // One that was given up may crash again, with another build.
+                let may_crash =
+                    |ended: &store::Minimized| ended.given_up.is_some() && ended.flaky.is_none();
+                ended.is_some_and(|ended| ended.is_unfinished() || may_crash(ended))
             };
             unfinished.extend(entries.filter(is_unfinished).map(|entry| entry.id));
         }

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::{
-    CampaignError, ProgramWatch, StoreWriter, fails_on_anything, finders::builds, lock,
-    minimization_order::is_variant, verdict::program_hash,
+    CampaignError, ProgramWatch, StoreWriter, fails_on_anything,
+    finders::{builds, may_be_of},
+    lock,
+    minimization_order::is_variant,
+    verdict::program_hash,
 };
 use ddfuzz_delta::{Caching, Outcome};
 use ddfuzz_exec::{
@@ -520,8 +523,8 @@ impl Minimizing {
 
     /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
     /// cannot be minimized: its original input is the result, and the crash counts as flaky unless
-    /// the program was rebuilt during the campaign. Writes also the script that reproduces the
-    /// crash.
+    /// the program was rebuilt, or is another one than the directory's. Writes also the script that
+    /// reproduces the crash.
     ///
     /// # Errors
     /// When there is no such entry, or a file cannot be read or written.
@@ -537,9 +540,11 @@ impl Minimizing {
         store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
         let campaigns = store.reader().campaigns()?;
         let rebuilt = builds(&campaigns, &self.target).is_some_and(|all| all.len() > 1);
-        let why = match rebuilt {
-            true => "the crash does not reproduce since the program was rebuilt",
-            false => "the crash does not reproduce",
+        let other = !may_be_of(&campaigns, &self.target);
+        let why = match (other, rebuilt) {
+            (true, _) => "the crash does not reproduce with another program",
+            (false, true) => "the crash does not reproduce since the program was rebuilt",
+            (false, false) => "the crash does not reproduce",
         };
         let unchanged = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
@@ -551,7 +556,7 @@ impl Minimizing {
             debug: None,
             any_input: false,
             untried: 0,
-            flaky: (!rebuilt).then_some(Rate { hits: 0, tries }),
+            flaky: (!rebuilt && !other).then_some(Rate { hits: 0, tries }),
             given_up: Some(why.to_owned()),
         };
         store.write_outcome(id, &unchanged)?;

@@ -18,7 +18,7 @@ use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{Status, size};
-use ddfuzz_store::{Build, Entry, Kind, Store, StoreError, rfc3339};
+use ddfuzz_store::{Build, Entry, Group, Kind, Reader, Store, StoreError, rfc3339};
 
 /// Least time between two checks of the program's file for changes while a campaign fuzzes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -161,6 +161,32 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
+/// Reads the groups with an entry that was found on the target of `finders`.
+fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreError> {
+    let mut groups = Vec::new();
+    for kind in Kind::ALL {
+        for group in reader.groups(kind)? {
+            let entries = Recheck::entries(reader, &group)?;
+            if entries.iter().any(|entry| finders.include(entry)) {
+                groups.push(group);
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// Records the present build of the program in a new output directory, so that a later call notices
+/// that the program was rebuilt.
+///
+/// # Errors
+/// When the program cannot be read, or the record cannot be written.
+pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
+    if builds(store.campaigns(), target).is_some_and(<[_]>::is_empty) {
+        store.record_build(ProgramWatch::of(target)?.unchecked())?;
+    }
+    Ok(())
+}
+
 /// Checks, after the program was rebuilt, whether the crashes of all groups still occur: runs their
 /// inputs again with the new build, and records the status of each group.
 pub struct BuildCheck<'a> {
@@ -220,7 +246,15 @@ impl BuildCheck<'_> {
         match self.recorded() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
-            None => Ok(lock(self.store).record_build(watch.unchecked())?),
+            None => {
+                let reader = lock(self.store).reader().clone();
+                let finders = Finders::of_target(&reader, &self.minimizing.target)?;
+                match groups_of(&reader, &finders)?.is_empty() {
+                    true => Ok(lock(self.store).record_build(watch.unchecked())?),
+                    // By an older ddfuzz: the program may be another build than that which crashed.
+                    false => self.check_all("no build of the program is recorded", watch, screen),
+                }
+            }
         }
     }
 
@@ -231,6 +265,16 @@ impl BuildCheck<'_> {
     /// recorded, and the next call of ddfuzz repeats the check.
     pub fn recheck(
         &self,
+        watch: &ProgramWatch,
+        screen: &mut dyn Screen,
+    ) -> Result<(), CampaignError> {
+        self.check_all("the program was rebuilt", watch, screen)
+    }
+
+    /// Does what [`BuildCheck::recheck`] does, and tells the user the reason `why`.
+    fn check_all(
+        &self,
+        why: &str,
         watch: &ProgramWatch,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
@@ -247,17 +291,9 @@ impl BuildCheck<'_> {
             }
             Some((target, self.minimizing.way))
         };
-        let mut groups = Vec::new();
-        for kind in Kind::ALL {
-            for group in reader.groups(kind)? {
-                let entries = Recheck::entries(&reader, &group)?;
-                if entries.iter().any(|entry| subject(entry).is_some()) {
-                    groups.push(group);
-                }
-            }
-        }
+        let groups = groups_of(&reader, &finders)?;
         let count = size::counted(groups.len() as u64, "group");
-        screen.note(&format!("the program was rebuilt; checking {count}"));
+        screen.note(&format!("{why}; checking {count}"));
         let recheck = Recheck {
             doubt: None,
             reader: &reader,
@@ -279,7 +315,7 @@ impl BuildCheck<'_> {
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let mut store = lock(self.store);
-        store.archive_unfinished(&earlier.unwrap_or_default())?;
+        store.archive_unfinished(&earlier.unwrap_or("unknown".to_owned()))?;
         store.record_build(build)?;
         drop(store);
         let fixed = size::grouped(fixed);

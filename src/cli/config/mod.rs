@@ -140,8 +140,8 @@ impl Typed {
         };
         merge.check(&settings)?;
         let mut given = given(command, leaf);
-        if root.get_name() != whole.get_name() {
-            // A project's targets are its own.
+        if root.get_name() != whole.get_name() || reads_directory(&names, leaf) {
+            // A project's targets are its own, and a directory's groups crash in its target.
             given.extend([options::TARGET.to_owned(), options::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
@@ -189,6 +189,24 @@ impl Typed {
             }),
         }
     }
+}
+
+/// Checks whether the called command works on the groups of an output directory with the target that
+/// the directory records.
+fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
+    let inputs = match names {
+        ["min"] => "input",
+        ["explain"] => "inputs",
+        _ => return false,
+    };
+    let mut values = leaf
+        .try_get_raw(inputs)
+        .ok()
+        .flatten()
+        .into_iter()
+        .flatten();
+    let first = values.next().map(Path::new);
+    first.is_some_and(|path| path.join("ddfuzz.json").is_file())
 }
 
 /// Returns NAME if `word` is `--no-NAME` or `--NAME=false`, which switch the flag `--NAME` off;

@@ -142,6 +142,7 @@ impl MinimizedGroups {
             false => groups_table(&self.views, ui::stdout_width()) + "\n",
         };
         let count = match self.minimized {
+            0 if self.interrupted => "interrupted".to_owned(),
             0 => "nothing to minimize".to_owned(),
             count => format!("{} minimized", size::counted(count, "input")),
         };
@@ -170,6 +171,11 @@ impl Screen for GroupsScreen<'_> {
                 "not minimized {}: it did not crash again, and stands under flaky now",
                 group.major.short()
             ));
+        }
+        if let Some(why) = group.minimized.as_ref().and_then(|it| it.given_up.as_ref()) {
+            return self
+                .output
+                .say(&format!("not minimized {}: {why}", group.name()));
         }
         self.done += 1;
         self.output.say(&format!(

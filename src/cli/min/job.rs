@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{MinArgs, MinScreen};
-use crate::campaign::{Finished, Minimizing, StartedTarget};
+use crate::campaign::{Finished, Minimizing, StartedTarget, record_first_build};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
@@ -64,6 +64,9 @@ impl CrashJob<'_> {
         drop(self.started);
         let Minimizing { target, way, .. } = &self.minimizing;
         let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+        if !store.resumed() {
+            record_first_build(&mut store, target)?;
+        }
         install_bundled(&mut store, target)?;
         let kind = Kind::of_class(&self.crash.class);
         let filed = store.file(kind, &self.crash, &self.input)?;

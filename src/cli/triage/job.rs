@@ -9,6 +9,7 @@ use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
 use crate::campaign::{
     Examined, came_once, examined_thrice, fails_on_anything, identity, kind_of, may_leak,
+    record_first_build,
 };
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
@@ -416,7 +417,9 @@ impl TriageDirectory {
             Some(line) => line.campaign.clone(),
             None => fresh.id.clone(),
         };
-        if lines.is_empty() && store.resumed() {
+        if !store.resumed() {
+            record_first_build(&mut store, target)?;
+        } else if lines.is_empty() {
             store.add_campaign(fresh)?;
         }
         lines.into_iter().for_each(|line| outcomes.recall(line));
