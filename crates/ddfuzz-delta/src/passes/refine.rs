@@ -6,13 +6,14 @@ use std::ops::Range;
 use crate::document::Structure;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::every_run;
+use crate::passes::normalize::mark_proved;
 use crate::passes::ranges::union;
 use crate::passes::structure::structure;
 use crate::passes::syntax::syntax_again;
 use crate::passes::words::{Ends, Levels, Token, WORDS, delete_clauses, tokens, words};
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
-/// Maximum size, in bytes, of texts that are refined.
+/// Maximum size, in bytes, of results that are refined.
 const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without much gain after which the refinement of a result ends,
 /// those included whose outcomes are known.
@@ -37,11 +38,12 @@ pub(super) async fn refine(
     };
     // Searches that are replayed from logs without a structure do not know these passes.
     let is_known = !matches!(known, Structure::Unknown);
-    if patience == 0 || !is_known || *refined == Some(before) {
+    if patience == 0 || !is_known || *refined == Some(before) || work.len() > REFINED {
         return false;
     }
+    mark_proved(work).await;
     work.limit_fruitless(Some(patience));
-    if matches!(known, Structure::Text | Structure::Syntax(_)) && work.len() <= REFINED {
+    if matches!(known, Structure::Text | Structure::Syntax(_)) {
         if let Structure::Syntax(grammar) = known {
             syntax_again(work, grammar).await;
         }

@@ -147,16 +147,7 @@ pub(super) enum Plan {
 /// known of the input's structure.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
     cut_unread(&mut work).await;
-    let contained = match &known {
-        Structure::Format(format) => container(&mut work, format.as_ref()).await,
-        Structure::Syntax(grammar) => syntax(&mut work, grammar).await,
-        Structure::Text if work.is_text() => {
-            markup(&mut work).await;
-            outline(&mut work).await;
-            false
-        }
-        Structure::Unknown | Structure::Text | Structure::Binary => false,
-    };
+    let contained = reduce_by_structure(&mut work, &known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
     let by_lines =
@@ -206,6 +197,21 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         if !mutations.run(&mut work, &known).await {
             return;
         }
+    }
+}
+
+/// Reduces the input by what is `known` of its structure. Returns true if it is of that format or
+/// grammar, and became smaller.
+async fn reduce_by_structure(work: &mut CurrentBest, known: &Structure) -> bool {
+    match known {
+        Structure::Format(format) => container(work, format.as_ref()).await,
+        Structure::Syntax(grammar) => syntax(work, grammar).await,
+        Structure::Text if work.is_text() => {
+            markup(work).await;
+            outline(work).await;
+            false
+        }
+        Structure::Unknown | Structure::Text | Structure::Binary => false,
     }
 }
 
