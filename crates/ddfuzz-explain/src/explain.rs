@@ -13,7 +13,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_crash_facts, add_heap_facts, origin_record, size_origin};
+use crate::failing_facts::{add_block_facts, add_crash_facts, add_heap_facts, origin_record};
 use crate::failure::with_command;
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
@@ -190,12 +190,12 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
-        let asked = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
+        let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
-        if let (Some(asked), Some(block)) = (asked, &mut self.result.overflow) {
-            block.size = size_origin(&mut engine, &trace, asked)?;
-        }
         engine.facts_until = Instant::now() + request.budget / FACTS;
+        if let Some(block) = block {
+            add_block_facts(&mut self.result, &mut engine, &trace, &block)?;
+        }
         add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
@@ -444,12 +444,13 @@ impl<'a> Explaining<'a> {
             match self.evidence(runs, link, [holds.clone(), before]) {
                 Ok((cause, evidence)) => {
                     record.confidence = evidence.confidence();
+                    move_to(&mut record, runs, (link, &cause));
                     if record.confidence > Confidence::NotConfirmed {
                         holds = Some(cause);
                     }
                 }
                 // What there was no time for is not confirmed.
-                Err(_) if runs.engine.check_time().is_err() => {}
+                Err(_) if runs.engine.check_time().is_err() => self.result.out_of_time = true,
                 Err(early) => return Err(early),
             }
             self.result.chain.push(record);
@@ -626,17 +627,24 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         line: place.line,
         failing: delta.failing.clone(),
         passing: delta.passing.clone(),
-        confidence: Confidence::NotConfirmed,
         writer: by,
         calls: frame_records(&runs.engine, callers),
-        made_of: None,
-        returned: None,
-        selected: None,
-        parted: None,
-        decided: None,
-        kept: None,
-        instead: Vec::new(),
         point,
+        ..LinkRecord::default()
+    }
+}
+
+/// Records that the variable of a link was tested at the point of `tested`, with the name that it has there.
+fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
+    if tested.point == link.cause.point {
+        return;
+    }
+    record.point = point_record(&runs.engine, &runs.matched[tested.point]);
+    let name = |point| Some(runs.delta(point, &link.cause.variable)?.name);
+    if let (Some(before), Some(now)) = (name(link.cause.point), name(tested.point))
+        && before == record.variable
+    {
+        record.variable = now;
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
-use crate::engine::origin::Origin;
-use crate::engine::overflow::{AllocationCall, Overflow};
+use crate::engine::origin::{History, Origin};
+use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
@@ -14,8 +14,7 @@ use crate::report::{Explanation, OriginRecord, OverflowRecord, SwitchedRecord};
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
-/// block it does not, each with the calls that led to it. Returns the call by which the block of an
-/// overflow was allocated.
+/// block it does not, each with the calls that led to it. Returns the write behind a block.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -24,18 +23,19 @@ pub fn add_heap_facts(
     engine: &mut Engine,
     criterion: &Criterion,
     failing: &Ending,
-) -> Result<Option<AllocationCall>, EngineError> {
+) -> Result<Option<Overflow>, EngineError> {
     let found = overflow(engine, criterion)?;
-    let asked = found.as_ref().map(|it| it.block.asked);
-    result.overflow = found.map(|it| OverflowRecord {
+    result.overflow = found.as_ref().map(|it| OverflowRecord {
         bytes: it.block.size,
         allocated: frame_records(engine, &it.block.calls),
         size: None,
-        writer: frame_record(engine, it.writer.pc),
+        extent: None,
+        writer: frame_record(engine, it.write.writer.pc),
+        reads: false,
         is_averted: it.is_averted,
     });
     if result.overflow.is_some() || engine.info.is_empty() {
-        return Ok(asked);
+        return Ok(found);
     }
     let averts = |it: &Ending| ends_well(it, criterion, failing);
     if let Some(freed) = if_supported(engine.freed_early(averts))? {
@@ -46,21 +46,27 @@ pub fn add_heap_facts(
         result.moved_early = frame_records(engine, &moved.calls);
         result.used_late = frame_records(engine, &moved.used);
     }
-    Ok(asked)
+    Ok(found)
 }
 
-/// Finds where the size of a heap block came from, by the call `asked` that has allocated the block
-/// in the run of `trace`; `None` where that is not known.
+/// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
+/// (`block`), and what decided how much it writes.
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn size_origin(
+pub fn add_block_facts(
+    result: &mut Explanation,
     engine: &mut Engine,
     trace: &Trace,
-    asked: AllocationCall,
-) -> Result<Option<OriginRecord>, EngineError> {
-    let found = if_supported(engine.size_origin(&trace.points, asked))?;
-    Ok(found.map(|it| origin_record(engine, &it)))
+    block: &Overflow,
+) -> Result<(), EngineError> {
+    let size = if_supported(engine.size_origin(&trace.points, block.block.asked))?;
+    let extent = if_supported(engine.extent_origin(&trace.points, block))?;
+    if let Some(record) = &mut result.overflow {
+        record.size = size.map(|it| origin_record(engine, &it));
+        record.extent = extent.map(|it| origin_record(engine, &it));
+    }
+    Ok(())
 }
 
 /// Adds to a result where the value came from by which the failing run has crashed (a bad pointer, a
@@ -99,6 +105,33 @@ pub fn add_crash_facts(
         by: it.by.as_ref().map(|by| origin_record(engine, by)),
     };
     result.switched = found.iter().map(record).collect();
+    if result.freed_early.is_empty() && result.moved_early.is_empty() {
+        add_beyond(result, engine, failing, &history)?;
+    }
+    Ok(())
+}
+
+/// Adds to a result the heap block from whose pointer the address was computed at which the failing run has
+/// crashed, behind the end of the block. `history` is that of the crash.
+fn add_beyond(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    failing: &Trace,
+    history: &History,
+) -> Result<(), EngineError> {
+    let Some(found) = if_supported(engine.beyond(history))? else {
+        return Ok(());
+    };
+    let size = if_supported(engine.size_origin(&failing.points, found.block.asked))?;
+    result.overflow = Some(OverflowRecord {
+        bytes: found.block.size,
+        allocated: frame_records(engine, &found.block.calls),
+        size: size.map(|it| origin_record(engine, &it)),
+        extent: None,
+        writer: frame_record(engine, found.at),
+        reads: found.is_read,
+        is_averted: false,
+    });
     Ok(())
 }
 
@@ -111,6 +144,9 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
         unset: origin.is_unset,
         copies: origin.is_copy,
         out_of_range: origin.is_out_of_range,
+        freed: origin.is_freed,
+        operand: origin.operand,
+        selects: origin.selects,
         earlier: (origin.earlier.iter())
             .map(|it| origin_record(engine, it))
             .collect(),

@@ -50,6 +50,9 @@ pub struct Explanation {
     pub examined: Vec<ExaminedRecord>,
     /// Number of tests: forks of a stopped run that went on with a changed state.
     pub tests: u64,
+    /// Whether the time was over before all variables of the chain were tested: those that were not are
+    /// called not confirmed.
+    pub out_of_time: bool,
     /// The critical slice; null where none was asked for.
     pub slice: Option<SliceRecord>,
     /// Functions that only the failing run enters.
@@ -134,7 +137,7 @@ pub struct InputDifference {
 
 /// A link of a cause–effect chain: a variable that carried the failure, with its values in both
 /// runs.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct LinkRecord {
     /// Name of the variable, as C would write it.
     pub variable: String,
@@ -239,8 +242,14 @@ pub struct OverflowRecord {
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
-    /// The statement that wrote past the end of the block, over a word of the allocator.
+    /// Where the value came from that decided how much was written: a length, the bound of a loop or an
+    /// index; null where that is not known.
+    pub extent: Option<OriginRecord>,
+    /// The statement that wrote past the end of the block, over a word of the allocator; or that has crashed
+    /// behind it, at an address computed from the pointer to the block.
     pub writer: FrameRecord,
+    /// Whether that statement has crashed by a read there, and wrote nothing.
+    pub reads: bool,
     /// Whether the failing run no longer fails in the same way when that word of the allocator
     /// keeps its value.
     pub is_averted: bool,
@@ -262,8 +271,15 @@ pub struct OriginRecord {
     /// Whether the statement has computed a number below zero from numbers that are not, or one that
     /// loses its upper bits where it is kept.
     pub out_of_range: bool,
+    /// Whether a call of `free` has written the value: it is read from a block that is no longer live.
+    pub freed: bool,
+    /// Which of the values that the failing statement uses, or the failed condition compares, depends on
+    /// this one: its number, from 0.
+    pub operand: usize,
+    /// Whether that value depends on this one only by where it is read: by a pointer or an index.
+    pub selects: bool,
     /// Where the values came from on which this one depends: of which it was made, and by which pointers and
-    /// indices it was read; the latest ones first, at most eight.
+    /// indices it was read; the latest ones first, at most eleven.
     pub earlier: Vec<OriginRecord>,
 }
 
@@ -286,7 +302,7 @@ pub struct SwitchedRecord {
 }
 
 /// A point in time at which a run is stopped: a statement, and how often it has been reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PointRecord {
     /// Function that contains the statement.
     pub function: Option<String>,

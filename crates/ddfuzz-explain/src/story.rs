@@ -403,9 +403,10 @@ fn overflow(it: &Explanation) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "{} {} writes behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
+        "{} {} {} behind the heap block of {} bytes that is allocated by {}{undone}.{size}",
         found.writer.function,
         shown_place(&found.writer),
+        if found.reads { "reads" } else { "writes" },
         found.bytes,
         calls(&found.allocated),
     ))
@@ -621,6 +622,11 @@ fn certainty(it: &Explanation) -> Vec<String> {
             shown_name(link),
             link.failing
         ),
+        None if it.out_of_time => {
+            format!(
+                "The time was over before it was tested which variable makes the passing run fail. {spent}"
+            )
+        }
         None => format!("No variable alone makes the passing run fail. {spent}"),
     }]
 }
@@ -628,6 +634,19 @@ fn certainty(it: &Explanation) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_tested_is_not_called_harmless() {
+        let mut it = Explanation {
+            chain: vec![LinkRecord::default()],
+            ..Explanation::default()
+        };
+        let nothing = "No variable alone makes the passing run fail.";
+        assert!(text(&it).contains(nothing));
+        it.out_of_time = true;
+        assert!(!text(&it).contains(nothing));
+        assert!(text(&it).contains("The time was over before"));
+    }
 
     #[test]
     fn bytes_are_told_where_an_input_has_no_lines() {

@@ -1,21 +1,33 @@
-//! The statements at which to look first: of all that an explanation names, the one or two for which most
+//! The statements at which to look first: of all that an explanation names, the few for which most
 //! speaks. Pure.
 
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
 use crate::links::is_in_buffer;
 use crate::report::{
-    Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, WriterRecord,
+    Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
 /// Largest number of statements that are named.
-const NAMED: usize = 2;
+const NAMED: usize = 3;
+/// Name of the function in which a program begins: it reads the input and calls what does the work.
+const MAIN: &str = "main";
 /// What is said of the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
+/// How a run ends that its C library has aborted.
+const ABORTED: &str = "SIGABRT";
 /// What is said of a call that allocates a block behind which the run writes.
 const SHORT: &str = "allocates a block that is too short";
 /// What is said of a statement that wrote what the size of such a block was made of.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
+/// What is said of a statement that wrote what decides how much is written behind such a block.
+const EXTENT: &str = "wrote what decides how much is written behind that block";
+/// What is said of the statement that wrote the value by which the run fails.
+const VALUE: &str = "wrote the value by which it fails";
+/// What is said of a statement that wrote what that value was made of.
+const OF_VALUE: &str = "wrote what that value was made of";
+/// What is said of a statement that has computed a number out of range.
+const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
 /// Returns true if a source file belongs to no part of the program under test: to a standard library, to a
 /// dependency, or to the harness.
@@ -30,57 +42,116 @@ fn is_foreign(file: &str) -> bool {
 
 /// The statements at which to look first, the best one first.
 #[derive(Default)]
-struct Suspects(Vec<SuspectRecord>);
+struct Suspects {
+    /// The statements.
+    found: Vec<SuspectRecord>,
+    /// Those that come after them: they are in `main`, or fail themselves.
+    last: Vec<SuspectRecord>,
+    /// Source file and line of the statement that fails.
+    failing: (Option<String>, Option<u64>),
+}
+
+/// The statement of some calls, innermost first, that is of the program itself, with the call that led to it
+/// where that is in another function; `None` where there is none.
+fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
+    let is_own = |it: &&FrameRecord| {
+        it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
+    };
+    let mut place: Vec<FrameRecord> = calls.iter().filter(is_own).take(2).cloned().collect();
+    // The caller says more only where it is another function.
+    if place.len() > 1 && place[0].function == place[1].function {
+        place.truncate(1);
+    }
+    (!place.is_empty()).then_some(place)
+}
 
 impl Suspects {
-    /// Adds a statement with the calls that led to it, innermost first, unless it is known already, or too
-    /// many are. Frames that are not of the program itself are left out.
+    /// Adds a statement with the calls that led to it, innermost first, unless it is known already. Frames
+    /// that are not of the program itself are left out.
     fn add(&mut self, calls: &[FrameRecord], why: &str) {
-        let is_own = |it: &&FrameRecord| {
-            it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
-        };
-        let mut place: Vec<FrameRecord> = calls.iter().filter(is_own).cloned().collect();
-        // The caller says more only where it is another function.
-        let count = match place.get(1) {
-            Some(caller) if caller.function != place[0].function => 2,
-            _ => 1,
-        };
-        place.truncate(count);
-        let Some(first) = place.first() else {
+        self.add_before(calls, why, |_| false);
+    }
+
+    /// Adds a statement as [`add`](Suspects::add) does; after all others where it is in `main`, or fails
+    /// itself: what is wrong there was mostly made elsewhere.
+    fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
+        let failing = self.failing.clone();
+        self.add_before(calls, why, |it| {
+            it.function == MAIN || (&it.file, it.line) == (&failing.0, failing.1)
+        });
+    }
+
+    fn add_before(
+        &mut self,
+        calls: &[FrameRecord],
+        why: &str,
+        is_last: impl Fn(&FrameRecord) -> bool,
+    ) {
+        let Some(place) = own_place(calls) else {
             return;
         };
-        let is_known =
-            |it: &SuspectRecord| it.place[0].line == first.line && it.place[0].file == first.file;
-        if self.0.len() < NAMED && !self.0.iter().any(is_known) {
-            self.0.push(SuspectRecord {
-                place,
-                why: why.to_owned(),
-            });
+        // A function that many call is told once for each caller.
+        let is_same = |it: &SuspectRecord| {
+            let mut both = it.place.iter().zip(&place);
+            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+        };
+        if self.found.iter().chain(&self.last).any(is_same) {
+            return;
+        }
+        let why = why.to_owned();
+        match is_last(&place[0]) {
+            true => self.last.push(SuspectRecord { place, why }),
+            false => self.found.push(SuspectRecord { place, why }),
+        }
+    }
+
+    /// Adds the statements that have computed numbers out of range.
+    fn add_out_of_range(&mut self, it: &Explanation) {
+        let block = it.overflow.iter();
+        let of_block = block.flat_map(|block| block.size.iter().chain(&block.extent));
+        let made = it.chain.iter().filter_map(|link| link.made_of.as_ref());
+        let values = of_block.chain(&it.origin).chain(made).flat_map(all);
+        for value in values.filter(|it| it.out_of_range) {
+            self.add(&value.written, OUT_OF_RANGE);
+        }
+    }
+
+    /// Adds what made the block too short behind whose end the run writes, and what decides how much it
+    /// writes: one of both is wrong.
+    fn add_overflow(&mut self, block: &OverflowRecord) {
+        let of_writer = |it: &&OriginRecord| {
+            let place = own_place(&it.written);
+            place.is_some_and(|place| place[0].function == block.writer.function)
+        };
+        let extent: Vec<&OriginRecord> = block.extent.iter().flat_map(all).collect();
+        let other = extent.iter().find(|it| !of_writer(it)).or(extent.first());
+        let Some(size) = &block.size else {
+            if let Some(extent) = other {
+                self.add_likely(&extent.written, EXTENT);
+            }
+            self.add_likely(&block.allocated, SHORT);
+            let writer = std::slice::from_ref(&block.writer);
+            let how = if block.reads { "reads" } else { "writes" };
+            self.add_likely(writer, &format!("{how} behind a block"));
+            return;
+        };
+        // The call computes the size from a value that it reads.
+        if size.read.is_some() {
+            self.add_likely(&block.allocated, SHORT);
+        }
+        self.add_likely(&size.written, "makes the size of a block that is too short");
+        if let Some(extent) = other {
+            self.add_likely(&extent.written, EXTENT);
+        }
+        if let Some(next) = size.earlier.iter().find(|it| !it.copies) {
+            self.add_likely(&next.written, OF_SIZE);
         }
     }
 
     /// Adds what has damaged the heap, or uses memory that is not the program's.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
-            let of_size: Vec<&OriginRecord> = block.size.iter().flat_map(all).collect();
-            self.add_out_of_range(&of_size);
-            match block.size.as_ref() {
-                Some(size) => {
-                    // The call computes the size from a value that it reads.
-                    if size.read.is_some() {
-                        self.add(&block.allocated, SHORT);
-                    }
-                    self.add(&size.written, "makes the size of a block that is too short");
-                    let next = of_size.iter().find(|it| !it.copies && **it != size);
-                    next.into_iter()
-                        .for_each(|it| self.add(&it.written, OF_SIZE));
-                }
-                None => {
-                    let writer = std::slice::from_ref(&block.writer);
-                    self.add(writer, "writes behind a block");
-                    self.add(&block.allocated, SHORT);
-                }
-            }
+            self.add_overflow(block);
         }
         let by = it.switched.iter().filter_map(|it| it.by.as_ref());
         for unset in (it.origin.iter().chain(by).flat_map(all)).filter(|it| it.unset) {
@@ -89,63 +160,65 @@ impl Suspects {
         if !it.moved_early.is_empty() {
             self.add(&it.used_late, "uses a block where it was before its move");
         }
+        if it.freed_early.is_empty() {
+            return;
+        }
         self.add(&it.freed_early, "frees what is used later");
-        if !it.freed_early.is_empty() {
-            self.add(&it.used_late, "uses what was freed");
+        let values = it.origin.iter().flat_map(all);
+        for value in values.filter(|it| it.freed) {
+            self.add(&value.written, "frees what is read later");
         }
+        // What is freed a second time.
+        if let Some(value) = it.origin.as_ref().filter(|_| it.crash.ended == ABORTED) {
+            self.add_likely(&value.written, VALUE);
+        }
+        self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds those of some statements that have computed numbers out of range.
-    fn add_out_of_range(&mut self, values: &[&OriginRecord]) {
-        for value in values.iter().filter(|it| it.out_of_range) {
-            self.add(
-                &value.written,
-                "computes a number below zero, or too large for where it is kept",
-            );
-        }
-    }
-
-    /// Adds what made the value by which the run has failed.
+    /// Adds what made the value by which the run has failed, and the confirmed variables of the chain, the
+    /// last one first.
     fn add_values(&mut self, it: &Explanation) {
-        let values: Vec<&OriginRecord> = it.origin.iter().flat_map(all).collect();
-        self.add_out_of_range(&values);
-        let made = it.chain.iter().filter_map(|link| link.made_of.as_ref());
-        self.add_out_of_range(&made.flat_map(all).collect::<Vec<_>>());
-        if let Some(value) = values.first() {
-            self.add(&value.written, "wrote the value by which it fails");
+        if let Some(value) = &it.origin {
+            self.add_likely(&value.written, VALUE);
         }
+        let mut links = it.chain.iter().rev().filter(|link| carries(link));
+        if let Some(link) = links.next() {
+            self.add_link(link);
+        }
+        let earlier = it.origin.iter().flat_map(|it| &it.earlier);
+        let mut computed = earlier.filter(|it| !it.copies && !it.selects);
+        if let Some(value) = computed.next() {
+            self.add_likely(&value.written, OF_VALUE);
+        }
+        links.for_each(|link| self.add_link(link));
     }
 
-    /// Adds what made the variables of the chain that are confirmed, the last one first.
-    fn add_links(&mut self, it: &Explanation) {
-        for link in it.chain.iter().rev().filter(|link| carries(link)) {
-            let made = link.made_of.as_ref().filter(|it| it.copies);
-            let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
-            match (made, &link.writer) {
-                (_, Some(WriterRecord::Missed(place))) => {
-                    let first = link.instead.first().unwrap_or(place);
-                    self.add(std::slice::from_ref(first), CONFIRMED);
-                }
-                (Some(made), _) => self.add(&made.written, CONFIRMED),
-                (None, Some(WriterRecord::Statement(place))) => {
-                    let calls = std::iter::once(place).chain(&link.calls);
-                    self.add(&calls.cloned().collect::<Vec<_>>(), CONFIRMED);
-                }
-                (None, _) => {}
+    /// Adds what made a confirmed variable of the chain.
+    fn add_link(&mut self, link: &LinkRecord) {
+        let made = link.made_of.as_ref().filter(|it| it.copies);
+        let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
+        match (made, &link.writer) {
+            (_, Some(WriterRecord::Missed(place))) => {
+                let first = link.instead.first().unwrap_or(place);
+                self.add_likely(std::slice::from_ref(first), CONFIRMED);
             }
+            (Some(made), _) => self.add_likely(&made.written, CONFIRMED),
+            (None, Some(WriterRecord::Statement(place))) => {
+                let calls = std::iter::once(place).chain(&link.calls);
+                self.add_likely(&calls.cloned().collect::<Vec<_>>(), CONFIRMED);
+            }
+            (None, _) => {}
         }
     }
 
     /// Adds what made the values of which others were made, and those by which conditions decide.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
-            self.add(&value.written, "wrote what that value was made of");
+            self.add_likely(&value.written, OF_VALUE);
         }
         for value in it.switched.iter().filter_map(|it| it.by.as_ref()) {
-            self.add(
-                &value.written,
-                "wrote what a condition compares by which it fails",
-            );
+            let why = "wrote what a condition compares by which it fails";
+            self.add_likely(&value.written, why);
         }
     }
 }
@@ -164,22 +237,27 @@ fn carries(link: &LinkRecord) -> bool {
     is_written && link.confidence == Confidence::Confirmed && !is_in_buffer(link)
 }
 
-/// Returns the statements of the program at which to look first, two at most: those that have damaged the
-/// heap, have computed a number out of range, wrote the value by which the run failed, or made the
-/// confirmed variables of the chain.
+/// Returns the statements of the program at which to look first, three at most: those that have computed a
+/// number out of range, have damaged the heap, wrote the value by which the run failed, or made the confirmed
+/// variables of the chain.
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
-    let mut found = Suspects::default();
-    found.add_heap(it);
-    found.add_values(it);
-    found.add_links(it);
-    found.add_earlier(it);
-    found.0
+    let mut all = Suspects {
+        failing: (it.crash.file.clone(), it.crash.line),
+        ..Suspects::default()
+    };
+    all.add_out_of_range(it);
+    all.add_heap(it);
+    all.add_values(it);
+    all.add_earlier(it);
+    let mut found = all.found;
+    found.append(&mut all.last);
+    found.truncate(NAMED);
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{OverflowRecord, PointRecord};
 
     fn frame(function: &str, file: &str, line: u64) -> FrameRecord {
         FrameRecord {
@@ -200,6 +278,9 @@ mod tests {
             unset: false,
             copies: false,
             out_of_range: false,
+            freed: false,
+            operand: 0,
+            selects: false,
             earlier,
         }
     }
@@ -207,29 +288,9 @@ mod tests {
     fn link(line: u64, confidence: Confidence) -> LinkRecord {
         LinkRecord {
             variable: "x".to_owned(),
-            type_name: "int".to_owned(),
-            function: None,
-            file: None,
-            line: None,
-            failing: "1".to_owned(),
-            passing: "2".to_owned(),
             confidence,
             writer: Some(WriterRecord::Statement(own(line))),
-            calls: Vec::new(),
-            made_of: None,
-            returned: None,
-            selected: None,
-            parted: None,
-            decided: None,
-            kept: None,
-            instead: Vec::new(),
-            point: PointRecord {
-                function: None,
-                file: None,
-                line: None,
-                nth: 1,
-                address: 0,
-            },
+            ..LinkRecord::default()
         }
     }
 
@@ -247,7 +308,7 @@ mod tests {
             ],
             ..Explanation::default()
         };
-        assert_eq!(lines(&it), [Some(10), Some(30)]);
+        assert_eq!(lines(&it), [Some(10), Some(30), Some(20)]);
         assert_eq!(suspects(&it)[0].place[1].function, "main");
         it.chain[0].confidence = Confidence::NotConfirmed;
         assert_eq!(lines(&it), [Some(10), Some(20)]);
@@ -261,19 +322,87 @@ mod tests {
             origin: Some(value(10, vec![value(15, Vec::new()), odd.clone()])),
             ..Explanation::default()
         };
-        assert_eq!(lines(&it), [Some(20), Some(10)]);
+        assert_eq!(lines(&it), [Some(20), Some(10), Some(15)]);
         let block = OverflowRecord {
             bytes: 3,
             allocated: vec![own(50)],
             size: Some(value(60, vec![odd])),
+            extent: None,
             writer: own(70),
+            reads: false,
             is_averted: true,
         };
         let it = Explanation {
             overflow: Some(block),
             ..it
         };
-        assert_eq!(lines(&it), [Some(20), Some(60)]);
+        assert_eq!(lines(&it), [Some(20), Some(60), Some(10)]);
+    }
+
+    #[test]
+    fn of_a_block_its_size_and_its_extent_are_named() {
+        let in_writer = OriginRecord {
+            written: vec![frame("fill", "main.c", 71)],
+            ..value(71, vec![value(80, Vec::new())])
+        };
+        let block = OverflowRecord {
+            bytes: 3,
+            allocated: vec![own(50)],
+            size: Some(value(60, Vec::new())),
+            extent: Some(in_writer),
+            writer: frame("fill", "main.c", 70),
+            reads: false,
+            is_averted: true,
+        };
+        let it = Explanation {
+            overflow: Some(block.clone()),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(60), Some(80)]);
+        let it = Explanation {
+            overflow: Some(OverflowRecord {
+                size: None,
+                ..block
+            }),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(80), Some(50), Some(70)]);
+    }
+
+    #[test]
+    fn what_is_freed_and_read_is_named_for_each_caller() {
+        let freed = |caller: u64| vec![own(10), frame("caller", "main.c", caller)];
+        let value = OriginRecord {
+            written: freed(30),
+            freed: true,
+            ..value(10, Vec::new())
+        };
+        let it = Explanation {
+            freed_early: freed(20),
+            used_late: vec![own(40)],
+            origin: Some(value),
+            ..Explanation::default()
+        };
+        let callers: Vec<Option<u64>> = suspects(&it)
+            .iter()
+            .map(|it| it.place.get(1).and_then(|it| it.line))
+            .collect();
+        assert_eq!(callers, [Some(20), Some(30), None]);
+    }
+
+    #[test]
+    fn main_and_the_statement_that_fails_come_last() {
+        let mut it = Explanation {
+            origin: Some(value(10, vec![value(20, Vec::new())])),
+            chain: vec![link(30, Confidence::Confirmed)],
+            ..Explanation::default()
+        };
+        it.crash.file = Some("main.c".to_owned());
+        it.crash.line = Some(10);
+        assert_eq!(lines(&it), [Some(30), Some(20), Some(10)]);
+        let in_main = frame("main", "main.c", 30);
+        it.chain[0].writer = Some(WriterRecord::Statement(in_main));
+        assert_eq!(lines(&it), [Some(20), Some(10), Some(30)]);
     }
 
     #[test]

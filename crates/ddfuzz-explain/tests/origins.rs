@@ -368,3 +368,43 @@ fn a_statement_that_made_a_value_is_looked_at_before_those_that_use_it() {
         assert!(line.starts_with("Look here first: "), "{line}");
     }
 }
+
+#[test]
+fn of_a_block_both_its_size_and_what_is_written_behind_it_are_looked_at() {
+    let own = |function: &str, line: &str| (function.to_owned(), line.to_owned());
+    for flags in [PLAIN, &["-g", "-Og", "-fno-stack-protector"]] {
+        let program = program("blocks.c", flags);
+        // The address was computed from the pointer to the block.
+        let it = explained(&program, b"p 700 900", Some(b"p 70 900"));
+        let text = story::text(&it);
+        let block = it.overflow.as_ref().unwrap_or_else(|| panic!("{text}"));
+        assert!(!block.reads && !block.is_averted, "{text}");
+        assert_eq!(block.bytes, 700 * 900 % 65536, "{text}");
+        let product = own("setup", "bytes = it->width * it->height;");
+        assert_eq!(looked_at(&it)[0][0], product, "{text}");
+        // A loop that goes on for too long.
+        let it = explained(&program, b"l 24 9", Some(b"l 24 0"));
+        let text = story::text(&it);
+        let named: Vec<_> = looked_at(&it).concat();
+        let length = own("duplicate", "it->length = of->total;");
+        assert!(named.contains(&length), "{text}");
+        // A pointer that two variables have.
+        let it = explained(&program, b"t 1 30", Some(b"t 0 30"));
+        let text = story::text(&it);
+        let named: Vec<_> = looked_at(&it).concat();
+        let shared = own("share", "it->second = it->first;");
+        assert!(named.contains(&shared), "{text}");
+    }
+}
+
+#[test]
+fn what_a_standard_library_throws_for_is_followed_back() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program_by("g++", "range.cc", flags);
+        let it = explained(&program, b"3 2\n", Some(b"2 2\n"));
+        let text = story::text(&it);
+        let named: Vec<_> = looked_at(&it).concat();
+        let line = "return row * rows + column;".to_owned();
+        assert!(named.contains(&("locate".to_owned(), line)), "{text}");
+    }
+}

@@ -173,14 +173,8 @@ impl ExplainArgs {
         }
     }
 
-    /// Explains the groups of an output directory, or the one that is named; ends early when `stop`
-    /// is true. For a group that cannot be explained, prints why, and continues with the others.
-    fn explain_directory(
-        &self,
-        out: &Path,
-        stop: &Arc<AtomicBool>,
-        output: &Output,
-    ) -> Result<Exit, Failure> {
+    /// Returns the groups of an output directory that are to be explained: all, or the one that is named.
+    fn chosen_groups(&self, out: &Path) -> Result<(Reader, Vec<ChosenGroup>), Failure> {
         let (reader, chosen) = match self.inputs.get(1) {
             Some(name) => {
                 let (reader, chosen) = group::find(name, out)?;
@@ -198,6 +192,18 @@ impl ExplainArgs {
                 .path(out)
                 .hint("`ddfuzz show` lists the groups"));
         }
+        Ok((reader, chosen))
+    }
+
+    /// Explains the groups of an output directory, or the one that is named; ends early when `stop`
+    /// is true. For a group that cannot be explained, prints why, and continues with the others.
+    fn explain_directory(
+        &self,
+        out: &Path,
+        stop: &Arc<AtomicBool>,
+        output: &Output,
+    ) -> Result<Exit, Failure> {
+        let (reader, chosen) = self.chosen_groups(out)?;
         if chosen.len() == 1 {
             signals::end_at_first(stop, output)?;
         }

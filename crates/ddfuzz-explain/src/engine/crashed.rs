@@ -8,10 +8,12 @@ use ddfuzz_triage::runtime_modules::ends_program;
 use iced_x86::{FlowControl, Mnemonic};
 
 use super::instructions::{ARGUMENTS, Executed, Value};
+use super::library::LibraryCall;
 use super::origin::{FEW_POINTS, History, LONGEST, Origin, Used};
-use super::overflow::AllocationCall;
+use super::overflow::{AllocationCall, Overflow};
 use super::recorded::Recorded;
-use super::sources::{comparison, guards};
+use super::sources::{comparison, guards, last_write};
+use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
 
@@ -39,6 +41,9 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.instruction.mnemonic() == Mnemonic::Ret {
         let stack = last.registers[usize::from(STACK_POINTER)];
         return vec![Value::Memory(stack, 8)];
+    }
+    if last.library == Some(LibraryCall::Free) {
+        return vec![Value::Register(ARGUMENTS[0])];
     }
     let flow = last.instruction.flow_control();
     let is_indirect = matches!(
@@ -150,12 +155,92 @@ impl Engine {
         found
     }
 
+    /// Returns the recorded instruction that has written behind a heap block, or called the function of a
+    /// library that has; `None` where a second run does not make that write. `points` are the points
+    /// (statement executions) of the failing run.
+    fn writes_behind(
+        &mut self,
+        points: &[Point],
+        block: &Overflow,
+    ) -> Result<Option<(Rc<Recorded>, usize)>, EngineError> {
+        let watched = Watched {
+            address: block.word,
+            size: 8,
+            frame: None,
+        };
+        let Some(by) = self.statement_of(watched, &block.write)? else {
+            return Ok(None);
+        };
+        let is_it = |it: &Point| (it.pc, it.nth) == (by.pc, by.nth);
+        let Some(index) = points.iter().position(is_it) else {
+            return Ok(None);
+        };
+        let start = index.saturating_sub(FEW_POINTS);
+        let window = &points[start..points.len().min(index + 2)];
+        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let Some((first, _)) = recorded.points.get(index - start).copied() else {
+            return Ok(None);
+        };
+        let executed = &recorded.executed;
+        let pc = block.write.writer.pc;
+        let is_call = |at: &usize| {
+            let it = &executed[*at];
+            it.is_library_call() && (it.pc()..it.pc() + LONGEST).contains(&pc)
+        };
+        let at = match block.write.writer.by {
+            By::Library(_) => (first..executed.len()).rev().find(is_call),
+            _ => last_write(
+                executed,
+                first..executed.len(),
+                Value::Memory(block.word, 8),
+            ),
+        };
+        Ok(at.map(|at| (recorded.clone(), at)))
+    }
+
+    /// Follows back what decided how much the failing run wrote behind a heap block: the length that it
+    /// gave to a function of a library, or the values of the condition before the write and its index.
+    /// `None` where that is not known. `points` are the points (statement executions) of the failing run.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub fn extent_origin(
+        &mut self,
+        points: &[Point],
+        block: &Overflow,
+    ) -> Result<Option<Origin>, EngineError> {
+        let Some((recorded, at)) = self.writes_behind(points, block)? else {
+            return Ok(None);
+        };
+        let executed = &recorded.executed;
+        let mut used: Vec<Used> = Vec::new();
+        if executed[at].library_writes_counted() && executed[at].registers[ARGUMENTS[2]] > 0 {
+            let length = Value::Register(ARGUMENTS[2]);
+            used.push((recorded.clone(), at, length));
+        }
+        if used.is_empty() {
+            let guard = guards(executed, at, |pc| self.is_user(pc)).first().copied();
+            if let Some(compared) = guard.and_then(|at| comparison(executed, at)) {
+                let values = executed[compared].operands().into_iter();
+                used.extend(values.map(|value| (recorded.clone(), compared, value)));
+            }
+            let registers = executed[at].address_registers().into_iter();
+            used.extend(registers.map(|it| (recorded.clone(), at, Value::Register(it))));
+        }
+        let of = executed[at].pc();
+        Ok(self.history(points, of, used)?.origin)
+    }
+
     /// Returns true if the program has called a function that ends it, and not one that has failed.
     fn ends_itself(&self, ending: &Ending) -> bool {
         let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
         let called = own.and_then(|own| own.checked_sub(1));
         let is_panic = self.ends_at_panics && ending.crash.is_none();
+        // Parts of the functions that throw have no names.
+        let inner = &ending.stack[..own.unwrap_or_default()];
+        let throws = |pc: &u64| self.library_function(*pc).contains("throw");
         is_panic
+            || inner.iter().any(throws)
             || called
                 .is_some_and(|called| ends_program(&self.library_function(ending.stack[called])))
     }

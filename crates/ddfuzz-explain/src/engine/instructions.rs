@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, MemorySize,
-    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    MemorySize, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
 };
 
 use super::library::LibraryCall;
@@ -173,6 +173,12 @@ impl Executed {
         ((stack..stack + NEAR).contains(&address) && !is_told).then_some(false)
     }
 
+    /// Returns true if the instruction calls a function of a library that writes as many bytes as its third
+    /// argument says.
+    pub fn library_writes_counted(&self) -> bool {
+        matches!(self.library, Some(LibraryCall::Copy | LibraryCall::Fill))
+    }
+
     /// Returns true if the instruction accesses some of this memory.
     pub fn uses(&self, memory: &Range<u64>) -> bool {
         let is_inside = |it: Option<(u64, u64)>| {
@@ -288,6 +294,56 @@ impl Executed {
             }
         }
         found
+    }
+
+    /// Returns true if the instruction adds or subtracts.
+    pub fn is_sum(&self) -> bool {
+        let mnemonic = self.instruction.mnemonic();
+        matches!(mnemonic, Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
+    }
+
+    /// Returns the register (DWARF number) in which the instruction counts: to which it adds a constant, or
+    /// from which it subtracts one; `None` for others.
+    pub fn counter(&self) -> Option<usize> {
+        let it = &self.instruction;
+        let register = it.op0_register();
+        let counts = match it.mnemonic() {
+            Mnemonic::Inc | Mnemonic::Dec => true,
+            Mnemonic::Add | Mnemonic::Sub => it.try_immediate(1).is_ok(),
+            Mnemonic::Lea => it.memory_base() == register && it.memory_index() == Register::None,
+            _ => false,
+        };
+        general(register).filter(|_| counts && it.op0_kind() == OpKind::Register)
+    }
+
+    /// Returns true if the instruction computes a number from others: it neither copies nor compares.
+    pub fn computes(&self) -> bool {
+        let written = value_of(self.instruction.op0_register());
+        self.instruction.op0_kind() == OpKind::Register
+            && written.is_some_and(|it| self.is_write_to(it) && self.copied(it).is_none())
+    }
+
+    /// Returns the values from which the instruction computes the one that it writes, as
+    /// [`terms`](Executed::terms) does; for a conditional move the one that it has selected, by the
+    /// registers before the `next` instruction.
+    pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
+        let terms = self.terms();
+        let number = general(self.instruction.op0_register());
+        let (Some(next), Some(number), &[own, other]) = (next, number, terms.as_slice()) else {
+            return terms;
+        };
+        // Only conditional moves have a condition and two operands.
+        if self.instruction.condition_code() == ConditionCode::None {
+            return terms;
+        }
+        let (before, after) = (self.registers[number], next.registers[number]);
+        match other {
+            Value::Register(from) if before != self.registers[from] => {
+                vec![if after == before { own } else { other }]
+            }
+            Value::Memory(..) if after != before => vec![other],
+            _ => terms,
+        }
     }
 
     /// Returns the value that the instruction copies to `written`, which it writes; `None` if it does

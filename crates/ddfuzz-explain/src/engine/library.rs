@@ -83,6 +83,14 @@ const HARMLESS: [&str; 45] = [
     "write",
 ];
 
+/// Returns true if the library's function of this name ends the life of the heap block that it is given.
+pub(super) fn frees(name: &str) -> bool {
+    matches!(
+        name,
+        "free" | "cfree" | "_ZdlPv" | "_ZdlPvm" | "_ZdaPv" | "_ZdaPvm"
+    )
+}
+
 impl LibraryCall {
     /// The kind of the C library's function of this name.
     fn of(name: &str) -> LibraryCall {
@@ -91,7 +99,7 @@ impl LibraryCall {
             "memcpy" | "memmove" | "mempcpy" => LibraryCall::Copy,
             "strcpy" | "stpcpy" | "strncpy" => LibraryCall::CopyText,
             "memset" => LibraryCall::Fill,
-            "free" | "_ZdlPv" | "_ZdlPvm" | "_ZdaPv" | "_ZdaPvm" => LibraryCall::Free,
+            name if frees(name) => LibraryCall::Free,
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
@@ -216,6 +224,7 @@ mod tests {
         let filled = Some(Value::Register(from));
         assert_eq!(copied(LibraryCall::of("memset"), 0x1000), filled);
         assert_eq!(copied(LibraryCall::of("qsort"), 0x1000), None);
+        assert!(frees("free") && frees("_ZdlPvm") && !frees("malloc"));
         let writes = |call: LibraryCall, address| call.writes(&registers, (address, 4));
         assert_eq!(writes(LibraryCall::Copy, 0x100f), Some(true));
         assert_eq!(writes(LibraryCall::Copy, 0x1010), Some(false));

@@ -7,9 +7,10 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::instructions::{Executed, Value};
-use super::out_of_range::is_out_of_range;
+use super::library::frees;
+use super::out_of_range::{is_negative, is_out_of_range};
 use super::recorded::Recorded;
-use super::sources::{Source, comparison, decisions, inputs, last_write, reads};
+use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
 use super::writer::{By, LastWrite, Watched};
 use super::{Engine, EngineError, Point, Side};
 
@@ -26,7 +27,7 @@ const BETWEEN: usize = 60;
 const TRIED: usize = 3;
 
 /// Largest number of statements to which one value is followed back.
-const STEPS: usize = 9;
+const STEPS: usize = 12;
 /// Largest number of values that the failing run reads from memory for which it is tested whether they
 /// were set.
 pub(super) const LIVES: usize = 6;
@@ -39,7 +40,7 @@ const UNSURE: usize = 4;
 pub(super) const LONGEST: u64 = 15;
 
 /// Where a value came from: the code that wrote or computed it, and the code that read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Address of the instruction that read the value from memory; `None` where it was not in
     /// memory.
@@ -55,6 +56,13 @@ pub struct Origin {
     /// Whether the statement has computed a number below zero from numbers that are not, or one that loses
     /// its upper bits where it is kept.
     pub is_out_of_range: bool,
+    /// Whether a call of `free` has written the value: it is read from a block that is no longer live.
+    pub is_freed: bool,
+    /// Which of the values that the failing instruction uses, or the failed condition compares, depends on
+    /// this one: its number, from 0.
+    pub operand: usize,
+    /// Whether that value depends on this one only by where it is read: by a pointer or an index.
+    pub selects: bool,
     /// Where the values came from of which this one was made, and those of which they were made, the
     /// latest ones first.
     pub earlier: Vec<Origin>,
@@ -64,8 +72,27 @@ pub struct Origin {
 /// that one, and the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is to be followed back, and the index of the origin whose statement used it to make its own.
-type Pending = (Used, Option<usize>);
+/// A value that is to be followed back.
+struct Pending {
+    used: Used,
+    /// The index of the origin whose statement used the value to make its own; `None` where there is none.
+    made: Option<usize>,
+    /// As in [`Origin`].
+    operand: usize,
+    /// As in [`Origin`].
+    selects: bool,
+}
+
+impl Pending {
+    fn new(used: Used, made: Option<usize>, (operand, selects): (usize, bool)) -> Pending {
+        Pending {
+            used,
+            made,
+            operand,
+            selects,
+        }
+    }
+}
 
 /// What is read by an instruction: its address, the point before it, and the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
@@ -145,6 +172,27 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
+/// Returns true if the recorded instruction `by` has computed a number out of range, which `at` uses. What a
+/// statement computes on the way to its result is kept nowhere.
+fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
+    let executed = &recorded.executed;
+    let is_kept = !executed[at].computes()
+        || recorded.statement(at) != recorded.statement(by)
+        || is_negative(executed, at);
+    is_kept && is_out_of_range(executed, by, at)
+}
+
+/// Takes the first value to be followed back among those of the operand of which the fewest statements are
+/// known.
+fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
+    let known = |at: &usize| {
+        let operand = pending[*at].operand;
+        found.iter().filter(|it| it.operand == operand).count()
+    };
+    let next = (0..pending.len()).min_by_key(known)?;
+    pending.remove(next)
+}
+
 impl Engine {
     /// Follows values back that recorded instructions use: to the statements that have written them, to
     /// those that have written what these made them of, and then to those that have written by which
@@ -158,7 +206,8 @@ impl Engine {
     ) -> Result<History, EngineError> {
         let mut told = Told::new(self.line(of));
         let (mut moments, mut known) = (Vec::new(), HashSet::new());
-        let first = values.into_iter().map(|used| (used, None));
+        let first = values.into_iter().enumerate();
+        let first = first.map(|(operand, used)| Pending::new(used, None, (operand, false)));
         let (mut rest, mut later): (VecDeque<Pending>, VecDeque<Pending>) =
             (first.collect(), VecDeque::new());
         for _ in 0..TERMS {
@@ -166,10 +215,12 @@ impl Engine {
             if Instant::now() >= self.facts_until {
                 break;
             }
-            let next = rest.pop_front().or_else(|| later.pop_front());
-            let Some(((recorded, at, value), made)) = next else {
+            let next = next_of(&mut rest, &told.found);
+            let Some(next) = next.or_else(|| next_of(&mut later, &told.found)) else {
                 break;
             };
+            let (operand, selects) = (next.operand, next.selects);
+            let (recorded, at, value) = next.used;
             let user = &recorded.executed[at];
             // A loop uses the same value in each of its rounds.
             if user.is_of_frame(value) || !known.insert((user.pc(), value)) {
@@ -178,14 +229,15 @@ impl Engine {
             let Some(source) = self.source_of(&recorded, at, value)? else {
                 continue;
             };
-            if let Some(made) = made {
+            if let Some(made) = next.made {
                 told.found[made].is_copy &= self.is_copy((&recorded, at), source);
             }
             let mut back = self.step_back(points, &recorded, source)?;
             if let Some(origin) = &mut back.origin {
+                (origin.operand, origin.selects) = (operand, selects);
                 origin.is_copy = origin.read.is_some() && back.made_of.len() == 1;
                 origin.is_out_of_range = match (&back.moment, source) {
-                    (_, Source::Computed(by)) => is_out_of_range(&recorded.executed, by, at),
+                    (_, Source::Computed(by)) => keeps_out_of_range(&recorded, by, at),
                     (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
                     (None, _) => false,
                 };
@@ -193,8 +245,10 @@ impl Engine {
             moments.extend(back.moment);
             let place = (back.origin.as_ref()).and_then(|it| self.line(it.written[0]));
             let made = back.origin.and_then(|origin| told.add(origin, place));
-            rest.extend(back.made_of.into_iter().map(|used| (used, made)));
-            later.extend(back.selected_by.into_iter().map(|used| (used, None)));
+            let used = back.made_of.into_iter();
+            rest.extend(used.map(|used| Pending::new(used, made, (operand, selects))));
+            let used = back.selected_by.into_iter();
+            later.extend(used.map(|used| Pending::new(used, None, (operand, true))));
             if told.found.len() >= STEPS {
                 break;
             }
@@ -249,8 +303,11 @@ impl Engine {
                 let executed = &recorded.executed;
                 let mut made_of: Vec<Used> = Vec::new();
                 if !executed[by].is_library_call() {
-                    let terms = executed[by].terms().into_iter();
-                    made_of.extend(terms.map(|value| (recorded.clone(), by, value)));
+                    let (first, bounds) = rounds(executed, by);
+                    let terms = executed[first].selected_terms(executed.get(first + 1));
+                    let terms = terms.into_iter().map(|value| (first, value));
+                    let used = terms.chain(bounds);
+                    made_of.extend(used.map(|(at, value)| (recorded.clone(), at, value)));
                     // What is computed by flags (`setl`, `cmovl`) depends on what was compared.
                     if let Some(at) = comparison(executed, by) {
                         let compared = executed[at].operands().into_iter();
@@ -258,12 +315,8 @@ impl Engine {
                     }
                 }
                 let origin = Origin {
-                    read: None,
                     written: vec![executed[by].pc()],
-                    is_unset: false,
-                    is_copy: false,
-                    is_out_of_range: false,
-                    earlier: Vec::new(),
+                    ..Origin::default()
                 };
                 Ok(Back {
                     origin: Some(origin).filter(|it| self.is_user(it.written[0])),
@@ -313,9 +366,7 @@ impl Engine {
                 read: Some(read),
                 written,
                 is_unset: true,
-                is_copy: false,
-                is_out_of_range: false,
-                earlier: Vec::new(),
+                ..Origin::default()
             });
         } else if let Some(write) = self.last_write_before(recorded, at, address, size)? {
             back = self.made_of(points, &write)?;
@@ -524,7 +575,10 @@ impl Engine {
             return Ok(Back::default());
         };
         let start = from.saturating_sub(SHORT);
-        let end = to.min(from + SHORT);
+        // Functions that the statement calls may have many points.
+        let is_same = |it: &Point| it.stack == points[from].stack;
+        let next = points[from + 1..].iter().position(is_same).unwrap_or(0);
+        let end = to.min(from + SHORT.max(next + 1));
         let recorded = Rc::new(self.record(Side::Failing, &points[start..=end], true)?);
         let Some((first, _)) = recorded.points.get(from - start).copied() else {
             return Ok(Back::default());
@@ -559,10 +613,8 @@ impl MemoryWrite {
         Origin {
             read: Some(read),
             written: self.last.writer.calls.clone(),
-            is_unset: false,
-            is_copy: false,
-            is_out_of_range: false,
-            earlier: Vec::new(),
+            is_freed: matches!(&self.last.writer.by, By::Library(name) if frees(name)),
+            ..Origin::default()
         }
     }
 }

@@ -47,6 +47,15 @@ pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     }
 }
 
+/// Returns true if the instruction `by` has computed a number below zero in a register.
+pub fn is_negative(executed: &[Executed], by: usize) -> bool {
+    let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
+        return false;
+    };
+    let register = it.instruction.op0_register();
+    general(register).is_some_and(|number| signed(next.registers[number], register.size()) < 0)
+}
+
 /// Returns true if a number in memory is out of range after an instruction that adds to it or subtracts
 /// from it.
 fn is_sum_out_of_range(it: &Executed, size: usize) -> bool {
@@ -176,6 +185,17 @@ mod tests {
         let address: &[u8] = &[0x48, 0x8d, 0x40, 0xff]; // lea rax, [rax-1]
         assert!(found(&[(address, 0), (NOP, u64::MAX)]));
         assert!(!found(&[(address, 9), (NOP, 8)]));
+    }
+
+    #[test]
+    fn results_below_zero_are_negative() {
+        let subtract: &[u8] = &[0x29, 0xf0]; // sub eax, esi
+        assert!(is_negative(
+            &executed(&[(subtract, 3), (NOP, 0xffff_fffe)]),
+            0
+        ));
+        assert!(!is_negative(&executed(&[(subtract, 3), (NOP, 1)]), 0));
+        assert!(!is_negative(&executed(&[(subtract, 3)]), 0));
     }
 
     #[test]

@@ -6,13 +6,16 @@ use std::collections::HashMap;
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::heap::{Damaged, damaged, is_size};
+use super::heap::{Damaged, damaged, heap_blocks, is_size};
+use super::instructions::Value;
+use super::origin::History;
 use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
-use super::writer::Writer;
+use super::writer::LastWrite;
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
+use crate::unfold::Area;
 
 /// Largest number of stops of a run in which the allocations of a block and writes past its end are
 /// followed.
@@ -32,7 +35,9 @@ pub struct Overflow {
     /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
     /// What wrote over the word after the block in which the allocator keeps a size.
-    pub writer: Writer,
+    pub write: LastWrite,
+    /// Address of that word.
+    pub word: u64,
     /// Whether the run no longer fails in the same way when that word keeps its value.
     pub is_averted: bool,
 }
@@ -47,6 +52,17 @@ pub struct Allocated {
     pub calls: Vec<u64>,
     /// The call of the allocating function, by which the size can be followed back.
     pub asked: AllocationCall,
+}
+
+/// A heap block from whose pointer the address was computed at which a run has crashed, behind its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beyond {
+    /// The allocation of the block.
+    pub block: Allocated,
+    /// Address of the instruction that crashed.
+    pub at: u64,
+    /// Whether the instruction reads, and does not write.
+    pub is_read: bool,
 }
 
 /// A call of a function that allocates memory.
@@ -74,8 +90,10 @@ struct Followed {
     /// Numbers of calls of allocating functions, by the address to which they return.
     calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
-    overwritten: Option<(Allocated, Writer)>,
+    overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
+    /// Number of writes to the watched word that the processor has seen.
+    writes: u64,
 }
 
 impl Engine {
@@ -94,20 +112,49 @@ impl Engine {
         let Some(damaged) = damaged(&maps, &mut run.process) else {
             return Ok(None);
         };
-        let address = |name: &&str| library_symbol(&run.process, name);
-        let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
-        drop(run);
-        if allocators.is_empty() {
-            return Ok(None);
-        }
-        let Some((block, writer)) = self.overwritten(damaged, &allocators)? else {
+        let followed = self.followed(run, damaged)?;
+        let Some((block, write)) = followed.overwritten else {
             return Ok(None);
         };
         let is_averted = !fails(&self.kept(damaged)?);
         Ok(Some(Overflow {
             block,
-            writer,
+            write,
+            word: damaged.word,
             is_averted,
+        }))
+    }
+
+    /// Finds the heap block from whose pointer the failing run has computed the address at which it crashed,
+    /// behind the end of the block; `None` where there is none. `history` is that of the crash.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(crate) fn beyond(&mut self, history: &History) -> Result<Option<Beyond>, EngineError> {
+        let Some((recorded, last)) = history.moments.first() else {
+            return Ok(None);
+        };
+        let (crashed, Some(fault)) = (&recorded.executed[*last], recorded.fault) else {
+            return Ok(None);
+        };
+        let pointers = recorded.pointers(*last);
+        let mut run = self.start(Side::Failing)?;
+        while !matches!(self.resume(&mut run.process, Pace::Free)?, Next::Ended(_)) {}
+        let maps = Maps::of(run.process.pid);
+        let blocks = heap_blocks(&maps, &mut run.process).blocks;
+        let is_it = |it: &&Area| pointers.contains(&it.start) && it.end <= fault;
+        let Some(block) = blocks.iter().find(is_it) else {
+            return Ok(None);
+        };
+        let damaged = Damaged {
+            block: block.start,
+            word: fault & !7,
+        };
+        let allocated = self.followed(run, damaged)?.allocated;
+        Ok(allocated.map(|block| Beyond {
+            block,
+            at: crashed.pc(),
+            is_read: !crashed.is_write_to(Value::Memory(fault, 1)),
         }))
     }
 
@@ -121,24 +168,24 @@ impl Engine {
         Ok(run)
     }
 
-    /// Returns the last allocation of the damaged block, and the first write after it that has
-    /// overwritten the word after the block; `None` where these were not seen.
-    fn overwritten(
-        &mut self,
-        damaged: Damaged,
-        allocators: &[u64],
-    ) -> Result<Option<(Allocated, Writer)>, EngineError> {
-        let Some(mut run) = self.watching(damaged)? else {
-            return Ok(None);
+    /// Follows the damaged block through the failing run: its last allocation, and the first write after
+    /// that which has overwritten the word after the block. What was not seen is missing. `ended` is the
+    /// same run after it has crashed.
+    fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
+        let address = |name: &&str| library_symbol(&ended.process, name);
+        let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
+        drop(ended);
+        let mut known = Followed::default();
+        let Some(mut run) = self.watching(damaged)?.filter(|_| !allocators.is_empty()) else {
+            return Ok(known);
         };
-        for allocator in allocators {
+        for allocator in &allocators {
             run.process.set_breakpoint(*allocator)?;
         }
-        let mut known = Followed::default();
         for _ in 0..MOST_STOPS {
             self.check_time()?;
             match self.resume(&mut run.process, Pace::SystemCalls)? {
-                Next::Ended(_) => return Ok(known.overwritten),
+                Next::Ended(_) => return Ok(known),
                 Next::Breakpoint(registers) => {
                     let at = allocators.iter().position(|it| *it == registers.rip);
                     self.allocating(&mut run, &registers, at, damaged, &mut known)?;
@@ -147,7 +194,7 @@ impl Engine {
                 Next::Other(stop) => self.compare(&mut run, &stop, damaged, &mut known)?,
             }
         }
-        Ok(None)
+        Ok(Followed::default())
     }
 
     /// Records in `known` a call of an allocating function, or the return from one.
@@ -225,6 +272,7 @@ impl Engine {
         damaged: Damaged,
         known: &mut Followed,
     ) -> Result<(), EngineError> {
+        known.writes += u64::from(*stop == Stop::Trap);
         let now = run.process.word(damaged.word);
         let before = std::mem::replace(&mut known.value, now);
         let (Some(before), Some(now)) = (before, now) else {
@@ -235,7 +283,9 @@ impl Engine {
                 let by_kernel = matches!(stop, Stop::SystemCall);
                 let writer =
                     self.describe(&mut run.process, Side::Failing, damaged.word, by_kernel)?;
-                known.overwritten = known.allocated.clone().zip(writer);
+                let nth = known.writes;
+                let write = writer.map(|writer| LastWrite { writer, nth });
+                known.overwritten = known.allocated.clone().zip(write);
             }
             (false, true) => known.overwritten = None,
             _ => {}

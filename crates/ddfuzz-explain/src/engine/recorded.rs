@@ -2,7 +2,7 @@
 
 use ddfuzz_triage::memory::Memory;
 
-use super::instructions::{Executed, Value};
+use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::sources::{Source, source};
@@ -15,6 +15,9 @@ const MOST_STEPS: usize = 20_000;
 /// Largest number of instructions outside of the program's own code that are recorded after the last
 /// point of a run.
 const BEYOND: usize = 2000;
+
+/// Largest number of terms of an address among which a pointer is searched for.
+const TERMS: usize = 16;
 
 /// The instructions that a run has executed one by one from a point on.
 #[derive(Default)]
@@ -39,6 +42,42 @@ impl Recorded {
     /// `at`.
     pub fn statement(&self, at: usize) -> usize {
         self.passed(at).map_or(0, |point| self.points[point].0)
+    }
+
+    /// Returns the numbers from which the address was computed that the instruction `at` accesses, or that it
+    /// gives to a function of a library, by additions and subtractions: one of them may be the pointer.
+    pub fn pointers(&self, at: usize) -> Vec<u64> {
+        let executed = &self.executed;
+        let registers = match executed[at].is_library_call() {
+            true => ARGUMENTS[..2].to_vec(),
+            false => executed[at].address_registers(),
+        };
+        let mut rest: Vec<(usize, usize)> = registers.into_iter().map(|it| (at, it)).collect();
+        let mut found = Vec::new();
+        while let Some((at, register)) = rest.pop() {
+            found.push(executed[at].registers[register]);
+            let source = self.source(at, Value::Register(register));
+            let Some(Source::Computed(by)) = source.filter(|_| found.len() < TERMS) else {
+                continue;
+            };
+            if executed[by].is_sum() {
+                // What is added from memory is the rest of the sum.
+                if let Some(next) = executed
+                    .get(by + 1)
+                    .filter(|_| executed[by].read().is_some())
+                {
+                    let sum = next.registers[register];
+                    found.push(sum.wrapping_sub(executed[by].registers[register]));
+                }
+                let terms = executed[by].terms().into_iter();
+                let registers = terms.filter_map(|it| match it {
+                    Value::Register(number) => Some((by, number)),
+                    Value::Memory(..) | Value::Part { .. } => None,
+                });
+                rest.extend(registers);
+            }
+        }
+        found
     }
 
     /// Finds where a value that the instruction `at` uses came from; `None` where the recorded

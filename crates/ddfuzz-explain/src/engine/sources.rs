@@ -198,6 +198,36 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
+/// Returns the first of the rounds of a loop in which a register was counted, by the index `by` of the last
+/// one, and the values that the condition compares by which the loop goes on, with the index of that
+/// comparison: the number that was counted depends on these. `by` itself and none where nothing was counted
+/// in rounds.
+pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
+    let Some(counter) = executed[by].counter().map(Value::Register) else {
+        return (by, Vec::new());
+    };
+    let (pc, mut first) = (executed[by].pc(), by);
+    let mut again = executed[..by].iter().enumerate().rev();
+    while let Some((before, it)) = again.find(|(_, it)| it.is_write_to(counter)) {
+        if it.pc() != pc {
+            break;
+        }
+        first = before;
+    }
+    if first == by {
+        return (by, Vec::new());
+    }
+    // In the round before the last one the condition was such that another one followed.
+    let mut jumps = (first..by).filter(|at| executed[*at].is_condition());
+    let compared = jumps
+        .next_back()
+        .and_then(|jump| comparison(executed, jump));
+    let values = compared.map_or_else(Vec::new, |at| executed[at].operands());
+    let at = compared.unwrap_or(by);
+    let other = values.into_iter().filter(|it| *it != counter);
+    (first, other.map(|value| (at, value)).collect())
+}
+
 /// Returns the conditional jumps that decided that the instruction `last` was executed, the latest
 /// ones first: jumps of its function, and of the functions that called it, in the program's own
 /// code.
@@ -262,6 +292,34 @@ mod tests {
             found(&[other, store, load], Value::Register(0)),
             Some(Source::Computed(0))
         );
+    }
+
+    #[test]
+    fn of_a_conditional_move_the_selected_value_counts() {
+        let select: &[u8] = &[0x0f, 0x42, 0xc6]; // cmovb eax, esi
+        let mut all = executed(&[select, &[0x90]]);
+        all[0].registers[4] = 7;
+        let both = [Value::Register(0), Value::Register(4)];
+        assert_eq!(all[0].selected_terms(None), both);
+        assert_eq!(all[0].selected_terms(Some(&all[1])), [both[0]]);
+        all[1].registers[0] = 7;
+        assert_eq!(all[0].selected_terms(Some(&all[1])), [both[1]]);
+        assert!(all[0].computes() && !all[1].computes());
+    }
+
+    #[test]
+    fn what_is_counted_depends_on_where_the_loop_ends() {
+        let zero: &[u8] = &[0x31, 0xc0]; // xor eax, eax
+        let count: &[u8] = &[0xff, 0xc0]; // inc eax
+        let compare: &[u8] = &[0x39, 0xd8]; // cmp eax, ebx
+        let jump: &[u8] = &[0x75, 0xfa]; // jne
+        let mut all = executed(&[zero, count, compare, jump, count, compare, jump]);
+        for (at, pc) in [(4, 0x102), (5, 0x104), (6, 0x106)] {
+            all[at].registers[REGISTERS - 1] = pc;
+        }
+        assert_eq!(rounds(&all, 4), (1, vec![(2, Value::Register(3))]));
+        assert_eq!(rounds(&all, 1), (1, Vec::new()));
+        assert_eq!(rounds(&all, 0), (0, Vec::new()));
     }
 
     #[test]

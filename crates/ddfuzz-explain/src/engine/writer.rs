@@ -57,11 +57,12 @@ pub(super) struct LastWrites {
 }
 
 /// A write to the watched memory.
-pub(super) struct LastWrite {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastWrite {
     /// What made the write.
     pub writer: Writer,
     /// Number of writes of the run to the memory that the processor has seen, this one included.
-    nth: u64,
+    pub(super) nth: u64,
 }
 
 /// What made a write to a variable: the program, a library function or the kernel.
@@ -202,7 +203,9 @@ impl Engine {
         watched: Watched,
         write: &LastWrite,
     ) -> Result<Option<Point>, EngineError> {
-        let Some(pc) = self.statement_at(write.writer.pc) else {
+        // What a standard library writes, it writes for the statement that calls it.
+        let own = write.writer.calls.first();
+        let Some(pc) = self.statement_at(*own.unwrap_or(&write.writer.pc)) else {
             return Ok(None);
         };
         let mut run = self.start(Side::Failing)?;
