@@ -197,7 +197,10 @@ impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
         let baseline = |kind, hint| (Exit::Baseline, kind, hint);
         let (exit, kind, hint) = match &error {
-            ExecError::Missing { .. } => baseline("program-missing", "check the name after `--`"),
+            ExecError::Missing { .. } => baseline(
+                "program-missing",
+                "check the name, or give the program after `--`",
+            ),
             ExecError::NotExecutable { .. } => {
                 baseline("program-not-executable", "give an executable program")
             }

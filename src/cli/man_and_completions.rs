@@ -155,7 +155,7 @@ fn escaped(line: &str) -> String {
                   ddfuzz completions zsh --to ~/.zfunc\n  \
                   ddfuzz completions fish --to ~/.config/fish/completions")]
 pub struct CompletionsArgs {
-    /// Shell to write the script for ## shell: Shell
+    /// Shell to write the script for
     #[arg(value_enum)]
     shell: Shell,
     /// Program to complete

@@ -176,7 +176,7 @@ pub fn prove(
             "best-so-far is verified: the failing input fails".to_owned()
         }
         (true, _) => format!(
-            "{} is verified: {ends}; {of} have the outcome that the log records",
+            "{} is verified: {ends}; {of} ended as the log records",
             proven.claim
         ),
         (false, Some(found)) => format!(
@@ -188,7 +188,7 @@ pub fn prove(
             }
         ),
         (false, None) => format!(
-            "{} is not verified: {ends}; {of} have the outcome that the log records",
+            "{} is not verified: {ends}; {of} ended as the log records",
             proven.claim
         ),
     };
