@@ -40,7 +40,7 @@ fn a_hash_that_nobody_knows_is_repaired_by_what_an_unmodified_program_compares()
     assert_eq!(record["claim"], "1-minimal");
     assert_eq!(record["size_after"], 10);
     assert!(
-        record["tests"]["executed"].as_u64() <= Some(170),
+        record["tests"]["executed"].as_u64() <= Some(190),
         "{record}"
     );
     let minimized = desk.read("crash.min");

@@ -285,3 +285,18 @@ fn groups_crash_in_the_program_of_their_directory_whatever_a_settings_file_names
     assert_eq!(groups.len(), 2, "{result}");
     assert!(groups.iter().all(|one| one["claim"] == "1-minimal"));
 }
+
+#[test]
+fn a_new_campaign_in_a_directory_notices_that_the_program_was_fixed() {
+    let desk = desk();
+    desk.call("triage in -o groups -- ./two_bugs").exits(1);
+    std::fs::copy("/bin/cat", desk.file("two_bugs")).unwrap();
+    let said = desk.call("run -o groups --runs 30 --seed 1 --generator classic -- ./two_bugs");
+    let said = said.exits(0);
+    assert!(said.err.contains("the program was rebuilt"), "{said:?}");
+    assert!(said.err.contains("2 fixed"), "{said:?}");
+    assert!(!desk.file("groups/flaky").exists(), "{said:?}");
+    // Of the same build nothing is checked again.
+    let again = desk.call("run -o groups --runs 30 --seed 2 --generator classic -- ./two_bugs");
+    assert!(!again.exits(0).err.contains("checking"));
+}

@@ -139,9 +139,15 @@ impl Store {
     }
 
     /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
-    /// stay; its checkpoint is ignored from now on.
-    pub fn begin(&mut self, campaign: Campaign) -> Result<(), StoreError> {
+    /// stay; its checkpoint is ignored from now on. If both have one target, the new one takes over
+    /// the last build of the earlier one, with which its groups have crashed.
+    pub fn begin(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
+        let earlier = file.current.as_ref();
+        let same = campaign.target.as_ref().zip(earlier);
+        if let Some((_, earlier)) = same.filter(|(now, earlier)| earlier.is_of(now)) {
+            campaign.builds = earlier.builds.last().cloned().into_iter().collect();
+        }
         if let Some(earlier) = file.current.replace(campaign) {
             file.take(earlier);
         }
