@@ -135,6 +135,16 @@ impl Told {
         }
     }
 
+    /// Returns the first statement, with all others as those on which it depends; `None` where there is none.
+    fn origin(self) -> Option<Origin> {
+        let mut found = self.found.into_iter();
+        let first = found.next()?;
+        Some(Origin {
+            earlier: found.collect(),
+            ..first
+        })
+    }
+
     /// Adds a statement at a place, unless one of its line is known; returns the index of the statement of
     /// that line. `None` where the line is unknown, or is passed over.
     fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
@@ -253,11 +263,7 @@ impl Engine {
                 break;
             }
         }
-        let mut found = told.found.into_iter();
-        let origin = found.next().map(|it| Origin {
-            earlier: found.collect(),
-            ..it
-        });
+        let origin = told.origin();
         Ok(History { origin, moments })
     }
 
