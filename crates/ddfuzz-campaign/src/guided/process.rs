@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use libafl_bolts::Error;
 use libafl_bolts::shmem::{ShMem, ShMemId, ShMemProvider, UnixShMem, UnixShMemProvider};
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 
 use super::messages::{self, Request};
+use ddfuzz_exec::switches;
 
 /// Number of early crashes in a row after which a worker process is not restarted any more.
 const MAX_EARLY_CRASHES: u32 = 5;
@@ -23,6 +24,11 @@ const EARLY: Duration = Duration::from_secs(60);
 const TIMER_SLACK: u64 = 1_000;
 /// Pause after a crash of a worker process before it is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Time after which a worker chooses its processor again.
+const CHOSEN_EACH: Duration = Duration::from_secs(1);
+/// Sleep after which the kernel wakes a worker on a processor of its choice.
+const NAP: Duration = Duration::from_micros(100);
 
 /// Process id and processors of the main process, which its forked children need to know.
 #[derive(Clone, Copy)]
@@ -87,6 +93,58 @@ pub(super) fn become_worker(parent: &Parent, socket: &Path, worker: usize) -> io
         std::thread::sleep(PAUSE);
     }
     exit(70)
+}
+
+/// Keeps a worker and the processes of its target on one processor, which is chosen again each
+/// second.
+///
+/// A worker that requests one run at a time waits while its target runs, and the other way round:
+/// each run changes processes several times, and on two processors each change wakes an idle one,
+/// which takes longer than a small target runs.
+pub(super) struct OneProcessor {
+    /// The processors that the worker may choose from.
+    all: CpuSet,
+    /// The chosen processor, and when it was chosen; `None` before the first choice.
+    chosen: Option<(usize, Instant)>,
+}
+
+impl OneProcessor {
+    /// Prepares the choice among the processors that this process may run on.
+    pub(super) fn new() -> io::Result<OneProcessor> {
+        Ok(OneProcessor {
+            all: sched_getaffinity(Pid::from_raw(0))?,
+            chosen: None,
+        })
+    }
+
+    /// Chooses a processor, an idle one if there is one, unless that was done in the last second,
+    /// and moves this process and its descendants there. If the system refuses, nothing changes.
+    pub(super) fn choose(&mut self) {
+        if matches!(self.chosen, Some((_, at)) if at.elapsed() < CHOSEN_EACH) {
+            return;
+        }
+        let this = Pid::from_raw(0);
+        if sched_setaffinity(this, &self.all).is_err() {
+            return;
+        }
+        std::thread::sleep(NAP);
+        let mut one = CpuSet::new();
+        let Ok(processor) = sched_getcpu() else {
+            return;
+        };
+        if one.set(processor).is_err() {
+            return;
+        }
+        let threads = match self.chosen {
+            // The target's processes are there already, or inherit it.
+            Some((before, _)) if before == processor => vec![this],
+            _ => switches(getpid()).into_keys().collect(),
+        };
+        for thread in threads {
+            let _ = sched_setaffinity(thread, &one);
+        }
+        self.chosen = Some((processor, Instant::now()));
+    }
 }
 
 /// Ends this process with the exit status `status` and without cleaning up, since temporary files

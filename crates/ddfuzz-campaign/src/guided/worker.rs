@@ -32,13 +32,14 @@ use super::evaluate::{AfterHang, Evaluator, Parents};
 use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::mutants::MutationStage;
-use super::process::{UnlinkedShMem, exit};
+use super::process::{OneProcessor, UnlinkedShMem, exit};
 use super::reached_code;
 use super::structure::StructureMutator;
 use crate::{
     CampaignError, CrashSink, DdminStage, DiskFullError, GroupObjective, Passed, Plan, Settings,
     Share, When, minimization_queue::minimize_entry,
 };
+use ddfuzz_exec::Way;
 use ddfuzz_minimize::MinimizeError;
 use ddfuzz_store::Reader;
 use ddfuzz_structure::MutationParser;
@@ -197,7 +198,12 @@ where
         + Fuzzer<TargetExecutor, Manager, BytesInput, State, ST>,
 {
     let mut looked = Instant::now();
+    let is_forkserver = evaluator.executor.executor.way() == Way::Forkserver;
+    let mut processor = is_forkserver.then(OneProcessor::new).transpose()?;
     while evaluator.runs_left()? > 0 {
+        if let Some(processor) = &mut processor {
+            processor.choose();
+        }
         let Evaluator {
             fuzzer,
             executor,
