@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::export;
 use super::reports::{HTML, MARKDOWN, check_reports, write_report};
 use super::results::{absolute, is_standard};
+use super::show::markdown_of;
 use super::{Exit, Failure, Output};
 use crate::files::atomic;
 use crate::report::page::{
@@ -24,6 +25,7 @@ use crate::store::{Entry, Reader};
 #[command(
     after_help = "Example:\n  ddfuzz report ddfuzz-out\n  ddfuzz report ddfuzz-out -o page.html\n  \
                   ddfuzz report ddfuzz-out --markdown 3fa4 > issue.md\n  \
+                  ddfuzz report ddfuzz-out --markdown > summary.md\n  \
                   ddfuzz report ddfuzz-out --json"
 )]
 pub struct PageArgs {
@@ -35,9 +37,10 @@ pub struct PageArgs {
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     file: Option<PathBuf>,
     /// Write the text of an issue on one group instead, in Markdown: to stdout, or to the file of
-    /// -o. GROUP is 4 or more hex digits of its major key, or a path to its folder
-    #[arg(long, value_name = "GROUP", conflicts_with = "json")]
-    markdown: Option<PathBuf>,
+    /// -o. GROUP is 4 or more hex digits of its major key, or a path to its folder; without it, a
+    /// summary of all groups
+    #[arg(long, value_name = "GROUP", num_args = 0..=1, conflicts_with = "json")]
+    markdown: Option<Option<PathBuf>>,
     /// Print the JSON schema of --json
     #[arg(long, conflicts_with_all = ["out", "file", "markdown"])]
     schema: bool,
@@ -50,7 +53,7 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if let Some(group) = &args.markdown {
-        return markdown(&args, group, out, output);
+        return markdown(&args, group.as_deref(), output);
     }
     let reader = Reader::open(out)?;
     let report = || campaign_report(&reader, &OfTargets(&reader));
@@ -71,10 +74,22 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Writes the text of an issue on one group, in Markdown, to stdout or to the file of `-o`.
-fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Result<Exit, Failure> {
+/// Writes the text of an issue on one group, or a summary of all groups without `group`, in
+/// Markdown, to stdout or to the file of `-o`.
+fn markdown(args: &PageArgs, group: Option<&Path>, output: &Output) -> Result<Exit, Failure> {
+    let out = &args.out;
     let file = args.file.clone().unwrap_or_else(|| PathBuf::from("-"));
     check_reports(&[(&Some(file.clone()), MARKDOWN)], output)?;
+    let text = match group {
+        Some(group) => issue_of(group, out)?,
+        None => markdown_of(&Reader::open(out)?, out)?,
+    };
+    write_report(&Some(file), || text)?;
+    Ok(Exit::Done)
+}
+
+/// Returns the text of an issue on one group of the output directory `out`.
+fn issue_of(group: &Path, out: &Path) -> Result<String, Failure> {
     let (reader, chosen) = export::group::find(group, out)?;
     let id = &chosen.entry().id;
     let Some(report) = group_report(&reader, id, &OfTargets(&reader))? else {
@@ -82,8 +97,7 @@ fn markdown(args: &PageArgs, group: &Path, out: &Path, output: &Output) -> Resul
         return Err(Failure::usage(message).path(out));
     };
     let reproducer = chosen.reproducer()?.input;
-    write_report(&Some(file), || issue(&report, &reproducer))?;
-    Ok(Exit::Done)
+    Ok(issue(&report, &reproducer))
 }
 
 /// A lookup for reports: given a stored crash of the output directory, it returns the cargo-fuzz

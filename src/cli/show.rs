@@ -1,14 +1,14 @@
 //! `ddfuzz show`: prints the groups of an output directory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::reports::{ReportArgs, target_name};
 use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
 use super::{Exit, Failure, Output, ui};
-use crate::report::ci::Findings;
-use crate::report::study::{UtilityResult, table};
+use crate::report::ci::{Findings, markdown};
+use crate::report::study::{self, UtilityResult, table};
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
 use crate::store::{CodeCoverage, Kind, Reader, StoreError};
 
@@ -120,16 +120,31 @@ impl ShowArgs {
             self.study_files().write(&studied.rows)?;
             reports.markdown = None;
         }
-        let target = reader.campaigns()?.current.and_then(|campaign| {
-            let limits = campaign.limits?;
-            campaign.target?.target(limits)
-        });
-        reports.write(&Findings {
-            target: target.map_or_else(|| self.out.display().to_string(), |one| target_name(&one)),
-            summary: size::counted(views.len() as u64, "group"),
-            groups: views.iter().map(Into::into).collect(),
-        })
+        reports.write(&findings(reader, &self.out, views)?)
     }
+}
+
+/// Returns what reports for CI tell of the groups `views` of the output directory `out`.
+fn findings(reader: &Reader, out: &Path, views: &[GroupView]) -> Result<Findings, Failure> {
+    let target = reader.campaigns()?.current.and_then(|campaign| {
+        let limits = campaign.limits?;
+        campaign.target?.target(limits)
+    });
+    Ok(Findings {
+        target: target.map_or_else(|| out.display().to_string(), |one| target_name(&one)),
+        summary: size::counted(views.len() as u64, "group"),
+        groups: views.iter().map(Into::into).collect(),
+    })
+}
+
+/// Returns the Markdown report that `ddfuzz show --markdown` writes of the output directory `out`.
+pub fn markdown_of(reader: &Reader, out: &Path) -> Result<String, Failure> {
+    let studied = Studied::read(reader)?;
+    if !studied.is_empty() {
+        return Ok(study::markdown(&studied.rows));
+    }
+    let views = all_views(reader, &studied)?;
+    Ok(markdown(&findings(reader, out, &views)?))
 }
 
 /// Returns the groups of all kinds of failures in an output directory; a group found in a study of

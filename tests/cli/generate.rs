@@ -7,6 +7,7 @@ use ddfuzz::campaign::generator::InputName;
 use serde_json::json;
 
 use crate::ddfuzz::{Desk, keys};
+use crate::watch::wait_for;
 
 /// What a call sends to stdout.
 fn bytes(desk: &Desk, words: &str) -> Vec<u8> {
@@ -141,6 +142,35 @@ fn characters_can_come_slowly() {
     assert_eq!(slow, named("bytes:0000000000000001:5"));
     // Never less, however fast the machine is.
     assert!(begun.elapsed().as_millis() >= 100);
+}
+
+#[test]
+fn a_wait_between_characters_ends_at_an_interrupt() {
+    let desk = Desk::new();
+    let mut child = desk.start("gen -s 1 5 -d 1000h -o slow");
+    let names = || -> Vec<String> {
+        let entries = std::fs::read_dir(desk.path()).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name != "tmp").collect()
+    };
+    // The unfinished file has its first character: ddfuzz waits.
+    let waits = || {
+        let sizes = names().into_iter();
+        let mut sizes =
+            sizes.map(|name| std::fs::metadata(desk.file(&name)).map_or(0, |it| it.len()));
+        sizes.any(|size| size == 1)
+    };
+    wait_for("the first character", waits);
+    // SAFETY: a signal to a child of ours that has not been waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+    let mut ended = None;
+    wait_for("the end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    let ended = ended.unwrap();
+    assert_eq!(ended.code(), Some(130));
+    assert_eq!(names(), Vec::<String>::new());
 }
 
 #[test]

@@ -94,6 +94,18 @@ fn a_group_becomes_the_text_of_an_issue() {
 }
 
 #[test]
+fn a_campaign_becomes_the_summary_that_show_writes() {
+    let desk = campaign();
+    let said = desk.call("report out --markdown").exits(0);
+    assert!(said.out.starts_with("<!-- ddfuzz -->\n"), "{said:?}");
+    let shown = desk.call("show out --markdown summary.md").exits(0);
+    assert_eq!(desk.read("summary.md"), said.out.as_bytes(), "{shown:?}");
+    desk.call("report out --markdown -o other.md").exits(0);
+    assert_eq!(desk.read("other.md"), said.out.as_bytes());
+    desk.call("report nowhere --markdown").exits(2);
+}
+
+#[test]
 fn triage_has_a_page_and_refuses_one_without_a_directory() {
     let desk = Desk::new();
     desk.write("crash", vec![b't'; 3]);

@@ -18,6 +18,8 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
+/// Longest time for which a wait after a character does not look at the stop flag.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
 /// characters, epilog.
@@ -162,10 +164,20 @@ fn send(
                 None => {}
             }
             sent += read as u64;
-            std::thread::sleep(delay);
+            wait(delay, stop);
         }
     }
     Ok(sent)
+}
+
+/// Waits for `delay`, or until `stop` turns true.
+fn wait(delay: Duration, stop: Option<&AtomicBool>) {
+    let mut left = delay;
+    while !left.is_zero() && !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        let slice = left.min(SLICE);
+        std::thread::sleep(slice);
+        left -= slice;
+    }
 }
 
 /// Returns stdout as a file, without the line buffer of the standard library.
