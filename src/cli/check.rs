@@ -1,7 +1,7 @@
 //! `ddfuzz check`: after a fix, runs the reproducers of an output directory again, and reports for
 //! each group whether it is fixed, the same, or another crash, or that this build cannot show it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::campaign_args::read_known;
@@ -13,7 +13,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, Way};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
-use crate::triage::{Found, Unobservable, another_program};
+use crate::triage::{Found, Key, Unobservable, another_program};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
@@ -67,12 +67,12 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     // In a group of several utilities some may be gone.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
-    let doubt = match &one {
-        Some((target, _)) if args.target.is_named() => doubt(&reader, &groups, target)?,
-        _ => None,
+    let doubts = match &one {
+        Some((target, _)) if args.target.is_named() => doubts(&reader, &groups, target)?,
+        _ => Doubts::default(),
     };
     let recheck = Recheck {
-        doubt: doubt.as_ref(),
+        doubt: &|group| doubts.of(group),
         reader: &reader,
         subject: &subject,
         groups: &groups,
@@ -192,14 +192,27 @@ fn finders(reader: &Reader, groups: &[Group]) -> Result<BTreeSet<String>, Failur
     Ok(finders)
 }
 
-/// Returns the reason why runs of `target` that pass show no fix: its program has another file name
-/// than the recorded ones, and none of the functions in which the groups failed. `None` if there is
-/// no such doubt, if no program is recorded, or if it comes with ddfuzz.
-fn doubt(
-    reader: &Reader,
-    groups: &[Group],
-    target: &Target,
-) -> Result<Option<Unobservable>, Failure> {
+/// Reasons why runs that pass show no fix of groups.
+#[derive(Default)]
+struct Doubts {
+    /// The reason that holds for all groups; `None` if there is none.
+    all: Option<Unobservable>,
+    /// The reasons for single groups, by kind and major key.
+    single: HashMap<(Kind, Key), Unobservable>,
+}
+
+impl Doubts {
+    fn of(&self, group: &Group) -> Option<&Unobservable> {
+        let single = self.single.get(&(group.kind, group.record.major));
+        self.all.as_ref().or(single)
+    }
+}
+
+/// Returns the reasons why runs of `target` that pass show no fix: its program has another file name
+/// than the recorded ones, and none of the functions in which the groups failed; in a directory with
+/// results of several programs, none of those in which a group failed. There are none if no program is
+/// recorded, or if it comes with ddfuzz.
+fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let records = file.all().filter_map(|campaign| campaign.target.as_ref());
     let before: Vec<PathBuf> = records
@@ -209,20 +222,34 @@ fn doubt(
         })
         .collect();
     let Program::Path(path) = &target.program else {
-        return Ok(None);
+        return Ok(Doubts::default());
     };
     let is_same = |before: &PathBuf| before.file_name() == path.file_name();
-    if before.is_empty() || before.iter().any(is_same) {
-        return Ok(None);
+    let names: BTreeSet<_> = before.iter().map(|before| before.file_name()).collect();
+    if before.iter().all(is_same) {
+        return Ok(Doubts::default());
     }
     let mut entries = Vec::new();
     for group in groups {
-        entries.extend(Recheck::entries(reader, group)?);
+        entries.push((group, Recheck::entries(reader, group)?));
     }
     let path = TargetFacts::of(target)?.program;
-    let crashes = entries.iter().map(|entry| &entry.crash);
-    let doubt = another_program(&path, crashes);
-    doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
+    let doubt = |entries: &mut dyn Iterator<Item = &Entry>| {
+        let doubt = another_program(&path, entries.map(|entry| &entry.crash));
+        doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
+    };
+    let mut doubts = Doubts::default();
+    if !before.iter().any(is_same) {
+        doubts.all = doubt(&mut entries.iter().flat_map(|(_, entries)| entries))?;
+    }
+    if names.len() > 1 && doubts.all.is_none() {
+        for (group, entries) in &entries {
+            let why = doubt(&mut entries.iter())?;
+            let name = (group.kind, group.record.major);
+            doubts.single.extend(why.map(|why| (name, why)));
+        }
+    }
+    Ok(doubts)
 }
 
 /// Prints a warning if the recorded target got its input as a file (`@@`), and the given target

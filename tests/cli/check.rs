@@ -143,6 +143,31 @@ fn hangs_are_checked_and_groups_of_several_targets_need_a_program() {
 }
 
 #[test]
+fn a_build_of_one_program_shows_no_fix_of_another_ones_group() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    desk.compile("tests/cli/programs/alternates.c", "alternates");
+    desk.compile("tests/cli/programs/alternates.c", "mended");
+    desk.write("even", "k ");
+    desk.write("crash", "X");
+    let turns = desk.write("turns", "");
+    let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions(&turns, anybody).unwrap();
+    desk.call("triage even -o out -- ./two_bugs").exits(1);
+    let call = format!("triage crash -o out -- ./alternates {}", turns.display());
+    desk.call(&call);
+    // Without its argument it does not fail, and it has none of the functions of the first program.
+    let result = desk.call("check out --json -- ./mended").exits(1).json();
+    let of = |frame: &str| {
+        let groups = result["groups"].as_array().unwrap();
+        let found = groups.iter().find(|group| group["frame"] == frame);
+        found.unwrap_or_else(|| panic!("{frame}: {result}"))["status"].clone()
+    };
+    assert_eq!(of("even_bug"), "cannot tell");
+    assert_ne!(result["cannot_tell"], 0, "{result}");
+}
+
+#[test]
 fn a_campaign_on_another_program_that_found_nothing_is_no_matter() {
     let desk = Desk::new();
     let found = "run --runs 300 --seed 1 --minimize off --target crtplot -o out";

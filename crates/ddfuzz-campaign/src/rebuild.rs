@@ -295,7 +295,7 @@ impl BuildCheck<'_> {
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!("{why}; checking {count}"));
         let recheck = Recheck {
-            doubt: None,
+            doubt: &|_| None,
             reader: &reader,
             subject: &subject,
             groups: &groups,

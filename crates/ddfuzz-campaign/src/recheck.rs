@@ -32,9 +32,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// Reason why no run that passes shows a fix: the program that is run seems to be another one
-    /// than that which crashed. `None` if there is no such doubt.
-    pub doubt: Option<&'a Unobservable>,
+    /// A function that returns the reason why no run that passes shows a fix of a group: the program
+    /// that is run seems to be another one than that which crashed. `None` if there is no such doubt.
+    pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [Group],
     /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
@@ -101,7 +101,7 @@ impl Recheck<'_> {
                 let now = examined_at_rate(triager, &bytes, leaks, rate)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
-                let (status, doubt) = status(&entry, &now, &conditions, self.doubt);
+                let (status, doubt) = status(&entry, &now, &conditions, (self.doubt)(group));
                 let (why, hint) = doubt.map(|doubt| (doubt.why, doubt.hint)).unzip();
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
