@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output, cargo, runner};
-use crate::files::{atomic, folder};
+use crate::files::{OsText, atomic, folder};
 
 /// Write man pages, one for each command of ddfuzz, cargo-ddfuzz and ddfuzz-runner
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ const SECTIONS: [(&str, &str); 4] = [
 
 #[derive(Serialize)]
 struct Written {
-    directory: PathBuf,
+    directory: OsText,
     files: Vec<String>,
 }
 
@@ -48,6 +48,7 @@ pub fn run_man(args: &ManArgs, output: &Output) -> Result<Exit, Failure> {
     write_generated(&args.to, &pages, args.force)?;
     let directory = absolute(&args.to);
     let text = format!("{} man pages in {}", pages.len(), directory.display());
+    let directory = OsText::from(&directory);
     let files = pages.into_iter().map(|(name, _)| name).collect();
     output.result(&text, &Written { directory, files });
     Ok(Exit::Done)
@@ -177,7 +178,7 @@ const OF_CARGO: &str = include_str!("completions.bash");
 #[derive(Serialize)]
 struct Scripts {
     shell: String,
-    files: Vec<PathBuf>,
+    files: Vec<OsText>,
     text: Option<String>,
 }
 
@@ -210,7 +211,7 @@ pub fn run_completions(args: &CompletionsArgs, output: &Output) -> Result<Exit, 
         .collect();
     let scripts = Scripts {
         shell,
-        files,
+        files: files.iter().map(OsText::from).collect(),
         text: None,
     };
     output.result(&lines.join("\n"), &scripts);

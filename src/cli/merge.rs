@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::results::absolute;
 use super::run::other_groups;
 use super::{Exit, Failure, Output};
+use crate::files::OsText;
 use crate::report::{size, text::shell_word};
 use crate::store::{Kind, Reader, merge};
 
@@ -25,7 +26,7 @@ pub struct MergeArgs {
 
 #[derive(Serialize)]
 struct MergeResult {
-    output: PathBuf,
+    output: OsText,
     groups: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     utilities: Option<u64>,
@@ -56,7 +57,7 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     output.result(
         &text,
         &MergeResult {
-            output: path,
+            output: OsText::from(&path),
             groups,
             utilities,
         },

@@ -82,12 +82,16 @@ impl Output {
     /// Prints the result of a command on stdout: `json` with `--json`, else `text`.
     pub fn result(&self, text: &str, json: &impl Serialize) {
         let line = match self.json {
-            true => serde_json::to_string(json).unwrap_or_else(|error| {
-                format!("{{\"error\":{{\"kind\":\"internal\",\"message\":\"{error}\"}}}}")
-            }),
-            false => text.trim_end().to_owned(),
+            true => json_line(json),
+            false => Ok(text.trim_end().to_owned()),
         };
-        self.print(&line);
+        match line {
+            Ok(line) => self.print(&line),
+            Err(failure) => {
+                IS_BROKEN.store(true, Ordering::Relaxed);
+                self.failure(&failure);
+            }
+        }
     }
 
     /// Prints a text on stdout; on stderr if the command writes a file to stdout.
@@ -141,6 +145,18 @@ impl Output {
     }
 }
 
+/// Returns a result as one line of JSON.
+///
+/// # Errors
+/// When the result cannot be written as JSON, such as a path that is not UTF-8.
+fn json_line(json: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(json).map_err(|error| {
+        let message = format!("the result cannot be written as JSON: {error}");
+        Failure::new(Exit::Internal, "internal", message)
+            .hint("the command has done its work; without --json it prints its result")
+    })
+}
+
 /// Prints a line on stdout. A closed pipe (as in `ddfuzz show | head`) is ignored; other errors,
 /// like a full disk, are reported on stderr.
 pub fn print(line: &str) {
@@ -149,6 +165,8 @@ pub fn print(line: &str) {
 
 /// Whether something that was to be printed on stdout is not there.
 static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
+/// Whether a result could not be written as JSON.
+static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes bytes to stdout unchanged; returns false if they are not written as a whole.
 pub fn print_bytes(bytes: &[u8]) -> bool {
@@ -165,9 +183,11 @@ pub fn print_bytes(bytes: &[u8]) -> bool {
 }
 
 /// Returns the exit code of a command that ends with `exit`: a result that could not be written to
-/// stdout, as on a full disk, is no success.
+/// stdout, as on a full disk, is no success; one that could not be written as JSON is an internal
+/// error.
 pub fn exit_code(exit: Exit) -> Exit {
     match exit {
+        _ if IS_BROKEN.load(Ordering::Relaxed) => Exit::Internal,
         Exit::Done if IS_CUT_OFF.load(Ordering::Relaxed) => Exit::Usage,
         other => other,
     }
@@ -231,5 +251,22 @@ pub(super) fn test_form(target: &Target) -> Option<&'static str> {
         Kind::Elf if facts.rust => Some("rust-test"),
         Kind::Elf if !facts.go => Some("c-test"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_no_json_is_an_internal_error() {
+        assert_eq!(json_line(&Path::new("a")).unwrap(), "\"a\"");
+        let failure = json_line(&Path::new(OsStr::from_bytes(b"\xff"))).unwrap_err();
+        assert_eq!((failure.exit, failure.kind()), (Exit::Internal, "internal"));
+        assert!(failure.message().contains("UTF-8"), "{failure}");
+        assert!(json_line(failure.report()).unwrap().contains("\"hint\":"));
     }
 }

@@ -1,5 +1,11 @@
 //! The JSON results have exactly the keys that scripts may rely on.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ddfuzz::files::OsText;
+
 use crate::ddfuzz::{Desk, keys};
 
 const TESTS: [&str; 6] = [
@@ -10,6 +16,33 @@ const TESTS: [&str; 6] = [
     "repeated",
     "speculative",
 ];
+
+#[test]
+fn results_name_paths_that_are_not_utf_8() {
+    let desk = Desk::new();
+    let words = "run --json --target crtplot --runs 64 --max-len 1000 --seed 5 -o out";
+    let result = desk.call(words).exits(1).json();
+    let major = result["groups"][0]["major"].as_str().unwrap();
+    for (words, key) in [
+        ("merge out --json -o", "/output"),
+        ("gen -s 1 5 --json -o", "/files/0/file"),
+        (
+            &format!("export {major} -o out --as hexdump --json --to"),
+            "/to",
+        ),
+        ("man --json --to", "/directory"),
+        ("completions bash --json --to", "/files/0"),
+    ] {
+        let name = [words.split(' ').next().unwrap().as_bytes(), b"-\xff"].concat();
+        let result = desk.call_with(words, &[OsStr::from_bytes(&name)]);
+        let result = result.exits(0).json();
+        let path = result.pointer(key).unwrap().clone();
+        let OsText(path) = serde_json::from_value(path).unwrap();
+        assert!(Path::new(&path).starts_with(desk.path()));
+        let is_named = |part: &OsStr| part.as_bytes() == name;
+        assert!(Path::new(&path).iter().any(is_named), "{words}");
+    }
+}
 
 #[test]
 fn run_has_the_keys_of_the_contract() {

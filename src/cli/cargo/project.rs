@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use crate::cli::cargo::build::{cargo, choose_toolchain, no_cargo};
+use crate::cli::results::recorded_path;
 use crate::cli::{Exit, Failure, Output};
 use crate::exec::TargetRecord;
-use crate::files::{atomic, folder, regular};
+use crate::files::{OsText, atomic, folder, regular};
 use crate::report::{size, text};
 use crate::store::{Kind, Reader};
 
@@ -193,7 +194,7 @@ pub struct ListArgs {
 
 #[derive(Serialize)]
 struct Listed {
-    fuzz_dir: PathBuf,
+    fuzz_dir: OsText,
     targets: Vec<FuzzTarget>,
 }
 
@@ -208,7 +209,7 @@ struct FuzzTarget {
     /// Number of crash groups in ddfuzz's output directory; `null` if there is none for this fuzz
     /// target.
     groups: Option<u64>,
-    out: Option<PathBuf>,
+    out: Option<OsText>,
 }
 
 /// Runs `cargo ddfuzz list`, which prints the fuzz targets of the project.
@@ -221,13 +222,13 @@ pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
             name: name.clone(),
             corpus: count_files(&project.corpus(name)),
             artifacts: count_files(&project.artifacts(name)),
-            out: groups.and_then(|_| std::path::absolute(place).ok()),
+            out: groups.and_then(|_| recorded_path(&place)),
             groups,
         }
     });
     let listed = Listed {
         targets: targets.collect(),
-        fuzz_dir: project.fuzz_dir.clone(),
+        fuzz_dir: OsText::from(&project.fuzz_dir),
     };
     let lines = listed.targets.iter().map(|target| {
         let groups = match target.groups {
@@ -310,7 +311,7 @@ pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
                 .join(format!("{name}.rs"))
                 .display(),
         ),
-        &serde_json::json!({ "fuzz_dir": project.fuzz_dir, "targets": project.targets }),
+        &serde_json::json!({ "fuzz_dir": OsText::from(&project.fuzz_dir), "targets": project.targets }),
     );
     Ok(Exit::Done)
 }

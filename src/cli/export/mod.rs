@@ -14,7 +14,7 @@ use super::output::{print_bytes, test_form};
 use super::results::{absolute, is_standard, with_ending};
 use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
-use crate::files::{FileError, atomic};
+use crate::files::{FileError, OsText, atomic};
 use crate::report::export::{Input, LITERAL_BYTES, Reproducer};
 use crate::report::text::shell_word;
 use crate::store::{Entry, Reader};
@@ -78,7 +78,7 @@ struct Exported {
     #[serde(rename = "as")]
     form: &'static str,
     size: u64,
-    to: Option<PathBuf>,
+    to: Option<OsText>,
     text: Option<String>,
 }
 
@@ -187,7 +187,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
         class: group.class.to_string(),
         form: form.name(),
         size: group.input.len() as u64,
-        to: args.to.as_deref().map(absolute),
+        to: args.to.as_deref().map(|to| OsText::from(&absolute(to))),
         text: match args.to {
             Some(_) => None,
             None => Some(String::from_utf8_lossy(&text).into_owned()),

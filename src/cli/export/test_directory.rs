@@ -2,7 +2,7 @@
 //! folder a test of Cargo. The first line of each file contains the BLAKE3 hash of the rest, to
 //! detect edits.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -11,20 +11,20 @@ use super::group::ChosenGroup;
 use super::{ExportArgs, not_written};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
-use crate::files::{atomic, folder};
+use crate::files::{OsText, atomic, folder};
 use crate::report::export::{Input, LITERAL_BYTES};
 use crate::report::size;
 use crate::store::Reader;
 
 /// The result of `ddfuzz export --into`: which files were written, which were unchanged, and which
 /// were not overwritten because of edits.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 pub(super) struct WrittenTests {
-    into: PathBuf,
-    written: Vec<PathBuf>,
-    unchanged: Vec<PathBuf>,
+    into: OsText,
+    written: Vec<OsText>,
+    unchanged: Vec<OsText>,
     /// Test files that the user had edited, and that were therefore not overwritten.
-    edited: Vec<PathBuf>,
+    edited: Vec<OsText>,
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.
     to_add: Vec<String>,
@@ -75,8 +75,11 @@ pub(super) fn files(
 ) -> Result<WrittenTests, Failure> {
     let package = package_of(dir);
     let mut written = WrittenTests {
-        into: absolute(dir),
-        ..WrittenTests::default()
+        into: recorded(dir),
+        written: Vec::new(),
+        unchanged: Vec::new(),
+        edited: Vec::new(),
+        to_add: Vec::new(),
     };
     // All texts first: where one cannot be made, no folder is half written.
     let mut files = Vec::new();
@@ -143,14 +146,14 @@ impl GroupTest {
         let file = dir.join(format!("{}.rs", self.module));
         let found = look(&file, self.text.as_bytes())?;
         if found == Existing::Edited {
-            written.edited.push(absolute(&file));
+            written.edited.push(recorded(&file));
             return Ok(());
         }
         if let Some(large) = &self.large {
             let beside = dir.join(format!("{}.bin", self.module));
             match look_beside(&beside, large, &file)? {
                 Existing::Edited => {
-                    written.edited.push(absolute(&beside));
+                    written.edited.push(recorded(&beside));
                     return Ok(());
                 }
                 found => put(&beside, large, &found)?,
@@ -161,7 +164,7 @@ impl GroupTest {
             Existing::Same => &mut written.unchanged,
             _ => &mut written.written,
         };
-        list.push(absolute(&file));
+        list.push(recorded(&file));
         Ok(())
     }
 }
@@ -237,12 +240,17 @@ fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
             let there = String::from_utf8_lossy(&bytes).into_owned();
             let lacks = |line: &String| !there.lines().any(|known| known.trim().ends_with(line));
             written.to_add = lines.into_iter().filter(|line| lacks(line)).collect();
-            written.edited.push(absolute(&file));
+            written.edited.push(recorded(&file));
         }
-        Existing::Same => written.unchanged.push(absolute(&file)),
-        _ => written.written.push(absolute(&file)),
+        Existing::Same => written.unchanged.push(recorded(&file)),
+        _ => written.written.push(recorded(&file)),
     }
     Ok(())
+}
+
+/// Returns the absolute path of a file as results record it.
+fn recorded(file: &Path) -> OsText {
+    OsText::from(&absolute(file))
 }
 
 /// Returns true if a module has the name of an exported test: `g_` and 12 hex digits.
@@ -257,11 +265,12 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
         "{}: {} written into {}, {} unchanged",
         size::counted(groups as u64, "group"),
         size::counted(written.written.len() as u64, "file"),
-        written.into.display(),
+        Path::new(&written.into.0).display(),
         written.unchanged.len(),
     );
     for file in &written.edited {
-        text.push_str(&format!("\nedited, so not overwritten: {}", file.display()));
+        let file = Path::new(&file.0).display();
+        text.push_str(&format!("\nedited, so not overwritten: {file}"));
     }
     if !written.to_add.is_empty() {
         let lines = written.to_add.join("\n  ");

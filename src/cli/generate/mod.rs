@@ -19,6 +19,7 @@ use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::generator::unescape;
 use crate::campaign::generator::{Characters, InputName, Kind, Lines, Preset};
+use crate::files::OsText;
 use write::{Parts, Sinks, write_preset};
 
 /// Generate random characters, like the `fuzz` program of the fuzz studies
@@ -109,7 +110,7 @@ struct Written {
 
 #[derive(Serialize)]
 struct WrittenFile {
-    file: PathBuf,
+    file: OsText,
     /// Name of the generated input, which describes how to generate it again; `null` for a replayed
     /// file.
     name: Option<String>,
@@ -207,7 +208,7 @@ impl GenArgs {
         {
             let name = self.replay.is_none().then(|| name.to_string());
             let file = WrittenFile {
-                file: absolute(file),
+                file: OsText::from(&absolute(file)),
                 name,
                 bytes,
             };

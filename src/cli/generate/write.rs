@@ -13,7 +13,7 @@ use crate::campaign::generator::{InputName, Preset};
 use crate::cli::results::absolute;
 use crate::cli::signals::stop_flag;
 use crate::cli::{Exit, Failure, Output};
-use crate::files::{FileError, atomic, folder};
+use crate::files::{FileError, OsText, atomic, folder};
 use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
@@ -220,7 +220,7 @@ pub fn write_preset(
         };
         output.detail(&format!("{} of {}: {name}", at + 1, inputs.len()));
         files.push(WrittenFile {
-            file: absolute(&file),
+            file: OsText::from(&absolute(&file)),
             name: Some(name.to_string()),
             bytes,
         });
