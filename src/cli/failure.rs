@@ -269,10 +269,13 @@ impl From<LogError> for Failure {
                 _ => Failure::new(Exit::Usage, "log", &error).hint_where_missing(path),
             }
             .path(path),
-            LogError::Mismatch { .. } => Failure::new(Exit::Usage, "log", &error).hint(
-                "repeat the earlier command with --resume added, or start again: omit --resume and \
-                 add --force",
-            ),
+            LogError::Mismatch { what } => {
+                let again = "start again: omit --resume and add --force";
+                Failure::new(Exit::Usage, "log", &error).hint(match *what {
+                    "build of the program" => format!("to minimize with the new build, {again}"),
+                    _ => format!("give the input and options of the earlier command, or {again}"),
+                })
+            }
             _ => Failure::new(Exit::Usage, "log", &error).hint(
                 "give a log.jsonl of an output directory, or the INPUT.min.log.jsonl of ddfuzz min",
             ),

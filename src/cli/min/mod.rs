@@ -135,8 +135,22 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     let printed = args.results.take_output(&mut record.output);
     output.result(&result_text(&record, &finished), &record);
     args.results.print(printed)?;
+    say_slips(&record, output);
     say_next(args, &record, output)?;
     Ok(Exit::Done)
+}
+
+/// Says that the search has met other crashes, and where their inputs are.
+fn say_slips(record: &MinRecord, output: &Output) {
+    let files = record.slips.iter().filter_map(|slip| slip.file.as_ref());
+    let places: Vec<&Path> = files.map(|file| Path::new(&file.0)).collect();
+    if let [first, ..] = places[..] {
+        let count = size::counted(places.len() as u64, "input");
+        let path = shell_word(first);
+        output.say(&format!(
+            "found {count} with another crash while minimizing: {path}"
+        ));
+    }
 }
 
 /// Prints suggestions for the next command: `show`, `export` and `check` for the crash group in an
