@@ -114,7 +114,7 @@ pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let directory = (args.inputs.first()).filter(|out| out.join("ddfuzz.json").is_file());
     // Of a single explanation there is nothing to save.
-    if directory.is_none() || args.inputs.len() > 1 {
+    if directory.is_none() {
         signals::end_at_first(&stop, output)?;
     }
     match args.inputs.first() {
