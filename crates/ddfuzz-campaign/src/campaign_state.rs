@@ -239,10 +239,12 @@ impl<'a> CampaignState<'a> {
         variants: Variants,
         last: bool,
     ) -> Result<Vec<EntryId>, StoreError> {
-        let reader = lock(self.store).reader().clone();
-        let campaigns = reader.campaigns()?;
+        let store = lock(self.store);
+        let (reader, campaigns) = (store.reader().clone(), store.campaigns().clone());
+        drop(store);
         let own = campaigns.all().find(|one| one.id == self.name);
-        let finders = Finders::of(&reader, own.and_then(|own| own.target.as_ref()))?;
+        let now = own.and_then(|own| own.target.as_ref());
+        let finders = Finders::of(&reader, &campaigns, now)?;
         minimization_order::pending(&reader, &finders, variants, last)
     }
 

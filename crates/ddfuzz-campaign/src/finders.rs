@@ -29,12 +29,15 @@ struct Several {
 }
 
 impl Finders {
-    /// Reads what was found on the target that `now` records; `None` stands for a study, which
-    /// records the target of each of its failures. Everything counts as found on it if no campaign
+    /// Reads what was found on the target that `now` records, in the directory of `reader` with the
+    /// campaigns `all`; `None` stands for a study, which records the target of each of its failures. Everything counts as found on it if no campaign
     /// was, since the program may have been moved, and in a directory made by a merge, whose
     /// campaigns may have run the program at other paths.
-    pub(crate) fn of(reader: &Reader, now: Option<&TargetRecord>) -> Result<Finders, StoreError> {
-        let all = reader.campaigns()?;
+    pub(crate) fn of(
+        reader: &Reader,
+        all: &CampaignFile,
+        now: Option<&TargetRecord>,
+    ) -> Result<Finders, StoreError> {
         let ours = |one: &&Campaign| now.is_some_and(|now| one.is_of(now));
         let campaigns: HashSet<String> = all.all().filter(ours).map(|one| one.id.clone()).collect();
         let is_of_several = !campaigns.is_empty() && campaigns.len() < all.all().count();
@@ -68,7 +71,8 @@ impl Finders {
 
     /// Reads what was found on `target`, by whatever way.
     pub(crate) fn of_target(reader: &Reader, target: &Target) -> Result<Finders, StoreError> {
-        Finders::of(reader, Some(&TargetRecord::new(target, Way::Command)))
+        let now = TargetRecord::new(target, Way::Command);
+        Finders::of(reader, &reader.campaigns()?, Some(&now))
     }
 
     /// Checks whether a failure was found on the target: by a run, in a file, or while another one

@@ -240,15 +240,17 @@ impl BuildCheck<'_> {
         watch: &ProgramWatch,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
-        if builds(lock(self.store).campaigns(), &self.minimizing.target).is_none() {
-            return Ok(());
-        }
-        match self.recorded() {
+        let target = &self.minimizing.target;
+        let recorded = match builds(lock(self.store).campaigns(), target) {
+            None => return Ok(()),
+            Some(all) => all.last().cloned(),
+        };
+        match recorded {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
             None => {
                 let reader = lock(self.store).reader().clone();
-                let finders = Finders::of_target(&reader, &self.minimizing.target)?;
+                let finders = Finders::of_target(&reader, target)?;
                 match groups_of(&reader, &finders)?.is_empty() {
                     true => Ok(lock(self.store).record_build(watch.unchecked())?),
                     // By an older ddfuzz: the program may be another build than that which crashed.

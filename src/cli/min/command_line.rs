@@ -126,12 +126,13 @@ impl CallMinimization<'_> {
 
     fn run_phase(&mut self, subject: PhaseSubject) -> Result<(), Failure> {
         let log = self.files.next_log(subject);
-        let start = self.start_line(subject)?;
+        let file = self.input_file()?;
+        let start = self.start_line(subject, file.as_deref());
         self.remove_outdated(&log, &start)?;
         let (before, began) = (time_of(&log), Instant::now());
         let (finished, record) = match subject {
-            Some((part, at)) => self.shrink_call(part, at, start, &log)?,
-            None => self.shrink_input(start, &log)?,
+            Some((part, at)) => self.shrink_call(part, at, start, file.as_deref(), &log)?,
+            None => self.shrink_input(start, file.as_deref(), &log)?,
         };
         let spent = before + began.elapsed();
         let (target, input) = (self.target.clone(), self.input.clone());
@@ -146,15 +147,17 @@ impl CallMinimization<'_> {
         self.write_script()
     }
 
-    fn start_line(&self, subject: PhaseSubject) -> Result<StartLine, Failure> {
+    /// Returns the first line of the log of a search that begins with the current command line and
+    /// input; `file` is the path of the latter.
+    fn start_line(&self, subject: PhaseSubject, file: Option<&Path>) -> StartLine {
         match subject {
             Some((part, at)) => {
                 let call = Call::new(self.target.clone(), part, at);
-                Ok(self.start_of_call(&call, part, at, self.input_file()?.as_deref()))
+                self.start_of_call(&call, part, at, file)
             }
             None => {
                 let minimizing = self.args.minimizing(self.target.clone(), self.way);
-                Ok(minimizing.start_line(&self.input, self.crash))
+                minimizing.start_line(&self.input, self.crash)
             }
         }
     }
@@ -187,12 +190,12 @@ impl CallMinimization<'_> {
     fn shrink_input(
         &mut self,
         start: StartLine,
+        file: Option<&Path>,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
         let minimizing = self.args.minimizing(self.target.clone(), self.way);
-        let path = self.input_file()?.unwrap_or_else(|| PathBuf::from("input"));
         let into = FileJob {
-            path: &path,
+            path: file.unwrap_or(Path::new("input")),
             input: &self.input,
             result: self.result,
             log,
@@ -414,10 +417,10 @@ impl CallMinimization<'_> {
         part: Part,
         at: usize,
         start: StartLine,
+        file: Option<&Path>,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
         let call = Call::new(self.target.clone(), part, at);
-        let file = self.input_file()?;
         let begun = log.exists();
         let mut journal =
             Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
@@ -440,7 +443,7 @@ impl CallMinimization<'_> {
             ..Options::default()
         };
         let mut options = Options {
-            on_reduce: Box::new(|best| self.write_best_script(&call, best, file.as_deref())),
+            on_reduce: Box::new(|best| self.write_best_script(&call, best, file)),
             on_slip: Box::new(|slip, _| {
                 slips.borrow_mut().push(self.store_call_slip(&call, slip)?);
                 Ok(())

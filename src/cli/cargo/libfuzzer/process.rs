@@ -120,9 +120,11 @@ impl Process {
     }
 
     /// Returns the paths of the failing inputs that the libFuzzer process has written since the
-    /// last call.
+    /// last call, without those where no regular file is.
     pub fn written(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut self.said().written)
+        let mut written = std::mem::take(&mut self.said().written);
+        written.retain(|path| path.symlink_metadata().is_ok_and(|facts| facts.is_file()));
+        written
     }
 
     /// Returns how the libFuzzer process ended, and its output, if it has ended; `None` if it still
@@ -523,8 +525,8 @@ impl Producer for LibFuzzers {
         let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
         if self.plan.flags.time.is_some_and(is_late) {
             // It hangs in an input, for which it has twenty minutes of its own.
-            let written = self.running.iter().flatten().flat_map(Process::written);
-            self.dropped.extend(written.filter(|path| is_file(path)));
+            let running = self.running.iter().flatten();
+            self.dropped.extend(running.flat_map(Process::written));
             self.running.clear();
         }
         for at in 0..self.running.len() {
@@ -532,8 +534,7 @@ impl Producer for LibFuzzers {
                 continue;
             };
             let end = process.end().map_err(system("waiting for libFuzzer"))?;
-            let written = process.written().into_iter();
-            self.dropped.extend(written.filter(|path| is_file(path)));
+            self.dropped.extend(process.written());
             if let Some(end) = end {
                 self.running[at] = None;
                 self.running[at] = self.ended(at, &end)?;
@@ -558,11 +559,6 @@ impl Producer for LibFuzzers {
         let running = self.running.iter().flatten().map(Process::runs);
         running.fold(self.made, u64::saturating_add)
     }
-}
-
-/// Checks whether a file is there that is neither a directory, a link nor a device.
-fn is_file(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|facts| facts.is_file())
 }
 
 /// Builds the campaign error for a libFuzzer process that ended unexpectedly: `what` says what is
