@@ -1,7 +1,7 @@
 //! The files and directories in which other fuzzers drop inputs ([`Sources`], searched again and
 //! again), and the files found there that wait to be run ([`FileQueue`]).
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -52,13 +52,11 @@ fn absolute(path: &PathBuf) -> PathBuf {
 pub(super) struct Sources {
     /// Files and directories that are searched again and again.
     paths: Vec<PathBuf>,
-    /// Files that the watched fuzzer has said it wrote, in that order, each once.
-    announced: Vec<PathBuf>,
-    /// The same files, by path.
-    is_announced: HashSet<PathBuf>,
-    /// The announced files that are still to be found, and settled; each announcement of a file adds
-    /// it, since it may have another content.
-    expected: HashSet<PathBuf>,
+    /// Files that the watched fuzzer has said it wrote, each with its number in that order.
+    announced: HashMap<PathBuf, usize>,
+    /// The announced files that have not stopped changing yet, by number; each announcement of a file
+    /// adds it, since it may have another content.
+    expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
     /// Files that the last search saw for the first time or found changed, and that may still be
@@ -76,9 +74,8 @@ impl Sources {
     pub(super) fn new(paths: &[PathBuf], out: &Path) -> Sources {
         Sources {
             paths: paths.iter().map(absolute).collect(),
-            announced: Vec::new(),
-            is_announced: HashSet::new(),
-            expected: HashSet::new(),
+            announced: HashMap::new(),
+            expected: BTreeMap::new(),
             out: out.to_owned(),
             waiting: HashMap::new(),
             taken: HashMap::new(),
@@ -90,25 +87,25 @@ impl Sources {
     /// Adds files that the watched fuzzer has said it wrote.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         for path in files.iter().map(absolute) {
-            if self.is_announced.insert(path.clone()) {
-                self.announced.push(path.clone());
-            }
-            self.expected.insert(path);
+            let next = self.announced.len();
+            let number = *self.announced.entry(path.clone()).or_insert(next);
+            self.expected.insert(number, path);
         }
     }
 
     /// Lets the next searches find a file again that was found before.
     fn find_again(&mut self, path: &PathBuf) {
         self.taken.remove(path);
-        if self.is_announced.contains(path) {
-            self.expected.insert(path.clone());
+        if let Some(number) = self.announced.get(path) {
+            self.expected.insert(*number, path.clone());
         }
     }
 
     /// Lets the next searches find all files again.
     fn find_all_again(&mut self) {
         self.taken.clear();
-        self.expected.extend(self.announced.iter().cloned());
+        let announced = self.announced.iter();
+        (self.expected).extend(announced.map(|(path, number)| (*number, path.clone())));
     }
 
     fn search(&mut self) -> SearchResult {
@@ -129,7 +126,9 @@ impl Sources {
                 taken.insert(input.path, stamp);
             } else if self.waiting.get(&input.path) == Some(&stamp) {
                 taken.insert(input.path.clone(), stamp);
-                self.expected.remove(&input.path);
+                if let Some(number) = self.announced.get(&input.path) {
+                    self.expected.remove(number);
+                }
                 result.settled.push(SettledFile { input, stamp });
             } else if waiting.insert(input.path.clone(), stamp).is_none() {
                 result.moving.push(input.path);
@@ -177,16 +176,8 @@ impl Sources {
     /// Adds the files that the watched fuzzer has announced and that have not settled yet, in the
     /// order of the announcements. One that has vanished is expected no longer.
     fn find_expected(&mut self, found: &mut Inputs) {
-        if self.expected.is_empty() {
-            return;
-        }
-        self.expected.retain(|path| path.exists());
-        let expected = &self.expected;
-        for path in self
-            .announced
-            .iter()
-            .filter(|path| expected.contains(*path))
-        {
+        self.expected.retain(|_, path| path.exists());
+        for path in self.expected.values() {
             // Files that cannot be read are among those that were not.
             let _ = foreign::find(path, found);
         }
@@ -198,7 +189,8 @@ impl Sources {
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        let is_source = self.is_announced.contains(&input.path) || self.paths.contains(&input.path);
+        let is_source =
+            self.announced.contains_key(&input.path) || self.paths.contains(&input.path);
         hidden && input.named.is_none() && !is_source
     }
 }
