@@ -173,19 +173,19 @@ fn one_target(
     })
 }
 
-/// Returns the ids of the campaigns whose runs have found the failures in `groups`; none if some
-/// failure came from a user's file, since its record names no campaign.
+/// Returns the ids of the campaigns that have found the failures in `groups`; none if the record of
+/// some failure names no campaign.
 fn finders(reader: &Reader, groups: &[Group]) -> Result<BTreeSet<String>, Failure> {
     let mut finders = BTreeSet::new();
     for group in groups {
         for entry in Recheck::entries(reader, group)? {
-            match entry.crash.found {
-                Some(Found::Run { campaign, .. }) => {
-                    finders.insert(campaign);
+            match (entry.crash.campaign(), &entry.crash.found) {
+                (Some(campaign), _) => {
+                    finders.insert(campaign.to_owned());
                 }
                 // It was found by the minimization of another entry.
-                Some(Found::Slip { .. }) => {}
-                Some(Found::File { .. }) | None => return Ok(BTreeSet::new()),
+                (None, Some(Found::Slip { .. })) => {}
+                (None, _) => return Ok(BTreeSet::new()),
             }
         }
     }

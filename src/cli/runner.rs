@@ -220,7 +220,7 @@ fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<Stri
     let reader = store.reader();
     let mut lines = Vec::new();
     if let Some(artifacts) = artifacts {
-        match reproducers(reader, artifacts) {
+        match reproducers(reader, None, artifacts) {
             Ok(WrittenArtifacts { count: 0, .. }) => {}
             Ok(WrittenArtifacts { count, .. }) => lines.push(format!(
                 "ddfuzz: wrote {} to {}",

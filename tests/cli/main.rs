@@ -57,6 +57,7 @@ mod run;
 mod sandbox;
 mod screen;
 mod screens;
+mod several_targets;
 mod show;
 mod snapshot;
 mod study;

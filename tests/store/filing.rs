@@ -86,11 +86,15 @@ fn the_record_does_not_depend_on_who_files_first() {
         found: Some(Found::Slip {
             of: "0123456789abcdef".to_owned(),
             test,
+            campaign: None,
         }),
         ..crash("a", "b")
     };
     let file = Crash {
-        found: Some(Found::File { path: "/x".into() }),
+        found: Some(Found::File {
+            path: "/x".into(),
+            campaign: None,
+        }),
         ..crash("a", "b")
     };
     let finders = [
@@ -117,12 +121,25 @@ fn the_record_does_not_depend_on_who_files_first() {
 fn a_slip_wins_over_a_file_and_the_earlier_one_over_the_later() {
     let (_root, mut store) = fresh();
     for (found, stands) in [
-        (Found::File { path: "/b".into() }, true),
-        (Found::File { path: "/a".into() }, true),
+        (
+            Found::File {
+                path: "/b".into(),
+                campaign: None,
+            },
+            true,
+        ),
+        (
+            Found::File {
+                path: "/a".into(),
+                campaign: None,
+            },
+            true,
+        ),
         (
             Found::Slip {
                 of: "0".repeat(16),
                 test: Some(7),
+                campaign: None,
             },
             true,
         ),
@@ -130,6 +147,7 @@ fn a_slip_wins_over_a_file_and_the_earlier_one_over_the_later() {
             Found::Slip {
                 of: "0".repeat(16),
                 test: Some(9),
+                campaign: None,
             },
             false,
         ),
@@ -137,10 +155,17 @@ fn a_slip_wins_over_a_file_and_the_earlier_one_over_the_later() {
             Found::Slip {
                 of: "0".repeat(16),
                 test: None,
+                campaign: None,
             },
             false,
         ),
-        (Found::File { path: "/a".into() }, false),
+        (
+            Found::File {
+                path: "/a".into(),
+                campaign: None,
+            },
+            false,
+        ),
     ] {
         let crash = Crash {
             found: Some(found),
@@ -193,11 +218,14 @@ fn a_crash_is_filed_even_if_its_file_has_no_name_in_json() {
     let (_root, mut store) = fresh();
     let path = std::ffi::OsString::from_vec(b"a\xff".to_vec()).into();
     let crash = Crash {
-        found: Some(Found::File { path }),
+        found: Some(Found::File {
+            path,
+            campaign: None,
+        }),
         ..crash("a", "b")
     };
     let filed = store.file(Kind::Crash, &crash, b"x").unwrap();
-    let Some(Found::File { path }) = entry(&store, &filed.id).crash.found else {
+    let Some(Found::File { path, .. }) = entry(&store, &filed.id).crash.found else {
         panic!()
     };
     assert_eq!(path.to_str(), Some("a\u{fffd}"));

@@ -239,13 +239,17 @@ impl<'a> CampaignState<'a> {
         variants: Variants,
         last: bool,
     ) -> Result<Vec<EntryId>, StoreError> {
+        let reader = lock(self.store).reader().clone();
+        minimization_order::pending(&reader, &self.finders()?, variants, last)
+    }
+
+    /// Returns the failures in the output directory that were found on the campaign's target.
+    pub(crate) fn finders(&self) -> Result<Finders, StoreError> {
         let store = lock(self.store);
-        let (reader, campaigns) = (store.reader().clone(), store.campaigns().clone());
-        drop(store);
+        let campaigns = store.campaigns();
         let own = campaigns.all().find(|one| one.id == self.name);
         let now = own.and_then(|own| own.target.as_ref());
-        let finders = Finders::of(&reader, &campaigns, now)?;
-        minimization_order::pending(&reader, &finders, variants, last)
+        Finders::of(store.reader(), campaigns, now)
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the

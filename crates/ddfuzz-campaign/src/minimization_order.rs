@@ -73,8 +73,8 @@ pub(crate) type Rank = (u8, u64, String);
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
-        Some(Found::Slip { of, test }) => (2, test.unwrap_or(u64::MAX), of.clone()),
-        Some(Found::File { path }) => (1, 0, path.to_string_lossy().into_owned()),
+        Some(Found::Slip { of, test, .. }) => (2, test.unwrap_or(u64::MAX), of.clone()),
+        Some(Found::File { path, .. }) => (1, 0, path.to_string_lossy().into_owned()),
         None => (3, 0, String::new()),
     }
 }
@@ -93,11 +93,13 @@ pub(crate) struct Bug<'a> {
 }
 
 impl<'a> Bug<'a> {
-    /// Returns all entries of one group as a single bug, whatever their utilities.
-    pub(crate) fn of(reader: &'a Reader, entries: &'a [Entry]) -> Bug<'a> {
+    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
+    /// utilities.
+    pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
+        let found = entries.iter().filter(|entry| finders.include(entry));
         Bug {
             root: reader.root(),
-            entries: entries.iter().collect(),
+            entries: found.collect(),
         }
     }
 
@@ -335,10 +337,14 @@ pub(crate) fn pending(
 
 /// Returns the next entry to minimize in the group of crashes with this major key (12 hex digits),
 /// among the inputs that runs have found and that may give a smaller result; `None` if there is
-/// none.
-pub(crate) fn smaller_of_runs(reader: &Reader, major: &str) -> Result<Option<EntryId>, StoreError> {
+/// none. Failures that `finders` does not include are left out.
+pub(crate) fn smaller_of_runs(
+    reader: &Reader,
+    finders: &Finders,
+    major: &str,
+) -> Result<Option<EntryId>, StoreError> {
     let entries = reader.entries(Kind::Crash, major)?;
-    let bug = Bug::of(reader, &entries);
+    let bug = Bug::of(reader, finders, &entries);
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
@@ -499,6 +505,7 @@ pub(crate) fn file_slip<S: StoreWriter>(
     let found = Found::Slip {
         of: entry.id.hash().to_owned(),
         test: Some(slip.test),
+        campaign: entry.crash.campaign().map(str::to_owned),
     };
     let crash = Crash {
         found: Some(found),

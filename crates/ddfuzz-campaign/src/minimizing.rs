@@ -26,7 +26,7 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
-use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Subject, Triager, Verdict};
+use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Triager, Verdict};
 
 /// Greatest number of candidates of the search that are run to find another input with the same
 /// minor key as the original crash.
@@ -381,7 +381,7 @@ impl Minimizing {
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
-            on_slip: Minimizing::file_slips(store, id, entry.crash.of.clone()),
+            on_slip: Minimizing::file_slips(store, id, &entry.crash),
             ..options
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
@@ -449,6 +449,7 @@ impl Minimizing {
             let found = Found::Slip {
                 of: entry.id.hash().to_owned(),
                 test: None,
+                campaign: entry.crash.campaign().map(str::to_owned),
             };
             let crash = Crash {
                 found: Some(found),
@@ -496,13 +497,15 @@ impl Minimizing {
 
     /// Makes the callback that a minimization calls for each slip, that is for a candidate that
     /// shows another crash. It stores one slip of each major and minor key, whatever the output
-    /// directory holds already, so that the stored slips do not depend on the time. `of`: the
-    /// program, in a study of many programs.
+    /// directory holds already, so that the stored slips do not depend on the time. `minimized`: the
+    /// crash that is minimized, whose campaign and program the slips get.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
-        of: Option<Box<Subject>>,
+        minimized: &Crash,
     ) -> OnSlip<'a> {
+        let of = minimized.of.clone();
+        let campaign = minimized.campaign().map(str::to_owned);
         Box::new(move |slip, test| {
             let Some(crash) = &slip.crash else {
                 return Ok(());
@@ -510,6 +513,7 @@ impl Minimizing {
             let found = Found::Slip {
                 of: id.hash().to_owned(),
                 test,
+                campaign: campaign.clone(),
             };
             let crash = Crash {
                 found: Some(found),

@@ -161,13 +161,19 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Reads the groups with an entry that was found on the target of `finders`.
+/// Checks whether runs of the target of `finders` tell whether the crash of an entry still occurs:
+/// it was found on this target, and not by a study, which records the program of each crash.
+pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
+    entry.crash.of.is_none() && finders.include(entry)
+}
+
+/// Reads the groups with an entry that is checked with a build of the target of `finders`.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
             let entries = Recheck::entries(reader, &group)?;
-            if entries.iter().any(|entry| finders.include(entry)) {
+            if entries.iter().any(|entry| is_checked(finders, entry)) {
                 groups.push(group);
             }
         }
@@ -283,7 +289,7 @@ impl BuildCheck<'_> {
         let reader = lock(self.store).reader().clone();
         let finders = Finders::of_target(&reader, &self.minimizing.target)?;
         let subject = |entry: &Entry| {
-            if !finders.include(entry) {
+            if !is_checked(&finders, entry) {
                 return None;
             }
             let mut target = self.minimizing.target.clone();
@@ -317,7 +323,8 @@ impl BuildCheck<'_> {
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let mut store = lock(self.store);
-        store.archive_unfinished(&earlier.unwrap_or("unknown".to_owned()))?;
+        let earlier = earlier.unwrap_or("unknown".to_owned());
+        store.archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
         store.record_build(build)?;
         drop(store);
         let fixed = size::grouped(fixed);

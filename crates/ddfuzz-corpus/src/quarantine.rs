@@ -172,6 +172,7 @@ fn file_as_flaky(
     let crash = Crash {
         found: Some(Found::File {
             path: input.path.clone(),
+            campaign: Some(campaign.to_owned()),
         }),
         ..Triager::of_target(target, *way)?.untraced_record(input.ended)
     };
@@ -272,7 +273,8 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
 }
 
 /// Stores a crash that occurred while the content `of` was trimmed; `test` is the number of the
-/// test whose candidate crashed (`None` for a check). Returns the id of the stored crash; `None`,
+/// test whose candidate crashed (`None` for a check), and `campaign` the id of the cleanup's
+/// campaign. Returns the id of the stored crash; `None`,
 /// and stores nothing, if `slip` has no crash record. The crash's group is minimized by the next
 /// call of [`quarantine`].
 ///
@@ -281,6 +283,7 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
 pub fn file_slip(
     store: &Mutex<Store>,
     target: &Target,
+    campaign: &str,
     of: ContentHash,
     slip: &Slip,
     test: Option<u64>,
@@ -291,6 +294,7 @@ pub fn file_slip(
     let found = Found::Slip {
         of: of.short().to_string(),
         test,
+        campaign: Some(campaign.to_owned()),
     };
     let crash = Crash {
         found: Some(found),

@@ -132,15 +132,19 @@ impl Store {
         self.update_group(&entry)
     }
 
-    /// Renames the logs and reproducers of all minimizations without a result, so that these
-    /// minimizations start again: `.` and the first 16 characters of `build`, the hash of the
+    /// Renames the logs and reproducers of the minimizations without a result among the entries that
+    /// `accept` accepts, so that these minimizations start again: `.` and the first 16 characters of `build`, the hash of the
     /// program before a rebuild, are appended to their names.
-    pub fn archive_unfinished(&mut self, build: &str) -> Result<(), StoreError> {
+    pub fn archive_unfinished(
+        &mut self,
+        build: &str,
+        accept: impl Fn(&Entry) -> bool,
+    ) -> Result<(), StoreError> {
         let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {
             for group in self.reader.groups(kind)? {
                 for entry in self.reader.entries(kind, &group.record.major.short())? {
-                    if entry.minimized.is_some() || !entry.log().exists() {
+                    if entry.minimized.is_some() || !entry.log().exists() || !accept(&entry) {
                         continue;
                     }
                     for name in [layout::MINIMIZED, layout::LOG] {
@@ -269,8 +273,8 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
                 run,
                 input,
             }) => (0, Some((run, campaign, input)), None, None),
-            Some(Found::Slip { of, test }) => (1, None, Some((of, test.is_none(), test)), None),
-            Some(Found::File { path }) => (2, None, None, Some(path)),
+            Some(Found::Slip { of, test, .. }) => (1, None, Some((of, test.is_none(), test)), None),
+            Some(Found::File { path, .. }) => (2, None, None, Some(path)),
             None => (3, None, None, None),
         }
     }
@@ -281,10 +285,11 @@ pub(super) fn order(a: Option<&Found>, b: Option<&Found>) -> Ordering {
 /// cannot hold it.
 pub(super) fn writable(crash: &Crash) -> Cow<'_, Crash> {
     match &crash.found {
-        Some(Found::File { path }) if path.to_str().is_none() => {
+        Some(Found::File { path, campaign }) if path.to_str().is_none() => {
             let path = path.to_string_lossy().into_owned().into();
+            let campaign = campaign.clone();
             Cow::Owned(Crash {
-                found: Some(Found::File { path }),
+                found: Some(Found::File { path, campaign }),
                 ..crash.clone()
             })
         }

@@ -162,6 +162,22 @@ impl Store {
         self.set_campaigns(file)
     }
 
+    /// Returns the id of the campaign under which a command stores the crashes that it finds without
+    /// a campaign of its own to resume: one without a seed and with the target of `fresh`, such as
+    /// that of an earlier triage, else `fresh`, which is added to the output directory. The
+    /// directory's own campaign stays the one that `--resume` continues.
+    pub fn join_campaign(&mut self, fresh: Campaign) -> Result<String, StoreError> {
+        let now = fresh.target.as_ref();
+        // Only campaigns that are resumed have a seed.
+        let joins = |one: &&Campaign| one.seed.is_none() && now.is_some_and(|now| one.is_of(now));
+        if let Some(known) = self.file.all().find(joins) {
+            return Ok(known.id.clone());
+        }
+        let id = fresh.id.clone();
+        self.add_campaign(fresh)?;
+        Ok(id)
+    }
+
     /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. A
     /// record of the same build replaces the last one there, for example to add the status of
     /// groups with this build. Does nothing if the directory has no campaign of its own.

@@ -86,12 +86,30 @@ pub enum Found {
         /// that have no line in the log: extra checks, and tests made ahead of need whose result
         /// was discarded.
         test: Option<u64>,
+        /// Id of the campaign of the input that was being minimized; `None` in a record of an older
+        /// version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        campaign: Option<String>,
     },
     /// The user passed a file with the crashing input.
     File {
         /// Path of the user's file with the crashing input.
         path: std::path::PathBuf,
+        /// Id of the campaign that ran the file; `None` in a record of an older version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        campaign: Option<String>,
     },
+}
+
+impl Found {
+    /// Returns the id of the campaign whose target showed the crash; `None` if an older version
+    /// wrote the record of a file or slip.
+    pub fn campaign(&self) -> Option<&str> {
+        match self {
+            Found::Run { campaign, .. } => Some(campaign),
+            Found::Slip { campaign, .. } | Found::File { campaign, .. } => campaign.as_deref(),
+        }
+    }
 }
 
 /// The program that crashed and how it was run, recorded where one output directory holds crashes
@@ -157,6 +175,23 @@ pub struct Crash {
 }
 
 impl Crash {
+    /// Returns the id of the campaign whose target showed the crash; `None` if the record names
+    /// none.
+    pub fn campaign(&self) -> Option<&str> {
+        self.found.as_ref().and_then(Found::campaign)
+    }
+
+    /// Returns the crash with the id of the campaign that ran its file; the origin stays as it is
+    /// where it is no file.
+    #[must_use]
+    pub fn of_campaign(&self, id: String) -> Crash {
+        let mut crash = self.clone();
+        if let Some(Found::File { campaign, .. }) = &mut crash.found {
+            *campaign = Some(id);
+        }
+        crash
+    }
+
     /// Returns the GNU build id of the main program; `None` if it has none, or if no frame of the
     /// crash lies in the program.
     pub fn build(&self) -> Option<&str> {

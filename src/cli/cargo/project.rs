@@ -18,7 +18,7 @@ use crate::cli::{Exit, Failure, Output};
 use crate::exec::TargetRecord;
 use crate::files::{OsText, atomic, folder, regular};
 use crate::report::{size, text};
-use crate::store::{Kind, Reader};
+use crate::store::{Campaign, Kind, Reader};
 
 /// A cargo-fuzz project that was found on disk.
 #[derive(Debug)]
@@ -398,7 +398,8 @@ const COPIED: &str = "copied-to-project.txt";
 
 /// Copies new files from ddfuzz's output directory to the cargo-fuzz project: inputs of the corpus,
 /// and the original inputs and shorter reproducers of the representatives of each group of
-/// failures. An input is copied once, and not if the project has it under another name. Overwrites
+/// failures. An input is copied once, and not if the project has it under another name. Of a
+/// directory with results of several targets only the failures of this one are copied. Overwrites
 /// nothing. Prints the counts; returns the path of the first group's
 /// reproducer, `None` without groups.
 pub fn copy_to_project(
@@ -414,7 +415,13 @@ pub fn copy_to_project(
     let mut copied = names_in(&record)?;
     let before = copied.len();
     let mut held = None;
-    for path in reader.corpus()? {
+    let own = own_campaigns(&reader, name)?;
+    // Which target an input of a shared corpus is for is not recorded.
+    let paths = match own {
+        None => reader.corpus()?,
+        Some(_) => Vec::new(),
+    };
+    for path in paths {
         let Ok(bytes) = regular::read(&path, LONGEST) else {
             continue;
         };
@@ -437,12 +444,32 @@ pub fn copy_to_project(
         output.say(&format!("wrote {inputs} to {}", shown(&corpus)));
     }
     let artifacts = project.artifacts(name);
-    let written = reproducers(&reader, &artifacts)?;
+    let written = reproducers(&reader, own.as_ref(), &artifacts)?;
     if written.count > 0 {
         let count = size::counted(written.count, "artifact");
         output.say(&format!("wrote {count} to {}", shown(&artifacts)));
     }
     Ok(written.first)
+}
+
+/// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the output
+/// directory are.
+fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
+    let campaigns = reader.campaigns()?;
+    let is_own = |campaign: &&Campaign| {
+        let program = campaign
+            .target
+            .as_ref()
+            .and_then(|target| target.program.as_ref());
+        program.is_some_and(|path| Path::new(&path.0).file_name() == Some(OsStr::new(name)))
+    };
+    let own: BTreeSet<String> = campaigns
+        .all()
+        .filter(is_own)
+        .map(|own| own.id.clone())
+        .collect();
+    let has_others = own.len() < campaigns.all().count();
+    Ok(Some(own).filter(|own| has_others && !own.is_empty()))
 }
 
 /// Returns the lines of the file `record`; none if it does not exist.
@@ -473,8 +500,13 @@ pub struct WrittenArtifacts {
 }
 
 /// Writes the original input of each group's representatives, and their reproducers if shorter, to
-/// `artifacts`, unless a file with that name exists.
-pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts, Failure> {
+/// `artifacts`, unless a file with that name exists; with `own`, only of those that these campaigns
+/// have found.
+pub fn reproducers(
+    reader: &Reader,
+    own: Option<&BTreeSet<String>>,
+    artifacts: &Path,
+) -> Result<WrittenArtifacts, Failure> {
     let mut written = WrittenArtifacts::default();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
@@ -485,6 +517,10 @@ pub fn reproducers(reader: &Reader, artifacts: &Path) -> Result<WrittenArtifacts
                 let Some(entry) = reader.entry(&id)? else {
                     continue;
                 };
+                let finder = entry.crash.campaign();
+                if own.is_some_and(|own| !finder.is_some_and(|finder| own.contains(finder))) {
+                    continue;
+                }
                 let original = entry.original_bytes()?;
                 let sum = libfuzzer_name(&original);
                 let crash = format!("{prefix}{sum}");

@@ -17,11 +17,11 @@ use crate::cli::target::install_bundled;
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
 use crate::corpus::{CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, clean};
-use crate::exec::{Program, Started, Target, TargetRecord, Way, bundled};
+use crate::exec::{Program, Started, Target, Way, bundled};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
-use crate::store::{Campaign, KnownGroups, Store};
+use crate::store::{KnownGroups, Store};
 
 /// Default of `--max-len` of a cleanup, in bytes: larger files are left out.
 pub const MAX_LEN: u64 = 1 << 20;
@@ -78,7 +78,7 @@ impl CleanJob {
         let filed_for = args.target.target()?;
         let fresh = campaign_of(&filed_for, way, None);
         let mut store = Store::create_or_resume(args.out(), fresh.clone())?;
-        let id = campaign(&mut store, fresh, &filed_for)?;
+        let id = store.join_campaign(fresh)?;
         install_bundled(&mut store, &filed_for)?;
         let cleaning = self.cleaning(target, filed_for, way);
         let store = Mutex::new(store);
@@ -176,23 +176,6 @@ impl CleanJob {
         }
         lines + &format!("page: {}\n", show(&CleanPaths::of(self.args.out()).page()))
     }
-}
-
-/// Returns the id of the campaign under which the output directory stores the crashes that the
-/// cleanup finds: a cleanup's or triage's with the same target, else the new campaign `fresh`.
-/// The directory's own campaign stays the one that `run --resume` continues.
-fn campaign(store: &mut Store, fresh: Campaign, target: &Target) -> Result<String, Failure> {
-    let now = TargetRecord::new(target, Way::Command);
-    let same = |campaign: &&Campaign| campaign.is_of(&now);
-    let campaigns = store.campaigns();
-    // Only campaigns that are resumed have a seed.
-    let known = campaigns.all().filter(|one| one.seed.is_none()).find(same);
-    if let Some(known) = known {
-        return Ok(known.id.clone());
-    }
-    let id = fresh.id.clone();
-    store.add_campaign(fresh)?;
-    Ok(id)
 }
 
 /// Returns the target that a cleanup runs: for a target that comes with ddfuzz and gets no

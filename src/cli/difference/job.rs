@@ -57,15 +57,18 @@ impl DifferenceJob<'_> {
             return Err(no_group());
         };
         let Minimizing { target, way, .. } = minimizing.as_ref();
-        let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+        let fresh = campaign_of(target, *way, None);
+        let mut store = Store::create_or_resume(out, fresh.clone())?;
+        let campaign = store.join_campaign(fresh)?;
         install_bundled(&mut store, target)?;
         let (passing, failing) = (self.task.passing_bytes(), &*self.task.failing.bytes);
         let (crashing, other) = match self.args.invert {
             true => (passing, failing),
             false => (failing, passing),
         };
+        let crash = crash.of_campaign(campaign);
         let id = store
-            .file(Kind::of_class(&crash.class), crash, crashing)?
+            .file(Kind::of_class(&crash.class), &crash, crashing)?
             .id;
         let result = id.folder(store.reader().root()).join(self.name(other));
         let place = self.files(&result)?;
@@ -75,7 +78,7 @@ impl DifferenceJob<'_> {
             );
         };
         let store = Mutex::new(store);
-        let done = self.search(results, log, Minimizing::file_slips(&store, &id, None));
+        let done = self.search(results, log, Minimizing::file_slips(&store, &id, &crash));
         let (isolated, mut record) = done?;
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         find_in_store(&store, &mut record.slips)?;

@@ -9,7 +9,6 @@ use crate::report::export::Reproducer;
 use crate::report::place;
 use crate::report::text::printable;
 use crate::store::{Entry, EntryId, Group, Kind, Reader};
-use crate::triage::Found;
 
 /// Minimum number of hex digits of a crash key by which a user can name a group.
 const DIGITS: usize = 4;
@@ -223,12 +222,9 @@ impl ChosenGroup {
             return Ok(target);
         }
         let file = reader.campaigns()?;
-        let finder = match &self.entry.crash.found {
-            Some(Found::Run { campaign, .. }) => Some(campaign),
-            _ => None,
-        };
+        let finder = self.entry.crash.campaign();
         let mut all: Vec<_> = file.all().collect();
-        all.sort_by_key(|campaign| Some(&campaign.id) != finder);
+        all.sort_by_key(|campaign| Some(campaign.id.as_str()) != finder);
         let records = all.iter().filter_map(|campaign| campaign.target.as_ref());
         let mut targets = records.filter_map(|record| record.target(self.entry.crash.limits));
         targets.next().ok_or_else(|| {

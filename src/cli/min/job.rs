@@ -63,13 +63,16 @@ impl CrashJob<'_> {
     pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
         drop(self.started);
         let Minimizing { target, way, .. } = &self.minimizing;
-        let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+        let fresh = campaign_of(target, *way, None);
+        let mut store = Store::create_or_resume(out, fresh.clone())?;
+        let campaign = store.join_campaign(fresh)?;
         if !store.resumed() {
             record_first_build(&mut store, target)?;
         }
         install_bundled(&mut store, target)?;
         let kind = Kind::of_class(&self.crash.class);
-        let filed = store.file(kind, &self.crash, &self.input)?;
+        let crash = self.crash.of_campaign(campaign);
+        let filed = store.file(kind, &crash, &self.input)?;
         let store = Mutex::new(store);
         self.screen.say_crash(&self.crash, *way);
         let options = self.minimizing.options(self.screen.stop);

@@ -377,7 +377,10 @@ pub(in crate::cli) fn baseline(
             Verdict::Crash(crash) => {
                 let absolute = path.and_then(|path| std::path::absolute(path).ok());
                 return Ok(Crash {
-                    found: absolute.map(|path| Found::File { path }),
+                    found: absolute.map(|path| Found::File {
+                        path,
+                        campaign: None,
+                    }),
                     tries: runs + crash.tries,
                     ..*crash
                 });

@@ -171,7 +171,13 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     // it at the same time, one might find it being written by another.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
+    if let Err(failure) = args.explain_and_finish(page, summary.is_ok(), &stop, output) {
+        // The campaign's result must not be lost with its page.
+        match summary.is_ok() && failure.kind() != "interrupted" {
+            true => output.say(&format!("warning: {}", failure.message())),
+            false => return Err(failure),
+        }
+    }
     let told = CampaignReport {
         unit: "run",
         minimizing: &settings.minimizing,

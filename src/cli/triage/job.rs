@@ -444,6 +444,7 @@ impl TriageDirectory {
     ) -> Result<(), StoreError> {
         let found = Some(Found::File {
             path: path.to_owned(),
+            campaign: Some(self.campaign.clone()),
         });
         let crash = Crash {
             found,

@@ -101,7 +101,7 @@ fn functions_that_no_run_has_reached_are_named() {
     );
     let text = desk.call("show out").exits(0).out;
     assert!(
-        text.contains("never reached: 1 function: forbidden ("),
+        text.contains("never reached by a run that passed: 1 function: forbidden ("),
         "{text}"
     );
     let report = desk.call("report out --json").exits(0).json();

@@ -229,6 +229,7 @@ fn what_is_slipped_into_waits_behind_what_runs_find() {
         found: Some(Found::Slip {
             of: "0123456789abcdef".to_owned(),
             test: Some(3),
+            campaign: None,
         }),
         ..crash("slip", "m")
     };

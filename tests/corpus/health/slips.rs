@@ -31,11 +31,11 @@ fn a_slip_is_filed_with_where_it_came_from_and_minimized_later() {
         input: CRASH.to_owned(),
     };
     let of = ContentHash::of(b"the trimmed file");
-    let entry = file_slip(&store, &crtplot(), of, &slip, Some(7)).unwrap();
+    let entry = file_slip(&store, &crtplot(), "c1", of, &slip, Some(7)).unwrap();
     let entry = entry.expect("it has a record");
     slip.crash = None;
     assert_eq!(
-        file_slip(&store, &crtplot(), of, &slip, None).unwrap(),
+        file_slip(&store, &crtplot(), "c1", of, &slip, None).unwrap(),
         None
     );
     let held = store.lock().unwrap().reader().entry(&entry).unwrap();
@@ -43,6 +43,7 @@ fn a_slip_is_filed_with_where_it_came_from_and_minimized_later() {
     let found = Found::Slip {
         of: of.short().to_string(),
         test: Some(7),
+        campaign: Some("c1".to_owned()),
     };
     assert_eq!(held.crash.found, Some(found));
     assert!(held.script().exists());

@@ -433,9 +433,12 @@ impl ClassicEngine<'_> {
     /// Queues the next input found by fuzzing that may give a smaller result than the minimized
     /// input of its group; returns false if there is none.
     fn enqueue_smaller(&mut self) -> Result<bool, CampaignError> {
-        let reader = self.session.reader();
+        if self.more.is_empty() {
+            return Ok(false);
+        }
+        let (reader, finders) = (self.session.reader(), self.campaign.finders()?);
         while let Some(major) = self.more.first() {
-            if let Some(id) = minimization_order::smaller_of_runs(&reader, major)?
+            if let Some(id) = minimization_order::smaller_of_runs(&reader, &finders, major)?
                 && self.enqueue(id)
             {
                 return Ok(true);

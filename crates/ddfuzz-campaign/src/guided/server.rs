@@ -367,7 +367,12 @@ impl GuidedEngine<'_> {
                 self.show(id, false)?;
             }
             Request::WriteReproduce { id } => {
-                groups.write_reproduce(id, &self.settings.minimizing.target.by_main())?;
+                let minimizing = &self.settings.minimizing;
+                let target = match groups.reader().entry(id)? {
+                    Some(entry) => minimizing.of(&entry.crash).target.by_main(),
+                    None => minimizing.target.by_main(),
+                };
+                groups.write_reproduce(id, &target)?;
             }
             Request::WriteOutcome { id, outcome } => {
                 groups.write_outcome(id, outcome)?;

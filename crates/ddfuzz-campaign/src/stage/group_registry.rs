@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
+use crate::finders::Finders;
 use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use crate::rebuild::is_checked;
 use crate::{CampaignError, CrashSink, KnownKey, ProgramWatch, Report, StoreWriter, Variants};
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;
@@ -74,6 +76,8 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     /// When the groups' numbers of runs were last written to the output directory.
     written: Instant,
     queue: PendingGroups,
+    /// The failures that were found on the campaign's target; only they are minimized.
+    finders: Finders,
 }
 
 impl<S: RunCounter> GroupRegistry<S> {
@@ -87,6 +91,11 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// # Errors
     /// When the directory cannot be read.
     pub fn new(writer: S, campaign: &str) -> Result<GroupRegistry<S>, StoreError> {
+        let reader = writer.reader().clone();
+        let campaigns = reader.campaigns()?;
+        let own = campaigns.all().find(|one| one.id == campaign);
+        let now = own.and_then(|own| own.target.as_ref());
+        let finders = Finders::of(&reader, &campaigns, now)?;
         let mut registry = GroupRegistry {
             writer,
             muted: KnownGroups::default(),
@@ -97,8 +106,8 @@ impl<S: RunCounter> GroupRegistry<S> {
             unwritten: BTreeSet::new(),
             written: Instant::now(),
             queue: PendingGroups::default(),
+            finders,
         };
-        let reader = registry.writer.reader().clone();
         for kind in Kind::ALL {
             let mut pending = Vec::new();
             for group in reader.groups(kind)? {
@@ -226,7 +235,7 @@ impl<S: RunCounter> GroupRegistry<S> {
         reader: &'a Reader,
         entries: &'a [Entry],
     ) -> Option<(Priority, &'a Entry)> {
-        let bug = Bug::of(reader, entries);
+        let bug = Bug::of(reader, &self.finders, entries);
         if let Some(founder) = bug.founder_or_begun() {
             let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
             return Some((priority, founder));
@@ -527,7 +536,8 @@ fn take_unchecked_build(
     };
     let watch = ProgramWatch::of(target)?;
     if last.blake3 != watch.build() {
-        store.archive_unfinished(&last.blake3)?;
+        let finders = Finders::of_target(store.reader(), target)?;
+        store.archive_unfinished(&last.blake3, |entry| is_checked(&finders, entry))?;
         store.record_build(watch.unchecked())?;
     }
     Ok(())

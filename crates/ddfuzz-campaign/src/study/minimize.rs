@@ -12,7 +12,7 @@ use crate::{
 };
 use ddfuzz_delta::Ddmin;
 use ddfuzz_exec::{ExecError, Target, TargetRecord, Way};
-use ddfuzz_minimize::log::{CallRecord, ContentHash, OsText, Part};
+use ddfuzz_minimize::log::{CallRecord, ContentHash, LogError, OsText, Part};
 use ddfuzz_minimize::{
     BoxedOracle, Call, CallOracle, HeldCrash, Journal, MinimizeError, Oracle, OracleOfCall,
     Workers, minimize_by_workers,
@@ -178,8 +178,11 @@ impl StudyEngine<'_> {
         let log = lock(self.session.store).options_log(id)?;
         let minimizing = &self.settings.minimizing;
         let reduced = match minimize_options(minimizing, &entry, &log, self.session.stop) {
-            // A crash that a plain execve does not reproduce keeps its options.
-            Err(CampaignError::Minimize(MinimizeError::NotFailing { .. })) => None,
+            // A crash that a plain execve does not reproduce keeps its options, and so does one
+            // whose shorter call a killed process has recorded: the log is that of the longer one.
+            Err(CampaignError::Minimize(
+                MinimizeError::NotFailing { .. } | MinimizeError::Log(LogError::Mismatch { .. }),
+            )) => None,
             answer => answer?,
         };
         if let Some(subject) = reduced

@@ -445,16 +445,16 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Switches to the new build of the program: checks all groups with it, forgets which contents
-    /// were run, so that all files are examined again, and empties the queues of files and
-    /// minimizations.
+    /// Switches to the present build of the program: checks all groups with it if it is another
+    /// one, finds all files again, of which those are examined that no call has run with this
+    /// build, and empties the queues of files and minimizations.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session.take_build(&mut self.build)?;
         if self.session.stopped() {
             return Ok(());
         }
-        self.registry.forget_contents()?;
+        self.registry.take_build()?;
         self.files.restart();
         self.minimize_queue = MinimizeQueue {
             spent: self.minimize_queue.spent,

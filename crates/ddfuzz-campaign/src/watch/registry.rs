@@ -48,7 +48,6 @@ impl<'a> ContentRegistry<'a> {
         name: &str,
         target: &'a Target,
     ) -> Result<ContentRegistry<'a>, CampaignError> {
-        let identity = identity(target)?;
         let mut campaign = CampaignState::open(store, name)?;
         // Only campaigns that make inputs record a greatest length, and count runs by number.
         if campaign.checkpoint.max_len.is_some() {
@@ -58,53 +57,65 @@ impl<'a> ContentRegistry<'a> {
         lines.retain(|line| line.v == Triaged::VERSION && line.campaign == name);
         let done = lines.len() as u64;
         let mut counts: HashMap<(Kind, Key), u64> = HashMap::new();
-        let (mut contents, mut crashes) = (HashMap::new(), HashMap::new());
-        let mut least: HashMap<Key, u64> = HashMap::new();
-        for line in lines {
-            if let Some(crash) = &line.crash {
-                *counts.entry((crash.kind, crash.major)).or_default() += 1;
-            }
-            if line.target != identity {
-                // Run by another build, or within other limits.
-                continue;
-            }
-            contents.insert(line.input, line.leaks || line.crash.is_some());
-            let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
-            if let Some(crash) = steady {
-                if crash.kind == Kind::Crash && line.examined {
-                    let held = least.entry(crash.major).or_insert(line.size);
-                    *held = line.size.min(*held);
-                }
-                let ended = line.ended;
-                let known = KnownCrash { line: crash, ended };
-                crashes.insert((known.line.major, known.line.minor), known);
-            }
+        for crash in lines.iter().filter_map(|line| line.crash.as_ref()) {
+            *counts.entry((crash.kind, crash.major)).or_default() += 1;
         }
         for ((kind, major), count) in counts {
             campaign.checkpoint.raise_count(kind, major.short(), count);
         }
         campaign.checkpoint.next = campaign.checkpoint.next.max(done);
         campaign.checkpoint.begin_count(None);
-        Ok(ContentRegistry {
+        let mut registry = ContentRegistry {
             store,
             name: name.to_owned(),
             target,
-            identity,
+            identity: identity(target)?,
             campaign,
             journal,
-            contents,
-            crashes,
-            least,
-        })
+            contents: HashMap::new(),
+            crashes: HashMap::new(),
+            least: HashMap::new(),
+        };
+        lines.into_iter().for_each(|line| registry.recall(line));
+        Ok(registry)
     }
 
-    /// Forgets which file contents were run, and all known crashes, since the program was rebuilt.
-    pub(super) fn forget_contents(&mut self) -> Result<(), CampaignError> {
+    /// Starts with the present build of the program, after its file was replaced: known are only
+    /// the contents and crashes that the journal has of this build. A content that was handed out
+    /// and is not in the journal is run again.
+    pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
         self.crashes.clear();
         self.least.clear();
+        let reader = lock(self.store).reader().clone();
+        for line in reader.triaged()? {
+            if line.v == Triaged::VERSION && line.campaign == self.name {
+                self.recall(line);
+            }
+        }
         Ok(())
+    }
+
+    /// Takes what `line` of the journal tells of the present build; lines of another build, or of
+    /// runs within other limits, tell nothing.
+    fn recall(&mut self, line: Triaged) {
+        if line.target != self.identity {
+            return;
+        }
+        let may_leak = line.leaks || line.crash.is_some();
+        self.contents.insert(line.input, may_leak);
+        let steady = line.crash.filter(|crash| crash.kind != Kind::Flaky);
+        if let Some(crash) = steady {
+            if crash.kind == Kind::Crash && line.examined {
+                let held = self.least.entry(crash.major).or_insert(line.size);
+                *held = line.size.min(*held);
+            }
+            let ended = line.ended;
+            let known = KnownCrash { line: crash, ended };
+            self.crashes
+                .insert((known.line.major, known.line.minor), known);
+        }
     }
 
     /// Returns the major and minor keys of known crashes that reproduce each time.
@@ -176,7 +187,8 @@ impl<'a> ContentRegistry<'a> {
         what: &Classified,
     ) -> Result<Option<Stored>, StoreError> {
         let path = answer.task.file.path.clone();
-        let found = Found::File { path };
+        let campaign = Some(self.name.clone());
+        let found = Found::File { path, campaign };
         self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 

@@ -303,7 +303,8 @@ impl Engine<'_> {
         test: Option<u64>,
     ) -> Result<(), CallbackError> {
         let (of, slip) = (ContentHash::of(text), self.slip_of_filed(slip)?);
-        file_slip(self.store, &self.cleaning.filed_for, of, &slip, test)?;
+        let target = &self.cleaning.filed_for;
+        file_slip(self.store, target, self.campaign, of, &slip, test)?;
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl CodeCoverage {
                 false => "",
             };
             lines.push(format!(
-                "never reached: {count}: {}{more}",
+                "never reached by a run that passed: {count}: {}{more}",
                 named.join(", ")
             ));
         }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(
             code.text(),
             "code reached: 1,000 of 2,000 blocks, 10 of 12 functions\n\
-             never reached: 2 functions: usage (9 blocks), 0x4510 (1 block)"
+             never reached by a run that passed: 2 functions: usage (9 blocks), 0x4510 (1 block)"
         );
         code.files.push(file("/lib/libx.so.1", 12));
         code.never_reached.clear();

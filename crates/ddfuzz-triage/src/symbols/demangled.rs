@@ -14,6 +14,8 @@ pub fn demangle(symbol: &str) -> String {
     let mut name = Bounded::default();
     let is_whole = match rustc_demangle::try_demangle(symbol) {
         Ok(rust) => write!(name, "{rust:#}").is_ok(),
+        // Without the prefix, names of C would be read as types: `f` as `float`.
+        Err(_) if !symbol.starts_with("_Z") && !symbol.starts_with("__Z") => false,
         Err(_) => cpp_demangle::Symbol::new(symbol)
             .is_ok_and(|cpp| (cpp.structured_demangle(&mut name, &Default::default())).is_ok()),
     };
@@ -46,7 +48,9 @@ mod tests {
         let rust = "_ZN4core6option13unwrap_failed17h0123456789abcdefE";
         assert_eq!(demangle(rust), "core::option::unwrap_failed");
         assert_eq!(demangle("_ZN5space3fooEibc"), "space::foo(int, bool, char)");
-        assert_eq!(demangle("parse_line"), "parse_line");
+        for of_c in ["parse_line", "f", "i", "St", "Pc"] {
+            assert_eq!(demangle(of_c), of_c);
+        }
     }
 
     /// Each parameter is `A<T, T>` of the one before, `T`, so each is twice as long.

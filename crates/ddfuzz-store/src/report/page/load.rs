@@ -306,7 +306,7 @@ fn found(by: &Found) -> String {
     match by {
         Found::Run { run, .. } => format!("by run {run}"),
         Found::Slip { of, .. } => format!("while {of} was minimized"),
-        Found::File { path } => format!("in {}", path.display()),
+        Found::File { path, .. } => format!("in {}", path.display()),
     }
 }
 

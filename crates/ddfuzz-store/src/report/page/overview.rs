@@ -195,7 +195,7 @@ fn reached(code: &CodeCoverage) -> Markup {
             @for (file, counts) in code.by_file() { br; (text(&file)) ": " (counts) }
             @if !never.is_empty() {
                 details {
-                    summary { "never reached: " (size::counted(never.len() as u64, "function")) }
+                    summary { "never reached by a run that passed: " (size::counted(never.len() as u64, "function")) }
                     table {
                         thead { tr { th { "function" } th { "file" } th { "blocks" } } }
                         tbody {
