@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::min::call_script::CallFiles;
 use super::output::{print_bytes, tell};
 use super::{Exit, Failure, Output, values};
 use crate::files::{FileError, atomic, folder};
@@ -99,7 +100,7 @@ impl ResultPlace {
             }
         }
         // Only a log says that an existing file is an earlier result.
-        let has_begun = log.exists() || has_logs(&results[0]);
+        let has_begun = log.exists() || CallFiles::beside(&log).has_logs();
         let left = results.iter().find(|file| file.exists());
         if args.resume
             && !has_begun
@@ -269,20 +270,6 @@ pub fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
             .hint("give a file, or an output directory of ddfuzz"));
     }
     std::fs::read(path).map_err(|error| Failure::file(path, "reading the input", &error))
-}
-
-/// Returns true if logs stand beside the result file, which have its name with further endings: a
-/// command line is minimized with a log for each of its parts.
-fn has_logs(result: &Path) -> bool {
-    let name = result.file_name().unwrap_or_default().as_encoded_bytes();
-    let is_log = |entry: std::fs::DirEntry| {
-        let file = entry.file_name();
-        let ending = file.as_encoded_bytes().strip_prefix(name);
-        ending.is_some_and(|ending| ending.ends_with(b".log.jsonl"))
-    };
-    let folder = folder::parent(result);
-    let mut entries = folder.read_dir().into_iter().flatten().flatten();
-    entries.any(is_log)
 }
 
 /// Fails if there is something at `file` that is not a regular file, such as a device.

@@ -117,3 +117,15 @@ fn a_hang_that_is_told_apart_is_filed_as_one() {
         .exits(0);
     assert!(desk.file("out/hangs").is_dir() && !desk.file("out/crashes").exists());
 }
+
+#[test]
+fn the_log_of_another_result_does_not_make_a_file_ours() {
+    let desk = desk();
+    desk.write("precious", "aXY");
+    // The logs of minimizing it, and of one whose name begins like its own.
+    desk.call("min precious -- ./letters").exits(0);
+    desk.call("min crash -o precious0 -- ./letters").exits(0);
+    let message = refusal(&desk, "min crash -o precious --resume");
+    assert!(message.contains("precious exists"), "{message}");
+    assert_eq!(desk.read("precious"), b"aXY");
+}

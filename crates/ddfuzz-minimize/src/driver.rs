@@ -189,7 +189,8 @@ impl Driver<'_, '_> {
                 Line::Check(check) => check.us,
                 _ => 0,
             };
-            self.earlier += Duration::from_micros(us);
+            // Runs of several workers overlap: their wall times add up to more than has passed.
+            self.earlier += Duration::from_micros(us) / self.answerer.workers().max(1);
             self.feed(&line, Some(number))?;
         }
         self.reported = self

@@ -184,6 +184,11 @@ pub(super) trait Answerer {
         Vec::new()
     }
 
+    /// Returns the number of runs that may be under way at the same time; 1 without workers.
+    fn workers(&self) -> u32 {
+        1
+    }
+
     /// Waits for all runs that are under way. Returns the number of runs in the whole minimization
     /// that were made ahead and whose answers were not used; 0 without workers.
     fn finish(&mut self) -> u64 {

@@ -7,7 +7,7 @@ mod show;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -500,6 +500,15 @@ fn test_oracle(
                 .hint("give it with --test SCRIPT"));
         }
     };
+    // The input of each test is put into a directory of its own, under this name.
+    let mut name = Path::new(&record.name.0).components();
+    if !matches!(
+        (name.next(), name.next()),
+        (Some(Component::Normal(_)), None)
+    ) {
+        let message = format!("{:?} in the log is no name of a file", record.name.0);
+        return Err(Failure::usage(message).path(log));
+    }
     let (found, script) = read_script(&path)?;
     if script.hash() != record.blake3 {
         output.say(&format!(

@@ -171,7 +171,7 @@ const LOG: &str = ".log.jsonl";
 /// (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when
 /// repeated, `crash.min.args.2.log.jsonl`), the script `crash.min.sh`, and intermediate inputs in
 /// the folder `crash.min.inputs`.
-pub(super) struct CallFiles {
+pub(in crate::cli) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
     /// Number of minimizations so far of each part of the command line; the key is the part's name
@@ -182,7 +182,7 @@ pub(super) struct CallFiles {
 impl CallFiles {
     /// Returns the paths of all files of a minimization of a command line, given the path of its
     /// main log; creates no file.
-    pub(super) fn beside(log: &Path) -> CallFiles {
+    pub(in crate::cli) fn beside(log: &Path) -> CallFiles {
         let name = log.as_os_str().as_bytes();
         let prefix = name.strip_suffix(LOG.as_bytes()).unwrap_or(name);
         CallFiles {
@@ -273,14 +273,19 @@ impl CallFiles {
     /// other than the main one. With `resume`, they may exist if at least one of them is a log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
-        let script = self.script();
-        if resume && existing.iter().any(|file| *file != script) {
+        if resume && self.has_logs() {
             return Ok(());
         }
         let Some(file) = existing.into_iter().next() else {
             return Ok(());
         };
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
+    }
+
+    /// Checks whether there is a log of a part of the command line beside the main one.
+    pub(in crate::cli) fn has_logs(&self) -> bool {
+        let script = self.script();
+        self.existing().iter().any(|file| *file != script)
     }
 
     /// Removes the script and the logs, other than the main one, that an earlier minimization of a

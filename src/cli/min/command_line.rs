@@ -129,7 +129,7 @@ impl CallMinimization<'_> {
         let file = self.input_file()?;
         let start = self.start_line(subject, file.as_deref());
         self.remove_outdated(&log, &start)?;
-        let (before, began) = (time_of(&log), Instant::now());
+        let (before, began) = (time_of(&log, workers(self.args.jobs)), Instant::now());
         let (finished, record) = match subject {
             Some((part, at)) => self.shrink_call(part, at, start, file.as_deref(), &log)?,
             None => self.shrink_input(start, file.as_deref(), &log)?,
@@ -398,15 +398,16 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// Returns the total time of the test runs that a log records; zero if there is no log.
-fn time_of(log: &Path) -> Duration {
+/// Returns the time that the test runs of a log took, if `jobs` of them were made at a time; zero if
+/// there is no log.
+fn time_of(log: &Path, jobs: usize) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
     let micros = lines.iter().map(|(_, line)| match line {
         Line::Test(test) => test.us,
         Line::Check(check) => check.us,
         _ => 0,
     });
-    Duration::from_micros(micros.fold(0, u64::saturating_add))
+    Duration::from_micros(micros.fold(0, u64::saturating_add) / jobs.max(1) as u64)
 }
 
 impl CallMinimization<'_> {

@@ -350,7 +350,8 @@ fn indentation(text: &[u8]) -> Option<Tree> {
         if open.len() < DEEPEST {
             open.push((index, depth));
         }
-        for (around, _) in &open[..open.len() - 1] {
+        // The line itself is not among them where the lines around it are as many as are kept.
+        for (around, _) in open.iter().filter(|(around, _)| *around != index) {
             let node = &mut nodes[*around];
             node.pair = true;
             (node.close, node.end, node.separated, node.last) = (end, end, end, index + 1);
@@ -375,9 +376,11 @@ fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
         let inside = &tree.nodes[index + 1..node.last];
         let first = inside.first().map(|node| line(node.start));
         let inner = first.and_then(|line| depth(&text[line])).unwrap_or(outer);
-        let blanks = inside
-            .iter()
-            .map(|node| node.start + outer..node.start + inner.max(outer));
+        let blanks = inside.iter().map(|node| {
+            // A later line may be indented less than the first one.
+            let own = depth(&text[line(node.start)]).unwrap_or(outer);
+            node.start + outer..node.start + inner.min(own).max(outer)
+        });
         heads.push(std::iter::once(own).chain(blanks).collect());
     }
     heads
@@ -410,6 +413,35 @@ mod tests {
             ("<!-- <d> -->", false, None),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_line_that_is_indented_less_than_the_first_loses_only_its_blanks() {
+        let text = b"x:\n y\nx:\n y\na:\n    b\n c";
+        let tree = indentation(text).expect("indented");
+        for ranges in heads(text, &tree) {
+            let [own, blanks @ ..] = ranges.as_slice() else {
+                panic!("a block without its line");
+            };
+            assert!(text[own.clone()].ends_with(b":\n"));
+            for blank in blanks {
+                assert!(text[blank.clone()].iter().all(|byte| *byte == b' '));
+            }
+        }
+    }
+
+    #[test]
+    fn lines_deeper_than_what_is_kept_open_have_their_parents_all_the_same() {
+        let mut text = Vec::new();
+        for depth in (0..=DEEPEST).chain([DEEPEST - 1, DEEPEST - 1]) {
+            text.extend(std::iter::repeat_n(b' ', depth));
+            text.extend(b"x\n");
+        }
+        let tree = indentation(&text).expect("indented");
+        for (index, node) in tree.nodes.iter().enumerate() {
+            let parent = node.parent.map(|parent| &tree.nodes[parent]);
+            assert!(parent.is_none_or(|parent| parent.pair && parent.last > index));
+        }
     }
 
     #[test]

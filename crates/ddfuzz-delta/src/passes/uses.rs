@@ -82,6 +82,8 @@ struct Names<'a> {
     /// For each syntax node that is a name occurring at least twice, the index of the name in
     /// `uses`.
     name_of: HashMap<usize, usize>,
+    /// For each syntax node, the index of the node before it among the children of its parent.
+    before: Vec<Option<usize>>,
 }
 
 impl<'a> Names<'a> {
@@ -101,9 +103,17 @@ impl<'a> Names<'a> {
         uses.retain(|nodes| nodes.len() > 1);
         let each = uses.iter().enumerate();
         let name_of = each.flat_map(|(name, nodes)| nodes.iter().map(move |node| (*node, name)));
+        let mut before = vec![None; tree.nodes.len()];
+        let mut last_child = vec![None; tree.nodes.len()];
+        for (node, of_node) in tree.nodes.iter().enumerate() {
+            if let Some(parent) = of_node.parent {
+                before[node] = last_child[parent].replace(node);
+            }
+        }
         Names {
             text,
             tree,
+            before,
             name_of: name_of.collect(),
             uses,
         }
@@ -298,12 +308,8 @@ impl<'a> Names<'a> {
         let parent = nodes[node].parent?;
         let is_comma = |at: &usize| self.text[nodes[*at].place.clone()] == *b",";
         let after = Some(nodes[node].last).filter(|next| *next < nodes[parent].last);
-        let before = || {
-            children(nodes, parent)
-                .take_while(|child| *child < node)
-                .last()
-        };
-        let found = after.filter(is_comma).or_else(|| before().filter(is_comma));
+        let before = self.before[node];
+        let found = after.filter(is_comma).or(before.filter(is_comma));
         found.map(|comma| nodes[comma].place.clone())
     }
 

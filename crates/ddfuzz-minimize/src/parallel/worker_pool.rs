@@ -239,6 +239,10 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
 }
 
 impl Answerer for WorkerPool<'_, '_, '_> {
+    fn workers(&self) -> u32 {
+        u32::try_from(self.workers.jobs).unwrap_or(u32::MAX)
+    }
+
     fn answer(
         &mut self,
         progress: &Progress<'_>,

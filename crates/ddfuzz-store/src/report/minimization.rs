@@ -279,7 +279,7 @@ impl Isolation {
             EditRecord::Keep(kept) => kept
                 .iter()
                 .map(|[start, end]| end.saturating_sub(*start))
-                .sum(),
+                .fold(0, u64::saturating_add),
             EditRecord::Cut(_) | EditRecord::Set(_) => 0,
         });
     }
