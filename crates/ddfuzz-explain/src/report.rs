@@ -16,7 +16,7 @@ pub struct Explanation {
     pub crash: CrashRecord,
     /// The failing and the passing input, and the difference between them.
     pub input: InputRecord,
-    /// The statements of the program at which to look first, the best one first; two at most.
+    /// The statements of the program at which to look first, the best one first; three at most.
     pub look_first: Vec<SuspectRecord>,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
