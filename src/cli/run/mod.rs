@@ -171,13 +171,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     // it at the same time, one might find it being written by another.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Err(failure) = args.explain_and_finish(page, summary.is_ok(), &stop, output) {
-        // The campaign's result must not be lost with its page.
-        match summary.is_ok() && failure.kind() != "interrupted" {
-            true => output.say(&format!("warning: {}", failure.message())),
-            false => return Err(failure),
-        }
-    }
+    args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
     let told = CampaignReport {
         unit: "run",
         minimizing: &settings.minimizing,
@@ -269,7 +263,8 @@ fn settings(
 impl RunArgs {
     /// If the campaign has ended well, explains its crash groups (with `--explain`), and then
     /// writes the last version of its HTML page, `page`, and stops the thread that keeps the page
-    /// current. Does nothing if `ended_well` is false.
+    /// current. Does nothing if `ended_well` is false. Warns of what fails, so that the campaign's
+    /// result is not lost with its page; the only error is that the user stops it.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,
@@ -280,10 +275,18 @@ impl RunArgs {
         if !ended_well {
             return Ok(());
         }
-        if self.explain {
-            explain::explain_new(&self.out, stop, output)?;
+        let explained = match self.explain {
+            true => explain::explain_new(&self.out, stop, output),
+            false => Ok(()),
+        };
+        let finished = explained.and_then(|()| page.map_or(Ok(()), |page| page.finish(output)));
+        match finished {
+            Err(failure) if failure.kind() != "interrupted" => {
+                output.say(&format!("warning: {}", failure.message()));
+                Ok(())
+            }
+            answer => answer,
         }
-        page.map_or(Ok(()), |page| page.finish(output))
     }
 
     /// Reads the seeds and the dictionary words for a call with `--resume`. If `resumed` is true
