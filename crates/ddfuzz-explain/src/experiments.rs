@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
@@ -10,6 +10,7 @@ use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
 use crate::delta::{Delta, Differences, Identity};
 use crate::engine::tests_at_point::{Continued, Stand};
+use crate::engine::watchdog::TimeLimit;
 use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
 use crate::graph::{Graph, Object, Place};
 use crate::matching::unify;
@@ -38,7 +39,7 @@ pub struct Runs {
     /// The points that both runs go through, in the order of time.
     pub matched: Vec<Matched>,
     /// Time limit of one test.
-    pub limit: Duration,
+    pub limit: TimeLimit,
     /// When the search for the chain must come to its end, so that time is left to test its links.
     pub half_time: Instant,
     /// The states of both runs at the points that were examined, by the index of the point in

@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use ddfuzz_exec::{Ended, ExecError, RUST_PANIC, Target};
 use ddfuzz_model::files::Base64;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use regex::bytes::Regex;
 
 use crate::alignment::{Matched, matched};
 use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
 use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
+use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
@@ -105,7 +108,17 @@ const TRACED: usize = 8;
 /// crashed, as its divisor.
 const FACTS: u32 = 4;
 /// Smallest and largest time limit of a test.
-const TEST_TIME: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+
+/// Returns the CPU time of all processes that this one has waited for; zero if the kernel does not
+/// say.
+fn cpu_of_children() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
+    usage.map_or(Duration::ZERO, |usage| {
+        let micros = |time: TimeVal| u64::try_from(time.num_microseconds()).unwrap_or_default();
+        Duration::from_micros(micros(usage.user_time()) + micros(usage.system_time()))
+    })
+}
 
 pub(crate) struct Explaining<'a> {
     pub(crate) request: &'a Request,
@@ -181,7 +194,12 @@ impl<'a> Explaining<'a> {
         };
         // The first run has more to do.
         let took = self.replays(&mut engine, Side::Failing, &failing)?;
-        let limit = (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
+        let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
+        let limit = TimeLimit {
+            cpu: within(took.cpu),
+            wall: within(took.wall),
+        };
+        engine.test_limit = limit;
         if request.slice.is_some() {
             self.slice(&mut engine, criterion.as_ref(), limit)?;
         }
@@ -227,7 +245,7 @@ impl<'a> Explaining<'a> {
         &mut self,
         engine: &mut Engine,
         criterion: Option<&Criterion>,
-        limit: Duration,
+        limit: TimeLimit,
     ) -> Result<(), Early> {
         let goal = match (&self.request.slice, criterion) {
             (Some(SliceGoal::Lines(regex)), _) => Goal::Lines(regex.clone()),
@@ -264,18 +282,19 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Replays a run, which must end as before; returns the time of the shortest replay.
+    /// Replays a run, which must end as before; returns the least CPU time and wall time of a replay.
     fn replays(
         &mut self,
         engine: &mut Engine,
         side: Side,
         first: &Ending,
-    ) -> Result<Duration, Early> {
-        let mut shortest = Duration::MAX;
+    ) -> Result<TimeLimit, Early> {
+        let mut least = TimeLimit::of(Duration::MAX);
         for replay in 1..REPLAYS {
-            let began = Instant::now();
+            let (before, began) = (cpu_of_children(), Instant::now());
             let again = engine.run_to_end(side)?;
-            shortest = shortest.min(began.elapsed());
+            least.cpu = least.cpu.min(cpu_of_children().saturating_sub(before));
+            least.wall = least.wall.min(began.elapsed());
             engine.check_time()?;
             if again != *first {
                 self.result.crash.replays = if side == Side::Failing {
@@ -287,7 +306,7 @@ impl<'a> Explaining<'a> {
             }
         }
         self.result.crash.replays = REPLAYS;
-        Ok(shortest)
+        Ok(least)
     }
 
     /// Returns the trace and the input of the passing run: with the user's passing input, or with

@@ -1,13 +1,12 @@
 //! What the failing run alone shows, for the result: its heap, and where the value came from by which
 //! it crashed.
 
-use std::time::Duration;
-
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
+use crate::engine::watchdog::TimeLimit;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
 use crate::report::{Explanation, OriginRecord, OverflowRecord, SwitchedRecord};
@@ -81,7 +80,7 @@ pub fn add_crash_facts(
     engine: &mut Engine,
     criterion: &Criterion,
     failing: &Trace,
-    limit: Duration,
+    limit: TimeLimit,
 ) -> Result<(), EngineError> {
     let ending = &failing.ending;
     let is_panic = engine.ends_at_panics && ending.ended == Ended::Exit(RUST_PANIC);

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use ddfuzz_explain::engine::watchdog::TimeLimit;
 use ddfuzz_explain::engine::{Engine, Point, Side};
 use ddfuzz_explain::graph::{Graph, LeafKind, Object, Origin};
 use ddfuzz_explain::types::{Encoding, Shape, Types, integer};
@@ -218,7 +219,11 @@ fn compare(program: &Path, call: &Call, states: usize) -> (usize, usize) {
     let mut asked = Vec::new();
     for point in points.iter().skip(step / 2).step_by(step) {
         let mut stand = engine
-            .stand(Side::Failing, *point, Duration::from_secs(60))
+            .stand(
+                Side::Failing,
+                *point,
+                TimeLimit::of(Duration::from_secs(60)),
+            )
             .unwrap();
         let captured = engine.capture_at(&mut stand).unwrap();
         asked.push((*point, values(&engine.info.types, &captured.graph)));

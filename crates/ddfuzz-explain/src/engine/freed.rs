@@ -6,7 +6,7 @@ use super::instructions::{ARGUMENTS, Executed};
 use super::prepared::library_symbol;
 use super::process::by_number;
 use super::recorded::Recorded;
-use super::run::{Next, Pace, Run};
+use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::REGISTERS;
 
@@ -63,6 +63,8 @@ impl Engine {
             return Ok(None);
         };
         run.process.write(free, &[RETURN])?;
+        // With what it does not free, the run may go on without end.
+        let _limit = run.process.limit(self.test_limit);
         let ending = loop {
             self.check_time()?;
             if let Next::Ended(ending) = self.resume(&mut run.process, Pace::Free)? {
@@ -209,6 +211,7 @@ impl Engine {
             return Ok(None);
         };
         run.process.set_breakpoint(free)?;
+        let _limit = run.process.limit(self.test_limit.times(STOPS));
         let (mut calls, mut from) = (0, Vec::new());
         while calls <= MOST_CALLS {
             self.check_time()?;

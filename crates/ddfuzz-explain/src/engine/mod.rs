@@ -44,7 +44,7 @@ use regex::bytes::Regex;
 
 use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use state::Modules;
-use watchdog::Watchdog;
+use watchdog::{TimeLimit, Watchdog};
 
 /// One of the two runs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -191,6 +191,8 @@ pub struct Engine {
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
+    /// How long a run may take that goes on with a changed state, where nothing stops it.
+    pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
     /// Until when values are followed back: what is then not known is not told.
@@ -272,6 +274,7 @@ impl Engine {
             library_names: RefCell::default(),
             watchdog: Watchdog::start(deadline)?,
             limits: targets[0].limits,
+            test_limit: TimeLimit::of(targets[0].limits.wall),
             is_located: false,
             statements: Vec::new(),
             deadline,

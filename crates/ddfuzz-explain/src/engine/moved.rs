@@ -8,7 +8,7 @@ use libc::user_regs_struct;
 
 use super::freed::Lost;
 use super::prepared::library_symbol;
-use super::run::{Next, Pace, Run};
+use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
 /// Largest number of stops of a run.
@@ -119,6 +119,7 @@ impl Engine {
         let Some(mut run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
         };
+        let _limit = run.process.limit(self.test_limit.times(STOPS));
         self.moving(&mut run, allocators, moving, u64::MAX)
     }
 

@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
@@ -17,6 +16,7 @@ use nix::unistd::Pid;
 
 use super::watchdog::{Limit, Watchdog};
 use crate::dwarf::frames::REGISTERS;
+use crate::engine::watchdog::TimeLimit;
 
 /// Why a process has stopped or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -357,10 +357,9 @@ impl Process {
             .any(|it| it.contains('w') && it.ends_with('s'))
     }
 
-    /// Sets a time limit: the process is killed when `time` is over, unless the result is dropped
-    /// before.
-    pub fn limit(&self, time: Duration) -> Limit {
-        self.watchdog.arm(&self.handle, self.pid, time)
+    /// Sets a time limit: the process is killed when it is over, unless the result is dropped before.
+    pub fn limit(&self, limit: TimeLimit) -> Limit {
+        self.watchdog.arm(&self.handle, self.pid, limit)
     }
 
     /// Kills the process and waits for its end.

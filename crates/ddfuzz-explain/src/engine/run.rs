@@ -13,13 +13,14 @@ use super::{
     Ending, Engine, EngineError, Point, Side, Trace, Unsupported, statement_starts, symbol_in,
 };
 use crate::dwarf::frames::Frame;
+use crate::engine::watchdog::TimeLimit;
 use crate::unfold::Area;
 
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
 /// Wall time that a run which stops often may take, as a multiple of the target's limit.
-const STOPS: u32 = 20;
+pub(super) const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 pub const MOST_POINTS: usize = 100_000;
 
@@ -86,7 +87,7 @@ impl Engine {
         let (traceable, input) = &self.sides[side as usize];
         let mut traced = traceable.start(input, false)?;
         let mut process = Process::seize(traced.pid(), &self.watchdog)?;
-        let limit = process.limit(self.limits.wall * factor);
+        let limit = process.limit(TimeLimit::of(self.limits.wall * factor));
         traced.release()?;
         loop {
             match process.wait()? {

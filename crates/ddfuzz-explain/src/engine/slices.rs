@@ -3,7 +3,6 @@
 //! others. Control flow is explicit: no condition decides what is executed next.
 
 use std::collections::{BTreeSet, HashSet};
-use std::time::Duration;
 
 use libc::user_regs_struct;
 use regex::bytes::Regex;
@@ -13,6 +12,7 @@ use super::run::{Next, Pace};
 use super::tests_at_point::Stand;
 use super::{Criterion, Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
+use crate::engine::watchdog::TimeLimit;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
 /// Largest number of events (statement executions) of a run for which a slice is searched.
@@ -76,7 +76,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the run cannot be made.
-    pub fn slice(&mut self, goal: &Goal, limit: Duration) -> Result<Sliced, EngineError> {
+    pub fn slice(&mut self, goal: &Goal, limit: TimeLimit) -> Result<Sliced, EngineError> {
         let entries = self.entries();
         let (stops, whole) = self.stops(&entries)?;
         let events = stops.iter().filter(|stop| !stop.is_entry).count();
@@ -182,7 +182,7 @@ impl Engine {
         line(one) == line(other)
     }
 
-    fn stand_at_first(&mut self, pc: u64, limit: Duration) -> Result<Stand, EngineError> {
+    fn stand_at_first(&mut self, pc: u64, limit: TimeLimit) -> Result<Stand, EngineError> {
         let mut run = self.start(Side::Failing)?;
         run.process.set_breakpoint(pc)?;
         loop {

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::origin::{History, Origin};
 use super::recorded::Recorded;
 use super::run::{Next, Pace};
 use super::sources::{comparison, guards};
+use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
 /// Largest number of conditions that are tried for each statement.
@@ -41,7 +42,7 @@ impl Engine {
         &mut self,
         points: &[Point],
         history: &History,
-        limit: Duration,
+        limit: TimeLimit,
         averts: impl Fn(&Ending) -> bool,
     ) -> Result<Vec<Switched>, EngineError> {
         let mut known = HashSet::new();
@@ -116,7 +117,7 @@ impl Engine {
         &mut self,
         recorded: &Recorded,
         at: usize,
-        (limit, failing): (Duration, u64),
+        (limit, failing): (TimeLimit, u64),
     ) -> Result<Option<(Ending, bool)>, EngineError> {
         let (Some(point), Some(next)) = (recorded.passed(at), recorded.executed.get(at + 1)) else {
             return Ok(None);

@@ -1,7 +1,5 @@
 //! Tests at a point in time: a fork of the stopped run, with a changed state, that runs on.
 
-use std::time::Duration;
-
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
@@ -13,6 +11,7 @@ use super::state::Captured;
 use super::{
     Criterion, Ending, Engine, EngineError, Point, Sameness, Side, Unsupported, if_supported,
 };
+use crate::engine::watchdog::TimeLimit;
 use crate::graph::Place;
 use crate::plan::{Content, Plan, Spot};
 use crate::unfold::Area;
@@ -28,7 +27,7 @@ pub struct Stand {
     written: u64,
     ended: Vec<Pid>,
     /// Time limit of one test.
-    limit: Duration,
+    limit: TimeLimit,
 }
 
 /// How a fork of a stopped run has continued.
@@ -103,7 +102,7 @@ impl Engine {
         &mut self,
         side: Side,
         point: Point,
-        limit: Duration,
+        limit: TimeLimit,
     ) -> Result<Stand, EngineError> {
         let mut run = self.start(side)?;
         self.run_to(&mut run, point)?;
@@ -112,7 +111,7 @@ impl Engine {
 
     /// Returns a [`Stand`], from which tests are forked, for a run that has stopped without
     /// breakpoints. `limit`: time that a test there may take.
-    pub(crate) fn stand_in(&self, run: Run, limit: Duration) -> Result<Stand, EngineError> {
+    pub(crate) fn stand_in(&self, run: Run, limit: TimeLimit) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
             return Err(EngineError::Unsupported(Unsupported::Sockets));

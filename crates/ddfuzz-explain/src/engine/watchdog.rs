@@ -23,12 +23,40 @@ struct Armed {
     closed: bool,
 }
 
-/// The time limit of a process: it is killed once it has used this much CPU time or has waited for
-/// so long, at the latest after [`PATIENCE`] times this time on a busy machine.
+/// How long a process may take: it is killed once it has used the CPU time `cpu`, or waits after the
+/// wall time `wall`.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit {
+    /// Maximum CPU time of the process and its descendants.
+    pub cpu: Duration,
+    /// Wall time after which a process that waits is killed.
+    pub wall: Duration,
+}
+
+impl TimeLimit {
+    /// The limit of a process that may run or wait for `time`.
+    pub fn of(time: Duration) -> TimeLimit {
+        TimeLimit {
+            cpu: time,
+            wall: time,
+        }
+    }
+
+    /// A limit that is `factor` times as long, for a process that is stopped often.
+    pub fn times(self, factor: u32) -> TimeLimit {
+        TimeLimit {
+            cpu: self.cpu * factor,
+            wall: self.wall * factor,
+        }
+    }
+}
+
+/// The time limit of a process, which is killed at the latest after [`PATIENCE`] times the wall time
+/// on a busy machine.
 struct Deadline {
     process: OwnedFd,
     pid: Pid,
-    time: Duration,
+    limit: TimeLimit,
     began: Instant,
     next_look: Instant,
     /// When the time for the whole explanation is over.
@@ -52,9 +80,10 @@ impl Deadline {
             .and_then(|rest| rest.chars().next());
         let waits = !matches!(state, Some('R' | 't' | 'T'));
         let used = ddfuzz_exec::tree_cpu(self.pid);
-        let is_over = waits
-            || used >= self.time
-            || self.began.elapsed() >= self.time * PATIENCE
+        let (TimeLimit { cpu, wall }, passed) = (self.limit, self.began.elapsed());
+        let is_over = waits && passed >= wall
+            || used >= cpu
+            || passed >= wall * PATIENCE
             || Instant::now() >= self.latest;
         if is_over {
             // SAFETY: the call takes numbers and a null pointer for no details.
@@ -64,7 +93,7 @@ impl Deadline {
                 libc::syscall(call, self.process.as_raw_fd(), libc::SIGKILL, none, 0);
             }
         }
-        let left = self.time.saturating_sub(used);
+        let left = cpu.saturating_sub(used);
         let next = Instant::now() + left.max(Duration::from_millis(10));
         self.next_look = next.min(self.latest);
         is_over
@@ -111,7 +140,7 @@ impl Watchdog {
         Ok(Watchdog { armed, latest })
     }
 
-    pub(crate) fn arm(&self, process: &OwnedFd, pid: Pid, time: Duration) -> Limit {
+    pub(crate) fn arm(&self, process: &OwnedFd, pid: Pid, limit: TimeLimit) -> Limit {
         let (state, changed) = &*self.armed;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.fired = false;
@@ -119,9 +148,9 @@ impl Watchdog {
         state.next = process.try_clone().ok().map(|process| Deadline {
             process,
             pid,
-            time,
+            limit,
             began: Instant::now(),
-            next_look: (Instant::now() + time).min(self.latest),
+            next_look: (Instant::now() + limit.cpu.min(limit.wall)).min(self.latest),
             latest: self.latest,
         });
         changed.notify_one();
