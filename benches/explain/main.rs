@@ -13,6 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{Program, Target};
+use ddfuzz::explain::engine::watchdog::TimeLimit;
 use ddfuzz::explain::engine::{Engine, Side};
 use ddfuzz::explain::plan::Plan;
 
@@ -118,7 +119,7 @@ fn measured(program: &Path, mebibytes: u32, elements: u32) -> (Duration, Duratio
     // The statement that prints: everything is allocated.
     let point = trace.points[trace.points.len() - 3];
     let mut stand = engine
-        .stand(Side::Passing, point, time)
+        .stand(Side::Passing, point, TimeLimit::of(time))
         .expect("it gets there");
     let mut tests = Vec::new();
     for _ in 0..TESTS {

@@ -360,7 +360,7 @@ fn a_hang_is_ended_by_its_limit() {
 #[test]
 fn memory_that_runs_away_is_ended_by_its_limit() {
     let fixture = filed(Kind::Oom);
-    let target = sh("ulimit -v");
+    let target = sh("ulimit -d");
     let kibibytes = format!("{}\n", target.limits.memory / 1024);
     assert_eq!(run(&fixture.script(&target)).stdout, kibibytes.as_bytes());
 }

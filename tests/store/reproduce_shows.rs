@@ -68,7 +68,7 @@ fn memory_is_refused_to_what_only_undefinedbehaviorsanitizer_checks() {
     let mut target = compiled(folder.path(), source, &["-fsanitize=undefined"]);
     target.limits.memory = 64 << 20;
     let script = filed_as(Kind::Oom, "oom").script_kept(&target);
-    assert_eq!(text(&script.1).matches("ulimit -v 65536\n").count(), 1);
+    assert_eq!(text(&script.1).matches("ulimit -d 65536\n").count(), 1);
     assert_eq!(run(&script.1).status.code(), Some(128 + libc::SIGABRT));
 }
 

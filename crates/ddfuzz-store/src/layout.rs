@@ -76,6 +76,15 @@ impl Kind {
         }
     }
 
+    /// Returns the kind whose limits show a failure of this kind and class: a flaky hang needs the
+    /// time limit of a hang, a flaky blow-up the memory limit.
+    pub(crate) fn of_limits(self, class: &Class) -> Kind {
+        match self {
+            Kind::Flaky => Kind::of_class(class),
+            kind => kind,
+        }
+    }
+
     /// Returns the kind as a noun for reports: `crash`, `flaky crash`, `hang`, `out-of-memory
     /// failure`.
     pub(crate) fn noun(self) -> &'static str {

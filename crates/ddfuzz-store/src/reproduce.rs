@@ -79,6 +79,7 @@ pub fn script(
     program: &Path,
     root: &Path,
 ) -> Vec<u8> {
+    let kind = id.kind().of_limits(class);
     let with_gdb = runs_in_gdb(class, target, &root.join(program));
     let facts = program_facts(&root.join(program)).unwrap_or_default();
     let sanitized = facts.sanitized || class.sanitizer().is_some();
@@ -93,7 +94,7 @@ pub fn script(
     text.push(b'\n');
     text.extend(SCRATCH.as_bytes());
     if sanitized {
-        text.extend(options(id.kind(), class, target).as_bytes());
+        text.extend(options(kind, class, target).as_bytes());
     }
     text.extend(b"cd -- ");
     match &target.cwd {
@@ -104,11 +105,11 @@ pub fn script(
     text.extend(channel::place_input(target));
     let variables = variables(target, sanitized);
     if with_gdb {
-        text.extend(gdb(id.kind(), class, target, shadowed, &variables));
+        text.extend(gdb(kind, class, target, shadowed, &variables));
     }
-    text.extend(limit(id.kind(), target, shadowed).as_bytes());
+    text.extend(limit(kind, class, target, shadowed).as_bytes());
     let mut line = Vec::new();
-    if id.kind() == Kind::Hang {
+    if kind == Kind::Hang {
         line.extend(timeout_command(target).bytes());
     }
     line.extend(&variables);
@@ -132,7 +133,7 @@ fn head(id: &EntryId, class: &Class, with_gdb: bool) -> String {
         id.major(),
         id.minor(),
         id.hash(),
-        how_it_shows(id.kind(), class),
+        how_it_shows(id.kind().of_limits(class), class),
         if with_gdb { IN_GDB } else { "" },
     )
 }
@@ -168,10 +169,24 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
     format!("# {text}.\n")
 }
 
-/// Generates the `ulimit` lines of `reproduce.sh` that limit CPU time for a hang, or memory for an
-/// out-of-memory failure; empty for crashes. `shadowed` means that a sanitizer maps terabytes of
-/// address space, which rules out a memory limit.
-fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
+/// Returns the limit in bytes on writable private memory under which the program shows the failure:
+/// for an out-of-memory failure that of its runs, for a crash that may come of memory which the
+/// program did not get twice as much, as its runs had. `None` for other failures, and if a sanitizer
+/// maps terabytes of memory (`shadowed`).
+pub(crate) fn data_limit(kind: Kind, class: &Class, memory: u64, shadowed: bool) -> Option<u64> {
+    let is_signal = matches!(tool(class), "segv" | "bus" | "ill" | "abrt" | "trap");
+    let bytes = match kind.of_limits(class) {
+        Kind::Oom => memory,
+        Kind::Crash if is_signal => memory.saturating_mul(2),
+        _ => return None,
+    };
+    Some(bytes.max(1024)).filter(|_| !shadowed)
+}
+
+/// Generates the `ulimit` lines of `reproduce.sh` that limit CPU time for a hang, or memory
+/// ([`data_limit`]). `shadowed` means that a sanitizer maps terabytes of address space, which rules
+/// out a memory limit.
+fn limit(kind: Kind, class: &Class, target: &Target, shadowed: bool) -> String {
     match kind {
         Kind::Hang => {
             let seconds = target.limits.cpu.as_secs() + 1;
@@ -179,8 +194,12 @@ fn limit(kind: Kind, target: &Target, shadowed: bool) -> String {
             format!("ulimit -S -t {seconds}\nulimit -H -t {}\n", seconds + 5)
         }
         // A sanitizer's shadow memory exceeds any limit; its own options limit memory.
-        Kind::Oom if !shadowed => format!("ulimit -v {}\n", (target.limits.memory / 1024).max(1)),
-        Kind::Oom | Kind::Crash | Kind::Flaky => String::new(),
+        Kind::Oom | Kind::Crash | Kind::Flaky => {
+            match data_limit(kind, class, target.limits.memory, shadowed) {
+                Some(bytes) => format!("ulimit -d {}\n", bytes / 1024),
+                None => String::new(),
+            }
+        }
     }
 }
 
@@ -237,9 +256,13 @@ fn gdb(kind: Kind, class: &Class, target: &Target, shadowed: bool, variables: &[
             let seconds = target.limits.cpu.as_secs() + 1;
             format!("prlimit --cpu={seconds}:{}", seconds + 5)
         }
-        Kind::Oom if !shadowed => format!("prlimit --as={}", target.limits.memory),
-        // `exec-wrapper` needs a command; this one changes nothing.
-        Kind::Oom | Kind::Crash | Kind::Flaky => "nice -n 0".to_owned(),
+        Kind::Oom | Kind::Crash | Kind::Flaky => {
+            match data_limit(kind, class, target.limits.memory, shadowed) {
+                Some(bytes) => format!("prlimit --data={bytes}"),
+                // `exec-wrapper` needs a command; this one changes nothing.
+                None => "nice -n 0".to_owned(),
+            }
+        }
     };
     let stdin = match target.takes_file() {
         true => "/dev/null",

@@ -9,6 +9,7 @@ use super::choose::{CandidateSource, Reruns};
 use crate::measure::{Contents, MeasureSettings, Repeated};
 use crate::quarantine::FailingInput;
 use crate::{Feature, Features};
+use ddfuzz_exec::Ended;
 use ddfuzz_exec::Freshness;
 use ddfuzz_minimize::log::ContentHash;
 
@@ -30,6 +31,9 @@ pub(super) struct Candidates<'a> {
     /// For each content that failed in its first run but in no rerun, by number: the features that
     /// its runs reached, which are used instead of those of the first run.
     pub recovered: BTreeMap<usize, Features>,
+    /// Numbers of the contents whose first run may have failed, and which triage has found not to
+    /// fail.
+    cleared: BTreeSet<usize>,
     /// Numbers of the candidates (contents that may be kept) that failed when they were run again,
     /// or could not be read.
     pub unfit: BTreeSet<usize>,
@@ -60,6 +64,7 @@ impl<'a> Candidates<'a> {
             repeats,
             healthy,
             recovered: BTreeMap::new(),
+            cleared: BTreeSet::new(),
             unfit: BTreeSet::new(),
             relapsed: Vec::new(),
             gone: Vec::new(),
@@ -71,6 +76,7 @@ impl<'a> Candidates<'a> {
     /// Runs the contents `numbers`, which failed in their first run, again, and adds those that
     /// fail in no rerun to the candidates.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
+        self.cleared.extend(numbers);
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
             if self.is_fit(number, &repeated)? {
                 self.recovered.insert(number, repeated.ever());
@@ -108,7 +114,11 @@ impl<'a> Candidates<'a> {
             self.gone.push(number);
             return Ok(false);
         }
-        if repeated.suspicious {
+        // An exit status that may be that of a panic is none, as triage has found.
+        let crash_exit = self.settings.target.crash_exit;
+        let is_plain = |ended: &Ended| ended.is_exit() && !ended.is_crash(crash_exit);
+        let is_cleared = self.cleared.contains(&number) && repeated.ended.iter().all(is_plain);
+        if repeated.suspicious && !is_cleared {
             self.unfit.insert(number);
             let id = self.contents.id(number);
             let bad = repeated.ended.iter().find(|ended| !ended.is_exit());
@@ -117,7 +127,7 @@ impl<'a> Candidates<'a> {
                 path: self.contents.path(number)?,
                 content: ContentHash::from_bytes(*id.blake3()),
                 size: id.size(),
-                ended: ended.copied().unwrap_or(ddfuzz_exec::Ended::Exit(0)),
+                ended: ended.copied().unwrap_or(Ended::Exit(0)),
                 again: true,
             });
             return Ok(false);

@@ -249,9 +249,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
     let sanitizers = sanitizers.join(", ");
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
-    // As a backstop: twice the limit, as writable private memory.
-    let twice = memory.saturating_mul(2);
-    let data = if build.shadowed { 0 } else { twice };
+    let data = of.data(build.shadowed).unwrap_or(0);
     let overflows = of.class.0 == "stackoverflow";
     let stack = if overflows { 8 << 20 } else { 0 };
     format!(

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::text::printable;
 use crate::Kind;
+use crate::reproduce::data_limit;
 use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer, facts::ASSERTIONS};
 use ddfuzz_triage::Class;
 
@@ -91,7 +92,7 @@ impl Reproducer {
     /// twice the limit of the recorded run, otherwise at least a minute.
     fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
-        match self.kind {
+        match self.kind.of_limits(&self.class) {
             Kind::Hang => limit,
             _ => limit.max(MIN_RUN_LIMIT),
         }
@@ -100,7 +101,16 @@ impl Reproducer {
     /// Returns the memory limit, in bytes, that an exported test sets: that of the recorded run for
     /// an out-of-memory group; `None` for other groups.
     fn memory(&self) -> Option<u64> {
-        (self.kind == Kind::Oom).then(|| self.limits.memory.max(1))
+        (self.kind.of_limits(&self.class) == Kind::Oom).then(|| self.limits.memory.max(1))
+    }
+
+    /// Returns the limit on writable private memory, in bytes, that an exported test sets: twice the
+    /// memory limit of the recorded run, as that run had, for an out-of-memory group, or a crash
+    /// that may come of memory which the program did not get; `None` for other groups, and for
+    /// programs with the shadow memory of a sanitizer.
+    fn data(&self, shadowed: bool) -> Option<u64> {
+        let limit = data_limit(self.kind, &self.class, self.limits.memory, shadowed);
+        limit.map(|_| self.limits.memory.max(1).saturating_mul(2))
     }
 
     /// Returns whether the group's crash is a memory leak, which sanitizers report only on request.
@@ -134,7 +144,8 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
 /// Returns the CPU time limit that an exported test of a hang sets, in ms; `None` for other groups.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
-    (of.kind == Kind::Hang).then(|| limit.saturating_add(START_MS[usize::from(sanitized)]))
+    (of.kind.of_limits(&of.class) == Kind::Hang)
+        .then(|| limit.saturating_add(START_MS[usize::from(sanitized)]))
 }
 
 /// A compiler flag (sanitizer or debug assertions) without which a program cannot show the crash,

@@ -120,9 +120,8 @@ fn uses(takes_file: bool) -> String {
 /// program; if there are limits, the command is a shell that sets them.
 fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let mut limits = String::new();
-    if let Some(bytes) = of.memory().filter(|_| !called.is_shadowed(of)) {
-        // As a backstop: twice the limit, as writable private memory.
-        limits.push_str(&format!("ulimit -d {}; ", (bytes / 512).max(1)));
+    if let Some(bytes) = of.data(called.is_shadowed(of)) {
+        limits.push_str(&format!("ulimit -d {}; ", (bytes / 1024).max(1)));
     }
     if of.class.0 == "stackoverflow" {
         limits.push_str("ulimit -S -s 8192 2>/dev/null; ");
