@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use super::campaign_args::read_known;
 use super::run::workers;
@@ -85,16 +86,34 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     drop(line);
     drop(started);
     let target = one.as_ref().map(|(target, _)| target);
-    Ok(report(&args, checked, missing.len() as u64, target, output))
+    let stopped = stop.load(Ordering::Relaxed);
+    let mut incomplete = 0;
+    for (group, _) in groups
+        .iter()
+        .zip(&checked)
+        .filter(|(_, checked)| checked.is_none())
+    {
+        if !stopped {
+            incomplete += 1;
+            let major = group.record.major.short();
+            output.say(&format!(
+                "warning: the group {major} is not checked: none of its inputs is complete in {}",
+                args.out.display()
+            ));
+        }
+    }
+    let not_run = missing.len() as u64 + incomplete;
+    Ok(report(&args, checked, (not_run, stopped), target, output))
 }
 
 /// Prints the result of `ddfuzz check`, with the groups that came back. `not_run`: number of groups
-/// that were not checked because their program is missing. Returns the exit code, which says
+/// that were not checked because their program or inputs are missing; `stopped`: whether the user
+/// has ended the check. Returns the exit code, which says
 /// success only if all groups are fixed.
 fn report(
     args: &CheckArgs,
     checked: Vec<Option<CheckedGroup>>,
-    not_run: u64,
+    (not_run, stopped): (u64, bool),
     target: Option<&Target>,
     output: &Output,
 ) -> Exit {
@@ -102,7 +121,6 @@ fn report(
         not_run,
         ..CheckResult::default()
     };
-    let complete = checked.iter().all(Option::is_some);
     checked
         .into_iter()
         .flatten()
@@ -110,10 +128,10 @@ fn report(
     changes::note_check(&args.out, target, &mut result, output);
     output.result(&check_table(&result, ui::stdout_width()), &result);
     changes::tell(&result, output);
-    match complete {
-        false => Exit::Interrupted,
-        true if result.fixed == result.groups.len() as u64 + result.not_run => Exit::Done,
-        true => Exit::Found,
+    match stopped {
+        true => Exit::Interrupted,
+        false if result.fixed == result.groups.len() as u64 + result.not_run => Exit::Done,
+        false => Exit::Found,
     }
 }
 

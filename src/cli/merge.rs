@@ -9,7 +9,7 @@ use super::results::absolute;
 use super::run::other_groups;
 use super::{Exit, Failure, Output};
 use crate::files::OsText;
-use crate::report::{size, text::shell_word};
+use crate::report::{size, text::shell_operand};
 use crate::store::{Kind, Reader, merge};
 
 /// Merge output directories into one
@@ -62,6 +62,6 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
             utilities,
         },
     );
-    output.suggest(&format!("ddfuzz show {}", shell_word(&args.out)));
+    output.suggest(&format!("ddfuzz show {}", shell_operand(&args.out)));
     Ok(Exit::Done)
 }

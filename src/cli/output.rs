@@ -13,7 +13,7 @@ use crate::cli::failure::Failure;
 use crate::exec::facts::{Kind, TargetFacts};
 use crate::exec::{Channel, Target};
 use crate::minimize::Warning;
-use crate::report::text::shell_word;
+use crate::report::text::{printable, shell_operand};
 
 /// Options of every command for its messages and results: `--json`, `--quiet`, `--verbose`,
 /// `--color`.
@@ -68,7 +68,7 @@ impl Output {
     /// Prints a message on stderr, unless `--quiet` is given.
     pub fn say(&self, text: &str) {
         if !self.quiet {
-            tell(text);
+            tell(&printable_lines(text));
         }
     }
 
@@ -125,7 +125,7 @@ impl Output {
         if self.json {
             self.result("", failure.report());
         }
-        let text = failure.to_string();
+        let text = printable_lines(&failure.to_string());
         match self.colored() {
             true => tell(&text.replacen("error:", "\x1b[1;31merror:\x1b[0m", 1)),
             false => tell(&text),
@@ -198,6 +198,13 @@ pub fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Escapes control characters in each line of a text: names of files that others have made must not
+/// move the cursor of the terminal.
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
 /// Output directory that commands use when `-o` is absent.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
@@ -210,7 +217,7 @@ impl Output {
     /// the key `major`, export it as a regression test in the language of `target`, and check all
     /// groups after a fix.
     pub fn suggest_for_groups(&self, out: &Path, major: &str, target: Option<&Target>) {
-        let word = shell_word(out);
+        let word = shell_operand(out);
         let option = match out == Path::new(DEFAULT_OUT) {
             true => String::new(),
             false => format!(" -o {word}"),

@@ -2,14 +2,15 @@
 //! JUnit (`--junit`).
 
 use std::cmp::Reverse;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::output::print_bytes;
-use super::results::is_standard;
+use super::results::{is_same_path, is_standard};
 use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
-use crate::files::atomic;
+use crate::files::{atomic, regular};
 use crate::report::cause;
 use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
@@ -98,7 +99,9 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
         print_bytes(text.as_bytes());
         return Ok(());
     }
-    atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+    // A link stays, and so do the permissions of a report that is replaced.
+    let place = file.canonicalize().unwrap_or_else(|_| file.clone());
+    atomic::rewrite(&place, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
 }
 
 /// Checks that each requested report file does not exist, is empty, or was written by ddfuzz, and
@@ -110,7 +113,11 @@ pub fn check_reports(
 ) -> Result<Output, Failure> {
     let mut to_stdout = 0;
     for (at, (file, mark)) in reports.iter().enumerate() {
-        let earlier = reports[..at].iter().find(|(earlier, _)| earlier == file);
+        let is_same = |earlier: &Option<PathBuf>| match (earlier, file) {
+            (Some(earlier), Some(file)) => is_same_path(earlier, file),
+            _ => false,
+        };
+        let earlier = reports[..at].iter().find(|(earlier, _)| is_same(earlier));
         match file {
             Some(file) if earlier.is_some() && !is_standard(file) => {
                 let message = format!("two reports would be written to {}", file.display());
@@ -141,8 +148,17 @@ pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
 /// `mark`, by which ddfuzz recognizes its own reports; or it does not exist, but its directory
 /// does.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
-    match std::fs::read(file) {
-        Ok(bytes) if bytes.is_empty() || begins_with(&bytes, mark) => Ok(()),
+    if let Some(what) = (file.metadata().ok()).and_then(|facts| regular::special(facts.file_type()))
+    {
+        let message = format!("{} is {what}, not a file", file.display());
+        return Err(Failure::usage(message)
+            .path(file)
+            .hint("give another file; `-` writes the report to stdout"));
+    }
+    let mut begin = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(mark.1 as u64).read_to_end(&mut begin));
+    match read {
+        Ok(_) if begin.is_empty() || begins_with(&begin, mark) => Ok(()),
         Ok(_) => {
             let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)

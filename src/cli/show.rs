@@ -9,6 +9,7 @@ use super::revisit::reports::{SheetArgs, Studied, StudyReportArgs};
 use super::{Exit, Failure, Output, ui};
 use crate::report::ci::{Findings, markdown};
 use crate::report::study::{self, UtilityResult, table};
+use crate::report::text::shell_operand;
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
 use crate::store::{CodeCoverage, Kind, Reader, StoreError};
 
@@ -99,7 +100,7 @@ impl ShowArgs {
             let message = format!("no group of {} begins with {beginning}", self.out.display());
             return Err(Failure::usage(message).path(&self.out).hint(format!(
                 "`ddfuzz show {}` lists the groups",
-                self.out.display()
+                shell_operand(&self.out)
             )));
         }
         Ok(views

@@ -506,3 +506,23 @@ fn what_fails_now_and_then_is_tried_until_it_would_have_failed() {
     let runs = std::fs::read_to_string(desk.file("tmp/n")).unwrap();
     assert_eq!(runs.trim(), "49", "one run to try the program");
 }
+
+#[test]
+fn a_group_without_a_complete_input_is_said_not_to_be_checked() {
+    let desk = Desk::new();
+    desk.call("run --target nroff --runs 60 --max-len 2000 --seed 7 --minimize off -o out -q")
+        .exits(1);
+    for group in std::fs::read_dir(desk.file("out/crashes")).unwrap() {
+        for minor in std::fs::read_dir(group.unwrap().path()).unwrap() {
+            let minor = minor.unwrap().path();
+            if minor.is_dir() {
+                std::fs::remove_dir_all(minor).unwrap();
+            }
+        }
+    }
+    let said = desk.call("check out").exits(1);
+    assert!(
+        said.err.contains("none of its inputs is complete"),
+        "{said:?}"
+    );
+}

@@ -179,3 +179,22 @@ fn no_color_is_obeyed_and_asked_colour_is_given() {
     assert!(!errors(&["--color", "never"]).contains('\x1b'));
     assert!(errors(&["--color", "always"]).contains('\x1b'));
 }
+
+#[test]
+fn reports_go_to_regular_files_and_through_links() {
+    let desk = Desk::new();
+    desk.call("run --target nroff --runs 60 --max-len 2000 --seed 7 --minimize off -o out -q")
+        .exits(1);
+    // What is no file is refused before the report is made, and not waited for.
+    for place in ["/dev/null", "/dev/stdout"] {
+        let said = desk.call(&format!("show out --junit {place}")).exits(2);
+        assert!(said.err.contains("not a file"), "{said:?}");
+    }
+    desk.write("page.md", "");
+    std::os::unix::fs::symlink("page.md", desk.file("latest.md")).unwrap();
+    desk.call("show out --markdown latest.md").exits(0);
+    assert!(desk.file("latest.md").is_symlink());
+    assert!(!text(&desk, "page.md").is_empty());
+    let said = desk.call("show out --markdown a --sarif ./a").exits(2);
+    assert!(said.err.contains("two reports"), "{said:?}");
+}

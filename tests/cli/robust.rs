@@ -117,3 +117,20 @@ fn candidates_that_hang_prove_nothing_and_end_nothing() {
     let proof = log(&desk).into_iter().find(|line| line["phase"] == "proof");
     assert_eq!(proof.expect("a proof")["cut_off"], "time");
 }
+
+#[test]
+fn links_in_an_output_directory_are_not_written_through() {
+    let desk = Desk::new();
+    desk.write("crash", "a t");
+    desk.call("triage crash -o out --target crtplot").exits(1);
+    desk.write("precious", "line\nprecious");
+    for name in [".lock", "triage.jsonl"] {
+        std::fs::remove_file(desk.file(&format!("out/{name}"))).unwrap();
+        std::os::unix::fs::symlink("../precious", desk.file(&format!("out/{name}"))).unwrap();
+        let said = desk.call("triage crash -o out --target crtplot").exits(2);
+        assert!(said.err.contains("symbolic link"), "{said:?}");
+        assert_eq!(desk.read("precious"), b"line\nprecious");
+        std::fs::remove_file(desk.file(&format!("out/{name}"))).unwrap();
+        desk.call("triage crash -o out --target crtplot").exits(1);
+    }
+}

@@ -262,6 +262,9 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
         let read = |folder: &Path| json::bytes(&folder.join(name));
         // An existing log comes before a missing one.
         let order = match (read(a)?, read(b)?) {
+            // Of a log and its beginning the log tells more.
+            (Some(a), Some(b)) if name == layout::LOG && a.starts_with(&b) => b.len().cmp(&a.len()),
+            (Some(a), Some(b)) if name == layout::LOG && b.starts_with(&a) => b.len().cmp(&a.len()),
             (Some(a), Some(b)) => a.cmp(&b),
             (a, b) => a.is_none().cmp(&b.is_none()),
         };

@@ -50,7 +50,8 @@ impl CleanJob {
         let target = self.args.target.target()?;
         let target = counting(&target);
         let (started, way) = self.args.target.start(&target, &self.stop, output)?;
-        let mut result = self.clean(target, way, started, output)?;
+        // No other call may write to the output directory before its files are copied from there.
+        let (mut result, _store) = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
         if whole && let Some(old) = &in_place {
             result.old = old.replace(&result)?.as_deref().map(OsText::from);
@@ -73,7 +74,7 @@ impl CleanJob {
         way: Way,
         started: Started,
         output: &Output,
-    ) -> Result<CleanResult, Failure> {
+    ) -> Result<(CleanResult, Store), Failure> {
         let args = &self.args;
         let filed_for = args.target.target()?;
         let fresh = campaign_of(&filed_for, way, None);
@@ -86,8 +87,9 @@ impl CleanJob {
         let executor = started.executor;
         let result = clean(&store, &id, &cleaning, executor, &mut screen, &self.stop);
         drop(screen);
-        drop(store.into_inner().unwrap_or_else(PoisonError::into_inner));
-        signals::unless_stopped(&self.stop, result.map_err(Failure::from))
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let result = signals::unless_stopped(&self.stop, result.map_err(Failure::from))?;
+        Ok((result, store))
     }
 
     fn cleaning(&self, target: Target, filed_for: Target, way: Way) -> CleanSettings {

@@ -18,7 +18,7 @@ use super::results::absolute;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, values};
 use crate::corpus::{CleanPaths, Fate, explain};
-use crate::files::OsText;
+use crate::files::{OsText, regular};
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
 use destination::check_places;
@@ -185,7 +185,7 @@ pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
     let below = below.into_iter().map(|path| path.join("fuzzer_stats"));
     std::iter::once(own)
         .chain(below)
-        .find_map(|stats| afl_target_in(&std::fs::read(stats).ok()?))
+        .find_map(|stats| afl_target_in(&regular::read(&stats, 1 << 20).ok()?))
 }
 
 /// Returns the target's command line in AFL++'s `fuzzer_stats`: the words after `--` of its line

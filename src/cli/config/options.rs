@@ -16,7 +16,15 @@ use crate::cli::Failure;
 /// Name of the table in `ddfuzz.toml` whose settings apply to all commands that have the option.
 pub const COMMON: &str = "common";
 /// Options that can be set in `ddfuzz.toml` for one command, but not for all commands at once.
-const OF_ONE_COMMAND: [&str; 5] = ["out", "log", "resume", "force", "export-test"];
+const OF_ONE_COMMAND: [&str; 7] = [
+    "out",
+    "log",
+    "resume",
+    "force",
+    "export-test",
+    "html",
+    "markdown",
+];
 /// Options that cannot be set in `ddfuzz.toml`: those about the settings file itself, and those
 /// that only make sense for a single call.
 pub(super) const OF_THE_CALL: [&str; 6] = [

@@ -10,6 +10,7 @@ use crate::cli::reports::{ReportArgs, causes, target_name};
 use crate::cli::{Exit, Failure, Output, behaviour, config, show, ui};
 use crate::exec::Way;
 use crate::report::ci::{Finding, Findings};
+use crate::report::text::shell_operand;
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
@@ -267,9 +268,9 @@ fn unnamed(hangs: u64) -> String {
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
-         --resume and more time, or name them with `ddfuzz triage {}`",
+         --resume and more time, or name them with `ddfuzz triage {} -- PROGRAM`",
         size::counted(hangs, "hang"),
-        out.join(Kind::Flaky.folder()).display()
+        shell_operand(&out.join(Kind::Flaky.folder()))
     )
 }
 

@@ -126,9 +126,10 @@ impl CampaignLine {
         if self.output.quiet {
             return;
         }
+        let text = output::printable_lines(text);
         self.bar.suspend(|| match self.output.json {
-            true => output::tell(text),
-            false => self.output.print(text),
+            true => output::tell(&text),
+            false => self.output.print(&text),
         });
     }
 

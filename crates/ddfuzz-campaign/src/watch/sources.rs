@@ -190,8 +190,8 @@ impl Sources {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
         let is_source =
-            self.announced.contains_key(&input.path) || self.paths.contains(&input.path);
-        hidden && input.named.is_none() && !is_source
+            || self.announced.contains_key(&input.path) || self.paths.contains(&input.path);
+        hidden && input.named.is_none() && !is_source()
     }
 }
 

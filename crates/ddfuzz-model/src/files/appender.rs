@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::files::{FileError, folder};
+use crate::files::{FileError, folder, regular};
 
 /// Number of bytes that are read at once when the end of a file is searched for the last line end.
 const CHUNK: u64 = 64 * 1024;
@@ -89,12 +89,10 @@ impl Appender {
         removing: &'static str,
         whole: impl FnOnce(&File, u64) -> io::Result<u64>,
     ) -> Result<Appender, FileError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(FileError::at("open", path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        let file = regular::open_to_write(&mut options, path);
+        let file = file.map_err(FileError::at("open", path))?;
         let found = file.metadata().map_err(FileError::at("read", path))?.len();
         let len = whole(&file, found).map_err(FileError::at("read", path))?;
         if len < found {

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use crate::files::FileError;
+use crate::files::{FileError, regular};
 
 /// Reason why a lock on a file was not acquired.
 #[derive(Debug, thiserror::Error)]
@@ -41,13 +41,10 @@ impl Lock {
     /// [`LockError::AlreadyLocked`] if another process, or another `Lock` of this process, holds
     /// the lock.
     pub fn acquire(path: &Path) -> Result<Lock, LockError> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(FileError::at("open the lock file", path))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = regular::open_to_write(&mut options, path);
+        let mut file = file.map_err(FileError::at("open the lock file", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

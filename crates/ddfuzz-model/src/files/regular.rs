@@ -1,7 +1,7 @@
 //! Reads files of unknown origin: only regular files, and only up to a size limit.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -64,6 +64,24 @@ pub fn open(path: &Path) -> Result<(File, Metadata), Unread> {
     match special(opened.file_type()) {
         Some(kind) => Err(Unread::NotAFile(kind)),
         None => Ok((file, opened)),
+    }
+}
+
+/// Opens a regular file for writing, as `options` say. It neither waits nor follows a symbolic link,
+/// which somebody else may have put into a directory in place of the file.
+///
+/// # Errors
+/// When the file is a link or not regular, or cannot be opened.
+pub(super) fn open_to_write(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let opened = options.custom_flags(flags).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link, and is not written through"),
+        _ => error,
+    })?;
+    match special(file.metadata()?.file_type()) {
+        Some(kind) => Err(io::Error::other(format!("it is {kind}"))),
+        None => Ok(file),
     }
 }
 

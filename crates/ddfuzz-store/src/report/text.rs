@@ -17,15 +17,37 @@ pub fn cut(text: &str, width: usize) -> String {
     shown
 }
 
-/// Quotes a path as one word of a shell command, unless it needs no quotes; control characters are
-/// escaped.
+/// Quotes a path as one word of a shell command, unless it needs no quotes. Control characters and
+/// bytes that are no UTF-8 are escaped as bash, ksh and zsh read them (`$'…'`).
 pub fn shell_word(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(&byte);
-    if !text.is_empty() && text.bytes().all(plain) {
-        text.into_owned()
-    } else {
-        format!("'{}'", printable(&text).replace('\'', r"'\''"))
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%".contains(byte);
+    let text = std::str::from_utf8(bytes).ok();
+    match text.filter(|text| printable(text) == **text) {
+        Some(text) if !text.is_empty() && bytes.iter().all(plain) => text.to_owned(),
+        Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+        None => {
+            let mut word = "$'".to_owned();
+            for byte in bytes {
+                match byte {
+                    b'\n' => word.push_str(r"\n"),
+                    b'\'' | b'\\' => word.extend(['\\', char::from(*byte)]),
+                    b' '..=b'~' => word.push(char::from(*byte)),
+                    // Three octal digits: what follows cannot be taken for a further one.
+                    other => word.push_str(&format!("\\{other:03o}")),
+                }
+            }
+            word + "'"
+        }
+    }
+}
+
+/// Quotes the path of an operand as [`shell_word`] does; one that would be taken for an option
+/// begins with `./`.
+pub fn shell_operand(path: &Path) -> String {
+    match path.as_os_str().as_encoded_bytes().first() {
+        Some(b'-') => shell_word(&Path::new(".").join(path)),
+        _ => shell_word(path),
     }
 }
 

@@ -10,6 +10,9 @@ use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 /// Maximum number of points of the curve in the drawing of a minimization, and of candidates drawn
 /// as single points; in both cases the last one is kept in addition.
 const MOST_POINTS: usize = 400;
+/// Largest number of phases of which the shortest are looked for; of more, neighbours are joined
+/// first.
+const MOST_JOINED: usize = 1000;
 /// Maximum number of phases (stretches of tests made by one pass) in the drawing of a minimization;
 /// if there are more, the shortest ones join their neighbours.
 const MOST_PHASES: usize = 8;
@@ -146,25 +149,39 @@ fn phases(log: &Log, history: &MinimizationHistory) -> Vec<PhaseReport> {
 /// Joins the shortest phases (stretches of tests made by one pass) with the phase before each, or
 /// the first phase with the one after it, until at most [`MOST_PHASES`] are left. The name of a
 /// joined phase lists up to three passes.
-fn joined(mut phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
+fn joined(phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
+    // The log of somebody else may have one for each test.
+    let together = phases.len().div_ceil(MOST_JOINED).max(1);
+    let mut few: Vec<PhaseReport> = Vec::new();
+    for (at, phase) in phases.into_iter().enumerate() {
+        match few.last_mut().filter(|_| at % together != 0) {
+            Some(into) => join(into, &phase),
+            None => few.push(phase),
+        }
+    }
+    let mut phases = few;
     while phases.len() > MOST_PHASES {
         let tests = |phase: &PhaseReport| phase.to - phase.from;
         let shortest = (0..phases.len()).min_by_key(|at| tests(&phases[*at]));
         let at = shortest.unwrap_or(1).max(1);
         let gone = phases.remove(at);
-        let into = &mut phases[at - 1];
-        into.to = gone.to;
-        let is_named = |name: &str| into.name.split(" + ").any(|one| one == name);
-        if !gone.name.split(" + ").all(is_named) {
-            let longer = into.name.split(" + ").count() >= 3;
-            into.name = match longer {
-                true if into.name.ends_with('…') => into.name.clone(),
-                true => format!("{} + …", into.name),
-                false => format!("{} + {}", into.name, gone.name),
-            };
-        }
+        join(&mut phases[at - 1], &gone);
     }
     phases
+}
+
+/// Joins a phase with the one before it, `into`, whose name then lists up to three passes.
+fn join(into: &mut PhaseReport, gone: &PhaseReport) {
+    into.to = gone.to;
+    let is_named = |name: &str| into.name.split(" + ").any(|one| one == name);
+    if !gone.name.split(" + ").all(is_named) {
+        let longer = into.name.split(" + ").count() >= 3;
+        into.name = match longer {
+            true if into.name.ends_with('…') => into.name.clone(),
+            true => format!("{} + …", into.name),
+            false => format!("{} + {}", into.name, gone.name),
+        };
+    }
 }
 
 #[cfg(test)]
