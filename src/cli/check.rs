@@ -11,9 +11,9 @@ use super::target::{TargetArgs, only_recorded_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::facts::TargetFacts;
-use crate::exec::{ExecError, Program, Target, Way};
+use crate::exec::{ExecError, Program, Target, TargetRecord, Way};
 use crate::report::{CheckResult, CheckedGroup, check_table};
-use crate::store::{Campaign, Entry, Group, Kind, KnownGroups, Reader};
+use crate::store::{Campaign, CampaignFile, Entry, Group, Kind, KnownGroups, Reader};
 use crate::triage::{Found, Key, Unobservable, another_program};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
@@ -44,7 +44,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let known = read_known(args.known.as_deref())?;
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
-    let one = one_target(&args, &reader, &groups, output)?;
+    let recorded = Recorded::of(&reader)?;
+    let one = one_target(&args, (&reader, &recorded), &groups, output)?;
     let started = match &one {
         Some(target) => Some(signals::unless_stopped(
             &stop,
@@ -57,7 +58,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         output.detail(&format!("executed by {way}: {}", started.why));
     }
     let one = one.zip(started.as_ref().map(|started| started.executor.way()));
-    let subject = |entry: &Entry| subject(&args, one.as_ref(), entry);
+    let subject = |entry: &Entry| subject(&args, &recorded, one.as_ref(), entry);
     let (groups, missing) = runnable(&reader, groups, &subject)?;
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());
@@ -87,23 +88,30 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     drop(started);
     let target = one.as_ref().map(|(target, _)| target);
     let stopped = stop.load(Ordering::Relaxed);
-    let mut incomplete = 0;
-    for (group, _) in groups
-        .iter()
-        .zip(&checked)
-        .filter(|(_, checked)| checked.is_none())
-    {
-        if !stopped {
-            incomplete += 1;
-            let major = group.record.major.short();
-            output.say(&format!(
-                "warning: the group {major} is not checked: none of its inputs is complete in {}",
-                args.out.display()
-            ));
-        }
-    }
+    let incomplete = match stopped {
+        true => 0,
+        false => warn_of_incomplete(&groups, &checked, &args.out, output),
+    };
     let not_run = missing.len() as u64 + incomplete;
     Ok(report(&args, checked, (not_run, stopped), target, output))
+}
+
+/// Prints a warning for each group none of whose inputs could be run, and returns their number.
+fn warn_of_incomplete(
+    groups: &[Group],
+    checked: &[Option<CheckedGroup>],
+    out: &Path,
+    output: &Output,
+) -> u64 {
+    let both = groups.iter().zip(checked);
+    let incomplete = both.filter(|(_, checked)| checked.is_none());
+    let warn = |(group, _): (&Group, _)| {
+        let (major, out) = (group.record.major.short(), out.display());
+        output.say(&format!(
+            "warning: the group {major} is not checked: none of its inputs is complete in {out}"
+        ));
+    };
+    incomplete.map(warn).count() as u64
 }
 
 /// Prints the result of `ddfuzz check`, with the groups that came back. `not_run`: number of groups
@@ -156,7 +164,7 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
 /// every entry records its own program, as after a study of many programs.
 fn one_target(
     args: &CheckArgs,
-    reader: &Reader,
+    (reader, recorded): (&Reader, &Recorded),
     groups: &[Group],
     output: &Output,
 ) -> Result<Option<Target>, Failure> {
@@ -171,7 +179,7 @@ fn one_target(
         warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
     }
-    let (own, others) = subjects(reader, groups)?;
+    let (own, others) = subjects(reader, recorded, groups)?;
     let of_many = match groups.is_empty() {
         true => !reader.studies()?.is_empty(),
         false => own && !others,
@@ -262,12 +270,37 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
     }
     if names.len() > 1 && doubts.all.is_none() {
         for (group, entries) in &entries {
-            let why = doubt(&mut entries.iter())?;
+            let elsewhere = found_elsewhere(&file, entries, &path);
+            let why = match elsewhere.filter(|_| before.iter().any(is_same)) {
+                Some(why) => Some(why),
+                None => doubt(&mut entries.iter())?,
+            };
             let name = (group.kind, group.record.major);
             doubts.single.extend(why.map(|why| (name, why)));
         }
     }
     Ok(doubts)
+}
+
+/// Returns the reason why runs of the program at `path` do not show that a group is fixed, if all of
+/// its entries were found on programs of other names; `None` otherwise.
+fn found_elsewhere(file: &CampaignFile, entries: &[Entry], path: &Path) -> Option<Unobservable> {
+    let mut other = None;
+    for entry in entries {
+        let campaign = file
+            .all()
+            .find(|one| Some(&*one.id) == entry.crash.campaign())?;
+        let program = campaign.target.as_ref()?.program.as_ref()?;
+        let program = Path::new(&program.0);
+        if program.file_name() == path.file_name() {
+            return None;
+        }
+        other = Some(program.to_owned());
+    }
+    other.map(|other| Unobservable {
+        why: format!("it was found on another program, {}", other.display()),
+        hint: "give that program, or none: then each group is checked with its own".to_owned(),
+    })
 }
 
 /// Prints a warning if the recorded target got its input as a file (`@@`), and the given target
@@ -289,11 +322,15 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
 
 /// Checks where the targets of the recorded failures are recorded. Returns two bools: whether some
 /// failures in `groups` record a target of their own, and whether some do not.
-fn subjects(reader: &Reader, groups: &[Group]) -> Result<(bool, bool), Failure> {
+fn subjects(
+    reader: &Reader,
+    recorded: &Recorded,
+    groups: &[Group],
+) -> Result<(bool, bool), Failure> {
     let (mut own, mut others) = (false, false);
     for group in groups {
         for entry in Recheck::entries(reader, group)? {
-            match own_target(&entry) {
+            match recorded.of_entry(&entry) {
                 Some(_) => own = true,
                 None => others = true,
             }
@@ -350,20 +387,48 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// Returns the target and the way of execution that the record of a failure itself has, as in a
-/// study of many programs; `None` if that record has none.
-fn own_target(entry: &Entry) -> Option<(Target, Way)> {
-    let record = &entry.crash.of.as_ref()?.target;
-    Some((record.target(entry.crash.limits)?, record.way))
+/// The targets of the campaigns of an output directory, if it has results of several targets.
+struct Recorded(HashMap<String, TargetRecord>);
+
+impl Recorded {
+    /// Reads the targets of all campaigns; none if they are all the same.
+    fn of(reader: &Reader) -> Result<Recorded, Failure> {
+        let file = reader.campaigns()?;
+        let records = file
+            .all()
+            .filter_map(|one| Some((one.id.clone(), one.target.clone()?)));
+        let records: HashMap<String, TargetRecord> = records.collect();
+        let first = records.values().next();
+        let is_first = |record: &TargetRecord| first.is_some_and(|it| it.same_target(record));
+        let is_one = records.values().all(is_first);
+        Ok(Recorded(if is_one { HashMap::new() } else { records }))
+    }
+
+    /// Returns the target and the way of execution by which a failure was found: as its own record
+    /// has them, in a study of many programs, else as its campaign has them, in a directory with
+    /// results of several targets; `None` elsewhere.
+    fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
+        let of_campaign = || self.0.get(entry.crash.campaign()?);
+        let record = match &entry.crash.of {
+            Some(of) => &of.target,
+            None => of_campaign()?,
+        };
+        Some((record.target(entry.crash.limits)?, record.way))
+    }
 }
 
 /// Returns the target and the way of execution with which a recorded failure is run again: those
 /// named on the command line, else those in the failure's own record, else `one`, those that all
 /// failures without such a record share. `None` if there are none of these, as for a failure that
 /// another process has added meanwhile.
-fn subject(args: &CheckArgs, one: Option<&(Target, Way)>, entry: &Entry) -> Option<(Target, Way)> {
+fn subject(
+    args: &CheckArgs,
+    recorded: &Recorded,
+    one: Option<&(Target, Way)>,
+    entry: &Entry,
+) -> Option<(Target, Way)> {
     let own = || {
-        let (mut target, way) = own_target(entry)?;
+        let (mut target, way) = recorded.of_entry(entry)?;
         target.limits = args.target.override_limits(target.limits);
         Some((target, args.target.asked_way().unwrap_or(way)))
     };

@@ -136,3 +136,33 @@ fn groups_of_a_study_are_not_checked_with_the_program_of_a_campaign() {
     let shown = desk.call("show out").exits(0);
     assert!(!shown.out.contains("fixed"), "{shown:?}");
 }
+
+#[test]
+fn each_group_is_checked_with_the_program_that_showed_it() {
+    let desk = desk();
+    desk.call("triage crash -o out -- ./two_bugs").exits(1);
+    desk.call("triage crash -o out -- ./two_letters").exits(1);
+    let checked = desk.call("check out --json").exits(1).json();
+    assert_eq!(
+        (&checked["same"], &checked["fixed"]),
+        (&2.into(), &0.into()),
+        "{checked}"
+    );
+    // One of them is named: the other one's group is not called fixed.
+    let checked = desk
+        .call("check out --json -- ./two_letters")
+        .exits(1)
+        .json();
+    assert_eq!(
+        (&checked["same"], &checked["fixed"]),
+        (&1.into(), &0.into()),
+        "{checked}"
+    );
+    std::fs::copy("/bin/cat", desk.file("two_letters")).unwrap();
+    let checked = desk.call("check out --json").exits(1).json();
+    assert_eq!(
+        (&checked["same"], &checked["fixed"]),
+        (&1.into(), &1.into()),
+        "{checked}"
+    );
+}

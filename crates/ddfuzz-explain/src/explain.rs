@@ -110,6 +110,15 @@ const FACTS: u32 = 4;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
+/// Returns the time limit of tests, if the failing run takes `took`.
+fn of_tests(took: TimeLimit) -> TimeLimit {
+    let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
+    TimeLimit {
+        cpu: within(took.cpu),
+        wall: within(took.wall),
+    }
+}
+
 /// Returns the CPU time of all processes that this one has waited for; zero if the kernel does not
 /// say.
 fn cpu_of_children() -> Duration {
@@ -194,11 +203,7 @@ impl<'a> Explaining<'a> {
         };
         // The first run has more to do.
         let took = self.replays(&mut engine, Side::Failing, &failing)?;
-        let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
-        let limit = TimeLimit {
-            cpu: within(took.cpu),
-            wall: within(took.wall),
-        };
+        let limit = of_tests(took);
         engine.test_limit = limit;
         if request.slice.is_some() {
             self.slice(&mut engine, criterion.as_ref(), limit)?;
