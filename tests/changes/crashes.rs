@@ -92,6 +92,39 @@ fn the_change_that_brought_a_crash_is_found_by_the_crash() {
     assert_eq!((other.0, other.1.as_str()), (3, "not-failing"));
 }
 
+/// A program that aborts if `bug` is set, whose build writes it to `place`.
+fn placed(file: &str, place: &str, bug: bool, note: &str) -> Files {
+    let line = if bug { "abort();" } else { "return 0;" };
+    let build = format!("prog: main.c\n\tmkdir -p bin && cc -g -o {place} main.c\n");
+    let main = format!("#include <stdlib.h>\nint main(void)\n{{\n    {line}\n}}\n");
+    files(&[(file, &build), ("main.c", &main), ("note", note)])
+}
+
+/// A history in which the program is elsewhere for some commits, and begins to crash later.
+fn moved(file: &str) -> Vec<Commit> {
+    vec![
+        Commit::new("begin", placed(file, "prog", false, "")),
+        Commit::new("move", placed(file, "bin/prog", false, "")),
+        Commit::new("note", placed(file, "bin/prog", false, "a\n")),
+        Commit::new("move back", placed(file, "prog", false, "a\n")),
+        Commit::new("bug", placed(file, "prog", true, "a\n")),
+        Commit::new("note again", placed(file, "prog", true, "ab\n")),
+    ]
+}
+
+#[test]
+fn a_version_that_does_not_make_the_program_is_not_tested_by_that_of_the_current_directory() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let repository = create(&folder.path().join("repository"), &moved("Makefile"));
+    make(&repository);
+    let found = result(&mut changes(&repository, &["A..B", "--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+    assert_eq!(found["changes"][0]["commits"][0]["subject"], "bug");
+}
+
 #[test]
 fn a_program_that_exceeds_its_time_limit_proves_nothing() {
     if needs::program("cc").is_none() {

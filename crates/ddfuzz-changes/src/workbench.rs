@@ -399,14 +399,17 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
 }
 
 /// Returns the path of the program that a test runs: `program` as a path in the version's directory
-/// `root`, an absolute path, or a name in PATH; `None` if there is no such program.
+/// `root`, an absolute path, or a name in PATH; `None` if there is no such program. A path with
+/// directories that the version lacks is not looked for below the current directory, where the
+/// program of another version may be.
 fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     let inside = root.join(program);
-    let path = match inside.is_file() {
-        true => inside,
-        false => PathBuf::from(program),
-    };
-    find_program(&path).ok()
+    let is_name = !program.as_bytes().contains(&b'/');
+    match inside.is_file() {
+        true => find_program(&inside).ok(),
+        false if is_name => find_program(Path::new(program)).ok(),
+        false => None,
+    }
 }
 
 /// Returns the last lines of the output of a build or test, at most `SHOWN_LINES`, without blank
