@@ -126,6 +126,42 @@ fn a_version_that_does_not_make_the_program_is_not_tested_by_that_of_the_current
 }
 
 #[test]
+fn the_program_of_another_version_is_not_tested() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &moved("rules"));
+    let words = ["A..B", "--repo", "repository", "--build", "make -f rules"];
+    let found = result(changes(folder.path(), &words).args(["--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+}
+
+#[test]
+fn a_build_that_does_not_make_the_program_again_is_made_anew() {
+    if !has_tools() {
+        return;
+    }
+    let version = |bug: bool, note: &str| {
+        let mut files = placed("rules", "prog", bug, note);
+        let rules = "stamp: main.c\n\tcc -g -o prog main.c && touch stamp\n";
+        files.insert("rules".into(), rules.into());
+        files
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [
+        Commit::new("begin", version(false, "")),
+        Commit::new("note", version(false, "a\n")),
+        Commit::new("bug", version(true, "ab\n")),
+    ];
+    create(&folder.path().join("repository"), &commits);
+    let words = ["A..B", "--repo", "repository", "--build", "make -f rules"];
+    let found = result(changes(folder.path(), &words).args(["--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+    assert_eq!(found["tests"]["unresolved"], 0, "{found}");
+}
+
+#[test]
 fn a_program_that_exceeds_its_time_limit_proves_nothing() {
     if needs::program("cc").is_none() {
         return;

@@ -58,8 +58,8 @@ pub struct Report {
     /// How the build or the test ended, in a few words, such as `the test ended with exit 1`.
     pub what: String,
     /// Number of builds that were run for the version, successful or not: 0 if it was built already,
-    /// or there is no build command; 2 if the version on whose build it is built had to be built
-    /// first.
+    /// or there is no build command; more than 1 if the version on whose build it is built had to be
+    /// built first, or a build did not make the program that is tested.
     pub builds: u64,
     /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,
@@ -131,10 +131,10 @@ impl Workbench {
             self.built = None;
             let is_restored = self.worktree.restore_build(on)?;
             if !is_restored && self.recipe.build.is_some() {
-                self.worktree.update(on, repository)?;
-                report.builds = 1;
-                if let Some(failed) = self.build()? {
+                let failed = self.make(on, repository, &mut report.builds)?;
+                if let Some(failed) = failed {
                     return Ok(Report {
+                        builds: report.builds,
                         took: begin.elapsed(),
                         ..failed
                     });
@@ -146,15 +146,13 @@ impl Workbench {
             if on.is_none() {
                 self.worktree.restore_nearest(tree)?;
             }
-            self.worktree.update(tree, repository)?;
-            if let Some(failed) = self.build()? {
+            if let Some(failed) = self.make(tree, repository, &mut report.builds)? {
                 return Ok(Report {
-                    builds: report.builds + failed.builds,
+                    builds: report.builds,
                     took: begin.elapsed(),
                     ..failed
                 });
             }
-            report.builds += u64::from(self.recipe.build.is_some());
             report.build_took = begin.elapsed();
             self.built = Some(key);
         }
@@ -170,6 +168,38 @@ impl Workbench {
             took: begin.elapsed(),
             ..tested
         })
+    }
+
+    /// Writes the files of the version `tree` into the directory, and builds it. The program that
+    /// the test runs is removed before the build, so that the program of another version is never
+    /// tested. If the build does not make it again, it may have missed that: then the version is
+    /// built once more, in the emptied directory. Adds the number of builds to `builds`. Returns a
+    /// report if the build fails; `None` if it succeeds, or there is no build command.
+    fn make(
+        &mut self,
+        tree: &Tree,
+        repository: &Repository,
+        builds: &mut u64,
+    ) -> Result<Option<Report>, ChangesError> {
+        let is_anew = self.worktree.update(tree, repository)?;
+        if self.recipe.build.is_none() {
+            return Ok(None);
+        }
+        *builds += 1;
+        let TestKind::Program { program, .. } = &self.recipe.test else {
+            return self.build();
+        };
+        let program = program.clone();
+        self.worktree.remove_made(&program, tree)?;
+        let failed = self.build()?;
+        let root = self.worktree.root();
+        if is_anew || failed.is_some() || program_in(root, &program).is_some() {
+            return Ok(failed);
+        }
+        self.worktree.discard();
+        self.worktree.update(tree, repository)?;
+        *builds += 1;
+        self.build()
     }
 
     /// Runs the build command on the version in the workbench's directory. Returns a report if the
@@ -214,7 +244,6 @@ impl Workbench {
             messages: BuildMessages::parse(&output),
             output: tail(&output),
             what: format!("the build ended with {ended}"),
-            builds: 1,
             timed_out: ended == Ended::Timeout,
             ..Report::default()
         }))
