@@ -162,6 +162,36 @@ fn a_build_that_does_not_make_the_program_again_is_made_anew() {
 }
 
 #[test]
+fn the_log_has_the_time_of_a_build_from_scratch_for_a_search_that_goes_on() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &history());
+    std::fs::write(at.join("input"), "long enough\n").unwrap();
+    // Only the first build in a directory is slow.
+    let build = "test -e made || sleep 0.3; touch made; make -k";
+    let mut words = vec!["A..B", "--repo", "repository", "--input", "input"];
+    words.extend(["--build", build, "--", "./prog"]);
+    result(&mut changes(at, &words));
+    let log = std::fs::read_to_string(at.join("out/changes/log.jsonl")).unwrap();
+    let lines = log
+        .lines()
+        .map(|line| -> Value { serde_json::from_str(line).unwrap() });
+    let is_check = |line: &Value| line["what"] == "axiom" || line["what"] == "baseline";
+    let slowest = lines
+        .filter(is_check)
+        .map(|line| line["slowest_us"][0].as_u64());
+    let slowest: Vec<_> = slowest.collect();
+    assert_eq!(slowest.len(), 6, "{log}");
+    assert!(
+        slowest.iter().all(|us| us.is_some_and(|us| us >= 300_000)),
+        "{slowest:?}"
+    );
+}
+
+#[test]
 fn a_program_that_exceeds_its_time_limit_proves_nothing() {
     if needs::program("cc").is_none() {
         return;

@@ -13,7 +13,9 @@ fn lines(log: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(log).unwrap();
     let line = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
-        line.as_object_mut().unwrap().remove("us");
+        for name in ["us", "slowest_us"] {
+            line.as_object_mut().unwrap().remove(name);
+        }
         if let Some(tests) = line.get_mut("tests").and_then(Value::as_object_mut) {
             tests.remove("speculative");
         }

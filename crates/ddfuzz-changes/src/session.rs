@@ -337,16 +337,19 @@ impl<'a> Session<'a> {
         self.counts.checks += 1;
         let line = match self.past.pop_front() {
             Some((_, Line::Check(line))) if line.what == what => {
-                let is_built = self.known.contains_key(&tree.key());
-                if let Some(workers) = &mut self.workers {
-                    workers.note_logged(Duration::from_micros(line.us), is_built);
+                if let (Some(workers), Some(slowest)) = (&mut self.workers, line.slowest_us) {
+                    workers.note_logged(slowest.map(Duration::from_micros));
                 }
                 line
             }
             Some((number, _)) => return Err(disagrees(number, "no check of this kind is due")),
             None => {
                 let report = self.build_and_test(tree, anew, Vec::new())?;
-                let line = check_line(what, &report);
+                let workers = self.workers.as_ref();
+                let slowest = workers
+                    .map(Workers::slowest)
+                    .filter(|_| what != What::Confirm);
+                let line = check_line(what, &report, slowest);
                 self.append(&Line::Check(line.clone()))?;
                 line
             }
@@ -670,13 +673,17 @@ fn completed(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine
     }
 }
 
-fn check_line(what: What, report: &Report) -> CheckLine {
+/// Makes the log line of a check with this `report`; `slowest` are the times of the slowest build
+/// and of the slowest test so far.
+fn check_line(what: What, report: &Report, slowest: Option<[Duration; 2]>) -> CheckLine {
+    let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
     CheckLine {
         what,
         outcome: report.outcome.unwrap_or(Outcome::Unresolved),
-        us: report.took.as_micros().try_into().unwrap_or(u64::MAX),
+        us: micros(report.took),
         cpu_us: None,
         read: None,
+        slowest_us: slowest.map(|times| times.map(micros)),
         minor: None,
         cut_off: report.timed_out.then_some(CutOff::Time),
         process: Process::Own,
