@@ -77,6 +77,44 @@ fn the_number_of_workers_changes_neither_log_nor_result() {
     assert_eq!(logs[0], logs[1]);
 }
 
+/// Puts a `git` into the folder `at/bin` that runs `script` first, and returns a PATH with it.
+fn wrapped_git(at: &Path, script: &str) -> String {
+    let bin = at.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let script = format!("#!/bin/sh\nPATH=${{PATH#*:}}\n{script}\nexec git \"$@\"\n");
+    std::fs::write(bin.join("git"), script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("git"), executable).unwrap();
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_merge_that_a_signal_has_ended_is_not_logged_as_a_conflict() {
+    let case = settings(5, 17, 61, 2);
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    for at in [folder.path(), other.path()] {
+        create(&at.join("repository"), &case.commits);
+    }
+    result(&mut changes(other.path(), &words));
+    let at = folder.path();
+    let once = at.join("once");
+    std::fs::write(&once, "").unwrap();
+    let kill = format!(
+        "case \"$*\" in *merge-file*) [ -e {0} ] && rm {0} && kill -KILL $$;; esac",
+        once.display()
+    );
+    let path = wrapped_git(at, &kill);
+    let (code, kind, message) = failure(changes(at, &words).env("PATH", path));
+    assert!(!once.exists(), "nothing was merged");
+    assert_eq!((code, kind.as_str()), (70, "system"), "{message}");
+    assert!(message.contains("SIGKILL"), "{message}");
+    result(&mut changes(at, &words));
+    let log = |at: &Path| lines(&at.join("out/changes/log.jsonl"));
+    let without_start = |at: &Path| log(at).split_off(1);
+    assert_eq!(without_start(at), without_start(other.path()));
+}
+
 #[test]
 fn a_log_is_replayed_without_a_build_and_verified_by_builds() {
     let case = settings(7, 10, 40, 1);

@@ -76,11 +76,22 @@ fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
             source,
         },
     })?;
-    match done.status.success() {
-        true => Ok(done.stdout),
-        false => Err(ChangesError::Git {
-            what: command_line(command),
+    finished(command_line(command), done)
+}
+
+/// Returns what the git command with the arguments `what` printed to stdout, from how it ended, its
+/// stdout and its stderr; an error if it failed. A git that a signal has ended (Ctrl-C at the
+/// terminal, say) is an error of the system, which says nothing about what git was asked.
+fn finished(what: String, done: std::process::Output) -> Result<Vec<u8>, ChangesError> {
+    match done.status.code() {
+        Some(0) => Ok(done.stdout),
+        Some(_) => Err(ChangesError::Git {
+            what,
             message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
+        }),
+        None => Err(ChangesError::System {
+            what: format!("running git {what}"),
+            source: std::io::Error::other(done.status.to_string()),
         }),
     }
 }
@@ -531,17 +542,20 @@ impl Repository {
     }
 
     /// Merges two versions of a file, `ours` and `theirs`, that both come from the text `base`, by
-    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git cannot merge
-    /// them.
+    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git takes one of them
+    /// for binary.
     ///
     /// # Errors
-    /// If git cannot be run, or the temporary files cannot be written.
+    /// If git fails or is ended by a signal, or the temporary files cannot be written.
     pub fn merge(
         &self,
         base: &[u8],
         ours: &[u8],
         theirs: &[u8],
     ) -> Result<Option<Vec<u8>>, ChangesError> {
+        if [base, ours, theirs].into_iter().any(is_binary) {
+            return Ok(None);
+        }
         let folder = tempfile::tempdir_in(&self.folder);
         let folder = folder.map_err(ChangesError::at("creating a folder in", &self.folder))?;
         let mut command = self.git();
@@ -554,8 +568,17 @@ impl Repository {
         let done = command
             .output()
             .map_err(ChangesError::system("starting git merge-file"))?;
-        Ok(done.status.success().then_some(done.stdout))
+        match done.status.code() {
+            Some(1..=127) => Ok(None), // the number of conflicts
+            _ => finished(command_line(&command), done).map(Some),
+        }
     }
+}
+
+/// Checks whether git takes a text for binary, and does not merge it: its first 8000 bytes have a
+/// NUL.
+fn is_binary(text: &[u8]) -> bool {
+    text[..text.len().min(8000)].contains(&0)
 }
 
 /// Option of `git log` that sets the format in which commits are printed and parsed: id, parents,

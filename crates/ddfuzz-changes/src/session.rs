@@ -267,7 +267,12 @@ impl<'a> Session<'a> {
         if self.spent {
             return Ok(self.beyond_budget());
         }
-        let Some(tree) = self.compose(candidate)? else {
+        let composed = self.compose(candidate)?;
+        if self.stop.load(Ordering::Relaxed) {
+            let executed = self.counts.executed;
+            return Err(ChangesError::Interrupted { executed });
+        }
+        let Some(tree) = composed else {
             let line = self.line(candidate, rule, None, Source::Predicted);
             self.write_unrun(line, None)?;
             return Ok(Known {
