@@ -116,6 +116,34 @@ fn a_merge_that_a_signal_has_ended_is_not_logged_as_a_conflict() {
 }
 
 #[test]
+fn a_signal_to_ddfuzz_and_its_git_ends_with_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    for asked in [
+        "rev-parse",
+        "init",
+        "ls-tree",
+        "rev-list",
+        "log",
+        "diff-tree",
+    ] {
+        let met = at.join("met");
+        let kill = format!(
+            "case \" $* \" in *' {asked} '*) echo >{}; kill -INT $PPID $$;; esac",
+            met.display()
+        );
+        let path = wrapped_git(at, &kill);
+        let (code, kind, message) = failure(changes(at, &words).env("PATH", path));
+        let found = (code, kind.as_str());
+        assert_eq!(found, (130, "interrupted"), "{asked}: {message}");
+        std::fs::remove_file(met).unwrap();
+    }
+    assert_eq!(result(&mut changes(at, &words))["claim"], "1-minimal");
+}
+
+#[test]
 fn a_log_is_replayed_without_a_build_and_verified_by_builds() {
     let case = settings(7, 10, 40, 1);
     let folder = tempfile::tempdir().unwrap();

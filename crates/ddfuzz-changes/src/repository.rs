@@ -110,32 +110,27 @@ fn line(bytes: Vec<u8>) -> String {
 /// # Errors
 /// If the folder is in no repository, or there is no such revision.
 pub fn resolve(folder: &Path, revision: &str) -> Result<String, ChangesError> {
-    let top = git_in(folder).args(["rev-parse", "--git-dir"]).output();
-    let inside = top.map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => ChangesError::NoGit,
-        _ => ChangesError::System {
-            what: "starting git".to_owned(),
-            source,
-        },
-    })?;
-    if !inside.status.success() {
-        return Err(ChangesError::NoRepository {
+    let top = output(git_in(folder).args(["rev-parse", "--git-dir"]));
+    top.map_err(|error| match error {
+        ChangesError::Git { message, .. } => ChangesError::NoRepository {
             folder: folder.to_owned(),
-            message: String::from_utf8_lossy(&inside.stderr).trim().to_owned(),
-        });
-    }
+            message,
+        },
+        other => other,
+    })?;
     let named = format!("{revision}^{{commit}}");
     let mut command = git_in(folder);
     command
         .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
         .arg(named);
-    output(&mut command)
-        .map(line)
-        .map_err(|_| ChangesError::UnknownRevision {
+    output(&mut command).map(line).map_err(|error| match error {
+        ChangesError::Git { .. } => ChangesError::UnknownRevision {
             revision: revision.to_owned(),
             folder: folder.to_owned(),
             shallow: is_shallow(folder),
-        })
+        },
+        other => other,
+    })
 }
 
 /// Checks whether the repository at `folder` is a shallow clone, whose history is cut off.
@@ -273,12 +268,7 @@ impl Repository {
         let done = child
             .wait_with_output()
             .map_err(ChangesError::system("waiting for git"))?;
-        if !done.status.success() {
-            return Err(ChangesError::Git {
-                what: "fast-import".to_owned(),
-                message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-            });
-        }
+        finished("fast-import".to_owned(), done)?;
         let revision = format!("refs/heads/{name}^{{commit}}");
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
     }
@@ -415,9 +405,15 @@ impl Repository {
 
     /// Returns the id of the best common ancestor of two commits; `None` if there is none, or git
     /// fails.
-    pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
-        let found = output(self.git().args(["merge-base", one, other])).ok()?;
-        Some(line(found)).filter(|id| !id.is_empty())
+    ///
+    /// # Errors
+    /// If git cannot be started, or is ended by a signal.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, ChangesError> {
+        match output(self.git().args(["merge-base", one, other])) {
+            Ok(found) => Ok(Some(line(found)).filter(|id| !id.is_empty())),
+            Err(ChangesError::Git { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns, for each commit of the first-parent line `commits` after `old`, how much it
@@ -627,13 +623,7 @@ fn fed(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, ChangesError> {
     let done = child
         .wait_with_output()
         .map_err(ChangesError::system("waiting for git"))?;
-    match done.status.success() {
-        true => Ok(done.stdout),
-        false => Err(ChangesError::Git {
-            what,
-            message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-        }),
-    }
+    finished(what, done)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ChangesError> {

@@ -115,8 +115,8 @@ pub struct ChangesArgs {
 
 pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
-    let subject = subject::Subject::of(&args, output)?;
-    let result = job::search(&args, &subject, &stop, output);
+    let subject = subject::Subject::of(&args, output);
+    let result = subject.and_then(|subject| job::search(&args, &subject, &stop, output));
     let result = signals::unless_stopped(&stop, result)?;
     output.result(&text(&result), &result);
     Ok(Exit::Done)
