@@ -1,5 +1,9 @@
 //! Changes that do not build one by one, and builds that miss something.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use crate::repositories::{Commit, Files, create, files};
 use crate::{changes, executed, needs, places, result};
 
@@ -246,4 +250,41 @@ fn a_result_that_only_left_over_files_made_fail_is_refused() {
     // Either the copies of built versions keep the left-over file away, or the last check does.
     let honest = text.contains("stale-build") || text.contains("\"a\"") && text.contains("\"b\"");
     assert!(honest, "{text}");
+}
+
+/// Makes a command run as `nobody` if the tests run as root, who may write everywhere. Returns false,
+/// and says so, if that user cannot start ddfuzz.
+fn as_nobody(command: &mut Command) -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == 0);
+    if !is_root {
+        return true;
+    }
+    let mut version = Command::new(command.get_program());
+    let started = version.arg("--version").uid(65534).gid(65534).output();
+    command.uid(65534).gid(65534).env("HOME", "/nonexistent");
+    if let Err(error) = &started {
+        needs::missing("a directory that everybody reaches", &error.to_string());
+    }
+    started.is_ok()
+}
+
+#[test]
+fn worktrees_with_read_only_directories_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o777)).unwrap();
+    for (version, value) in [("old", "1\n"), ("new", "2\n")] {
+        std::fs::create_dir(at.join(version)).unwrap();
+        std::fs::write(at.join(version).join("value"), value).unwrap();
+    }
+    let build = "mkdir -p made/deep && touch made/deep/file && chmod -R a-w made";
+    let words = ["old", "new", "--build", build, "--run", "! grep -q 2 value"];
+    for more in [&[][..], &["--force"]] {
+        let mut command = changes(at, &words);
+        if !as_nobody(command.args(more)) {
+            return;
+        }
+        assert_eq!(places(&result(&mut command)), ["value:1"]);
+        assert!(!at.join("out/changes/work").exists(), "worktrees are left");
+    }
 }

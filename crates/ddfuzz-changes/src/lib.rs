@@ -45,3 +45,4 @@ pub use session::{Budget, Session};
 pub use tree::{Content, Entry, Tree};
 pub use workbench::{Report, Workbench};
 pub use workers::Workers;
+pub use worktree::remove_folder;

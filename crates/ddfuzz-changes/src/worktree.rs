@@ -131,7 +131,7 @@ impl Worktree {
                 // The number of copies may have been larger while the directory was smaller.
                 for copy in self.copies.drain(most..) {
                     let place = self.root.with_extension(format!("copy-{}", copy.number));
-                    let _ = std::fs::remove_dir_all(place);
+                    let _ = remove_folder(&place);
                 }
                 self.copies.remove(1).number
             }
@@ -316,7 +316,7 @@ impl Worktree {
         self.clear_way(path)?;
         match std::fs::symlink_metadata(&file) {
             Ok(facts) if facts.is_dir() && is_file => {
-                std::fs::remove_dir_all(&file).map_err(ChangesError::at("removing", &file))?;
+                remove_folder(&file).map_err(ChangesError::at("removing", &file))?;
             }
             Ok(facts) if !facts.is_dir() => {
                 std::fs::remove_file(&file).map_err(ChangesError::at("removing", &file))?;
@@ -428,15 +428,26 @@ fn empty(folder: &Path) -> Result<(), ChangesError> {
         let path = entry.map_err(failed())?.path();
         let facts = std::fs::symlink_metadata(&path).map_err(failed())?;
         match facts.is_dir() {
-            true => std::fs::remove_dir_all(&path).or_else(|_| {
-                open_directories(&path);
-                std::fs::remove_dir_all(&path)
-            }),
+            true => remove_folder(&path),
             false => std::fs::remove_file(&path),
         }
         .map_err(failed())?;
     }
     Ok(())
+}
+
+/// Removes a folder with all that is in it, also if a build has made directories in it read-only.
+///
+/// # Errors
+/// If the folder is missing, or a file in it cannot be removed.
+pub fn remove_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::remove_dir_all(folder).or_else(|error| {
+        if !std::fs::symlink_metadata(folder)?.is_dir() {
+            return Err(error);
+        }
+        open_directories(folder);
+        std::fs::remove_dir_all(folder)
+    })
 }
 
 /// Gives the owner all permissions on the directory `folder` and all below it, so that they can be

@@ -10,7 +10,7 @@ use super::failure::FREE_SPACE;
 use super::subject::{Subject, Versions, is_expected};
 use crate::changes::{
     Budget, BuildCounts, ChangeRecord, ChangeSet, ChangesError, ChangesResult, Commit, Found, Goal,
-    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find,
+    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find, remove_folder,
 };
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::delta::Outcome;
@@ -125,7 +125,7 @@ fn is_log(path: &Path) -> bool {
 }
 
 fn remove(path: &Path) -> Result<(), Failure> {
-    match std::fs::remove_dir_all(path) {
+    match remove_folder(path) {
         Err(error) if path.exists() => Err(Failure::file(path, "removing", &error)),
         _ => Ok(()),
     }
@@ -138,7 +138,7 @@ struct CleanUp(PathBuf);
 impl Drop for CleanUp {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next call.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = remove_folder(&self.0);
     }
 }
 
