@@ -67,6 +67,9 @@ pub trait State: Memory {
 
 /// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
+/// Largest number of types that are looked at for one memory graph. Records and unions without any
+/// value, and the members of unions within unions, may be far more than values.
+const MOST_VISITS: usize = 4 * MOST_LEAVES;
 /// Largest depth of records, unions and arrays within each other; only broken debug information
 /// describes deeper ones.
 const DEEPEST: usize = 64;
@@ -85,6 +88,7 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
         state,
         graph: Graph::default(),
         leaves: 0,
+        visits: 0,
         depth: 0,
         later: Default::default(),
     };
@@ -106,6 +110,8 @@ struct Unfolding<'a> {
     mapped: Vec<Area>,
     graph: Graph,
     leaves: usize,
+    /// Number of types that were looked at so far.
+    visits: usize,
     /// Number of records, unions and arrays around the one whose values are being collected.
     depth: usize,
     /// Pointers that are still to be followed (object, leaf, type of the target), in three queues:
@@ -439,10 +445,12 @@ impl Unfolding<'_> {
     }
 
     fn collect(&mut self, of: TypeId, at: u64, path: &str, bytes: &[u8], leaves: &mut Vec<Leaf>) {
-        if self.leaves + leaves.len() > MOST_LEAVES || self.depth == DEEPEST {
+        let is_full = self.leaves + leaves.len() > MOST_LEAVES || self.visits == MOST_VISITS;
+        if is_full || self.depth == DEEPEST {
             self.graph.is_cut = true;
             return;
         }
+        self.visits += 1;
         self.depth += 1;
         self.collect_parts(of, at, path, bytes, leaves);
         self.depth -= 1;

@@ -259,6 +259,42 @@ fn state_of(random: &Random) -> Simulated {
     state
 }
 
+/// A variable of the type `of` at `address`.
+fn variable(index: u64, address: u64, of: TypeId) -> Variable {
+    Variable {
+        origin: Origin::Global(index),
+        name: format!("global{index}"),
+        function: String::new(),
+        place: Place::Memory(address),
+        of,
+    }
+}
+
+/// A field without bits.
+fn field(name: &str, offset: u64, of: TypeId) -> Field {
+    Field {
+        name: name.to_owned(),
+        offset,
+        of,
+        bits: None,
+    }
+}
+
+#[test]
+fn unions_of_unions_do_not_take_exponential_time() {
+    let mut types = Types::default();
+    let mut of = types.add("int", 4, Shape::Base(Encoding::Signed));
+    for _ in 0..24 {
+        let members = vec![field("a", 0, of), field("b", 0, of)];
+        of = types.add("union", 4, Shape::Union(members));
+    }
+    let mut state = Simulated::default();
+    state.set(LIST, &7_u32.to_le_bytes());
+    let graph = unfold(&mut types, &[variable(0, LIST, of)], &mut state);
+    assert!(graph.is_cut);
+    assert_eq!(graph.objects[0].bytes, [7, 0, 0, 0]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
