@@ -75,6 +75,8 @@ const MOST_VISITS: usize = 4 * MOST_LEAVES;
 const DEEPEST: usize = 64;
 /// Number of bytes that are read of an object at most; of a larger one, only the beginning is read.
 const LARGEST: u64 = 4 << 20;
+/// Largest number of bytes of all objects of one memory graph; objects after that are left out.
+const MOST_BYTES: usize = 64 << 20;
 /// Size in bytes of the largest text, and of the largest part of a mapping between two objects,
 /// that becomes one object.
 const PAGE: u64 = 4096;
@@ -87,6 +89,7 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
         mapped: state.mapped(),
         state,
         graph: Graph::default(),
+        size: 0,
         leaves: 0,
         visits: 0,
         depth: 0,
@@ -109,6 +112,8 @@ struct Unfolding<'a> {
     state: &'a mut dyn State,
     mapped: Vec<Area>,
     graph: Graph,
+    /// Number of bytes that were read for objects so far.
+    size: usize,
     leaves: usize,
     /// Number of types that were looked at so far.
     visits: usize,
@@ -127,7 +132,7 @@ impl Unfolding<'_> {
                 if self.is_known(address, variable) {
                     return;
                 }
-                self.state.bytes(address, size as usize)
+                self.read(address, size)
             }
             Place::Register(number) => match self.state.register(number) {
                 Some(value) => value.to_le_bytes()[..size.min(8) as usize].to_vec(),
@@ -149,6 +154,19 @@ impl Unfolding<'_> {
             reached: None,
             alias: None,
         });
+    }
+
+    /// Returns the bytes of an object of `size` bytes at `address`, of which only the first may be
+    /// readable; none if the graph has too many bytes already.
+    fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
+        let size = size as usize;
+        if size > MOST_BYTES - self.size {
+            self.graph.is_cut = true;
+            return Vec::new();
+        }
+        let bytes = self.state.bytes(address, size);
+        self.size += bytes.len();
+        bytes
     }
 
     /// Returns true if the graph has a variable already where another one is stored: in an inlined
@@ -239,8 +257,7 @@ impl Unfolding<'_> {
             .graph
             .next_start(start)
             .map_or(end, |next| next.min(end));
-        let length = (end - start).min(LARGEST);
-        let bytes = self.state.bytes(start, length as usize);
+        let bytes = self.read(start, (end - start).min(LARGEST));
         if bytes.is_empty() {
             return;
         }
@@ -293,7 +310,7 @@ impl Unfolding<'_> {
                     .graph
                     .next_start(at)
                     .map_or(page, |next| next.min(page));
-                let bytes = self.state.bytes(at, (next.min(end) - at) as usize);
+                let bytes = self.read(at, next.min(end) - at);
                 if bytes.is_empty() {
                     break;
                 }
@@ -343,9 +360,10 @@ impl Unfolding<'_> {
                 .graph
                 .next_start(block.start)
                 .map_or(block.end, |next| next.min(block.end));
-            let bytes = self
-                .state
-                .bytes(block.start, (end - block.start).min(LARGEST) as usize);
+            let bytes = self.read(block.start, (end - block.start).min(LARGEST));
+            if bytes.is_empty() {
+                continue;
+            }
             self.raw(
                 block.start,
                 bytes,

@@ -295,6 +295,42 @@ fn unions_of_unions_do_not_take_exponential_time() {
     assert_eq!(graph.objects[0].bytes, [7, 0, 0, 0]);
 }
 
+/// A program state whose memory has zeros everywhere.
+struct Zeros;
+
+impl Memory for Zeros {
+    fn read(&mut self, _: u64, buffer: &mut [u8]) -> usize {
+        buffer.fill(0);
+        buffer.len()
+    }
+}
+
+impl State for Zeros {
+    fn area(&self, _: u64) -> Option<Area> {
+        None
+    }
+
+    fn blocks(&self) -> Vec<Area> {
+        Vec::new()
+    }
+
+    fn register(&self, _: u16) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn objects_take_a_bounded_amount_of_memory() {
+    let mut types = Types::default();
+    let array = types.array(Types::BYTE, 4 << 20);
+    let all: Vec<Variable> = (0..40)
+        .map(|index| variable(index, 0x1_0000_0000 + (index << 23), array))
+        .collect();
+    let graph = unfold(&mut types, &all, &mut Zeros);
+    let sizes = graph.objects.iter().map(|object| object.bytes.len());
+    assert_eq!((sizes.sum::<usize>(), graph.is_cut), (64 << 20, true));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
 
