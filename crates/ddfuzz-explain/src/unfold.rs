@@ -250,7 +250,7 @@ impl Unfolding<'_> {
             }
             false => match self.text(address, to) {
                 Some(length) => (address, address + length, self.types.array(to, length)),
-                None => (address, area.end.min(address + size), to),
+                None => (address, area.end.min(address.saturating_add(size)), to),
             },
         };
         let end = self
@@ -445,7 +445,12 @@ impl Unfolding<'_> {
         let mut leaves = Vec::new();
         let length = bytes.len() as u64;
         self.collect(of, 0, "", bytes, &mut leaves);
-        leaves.retain(|leaf| leaf.offset + leaf.size <= length && leaf.size > 0);
+        // Damaged debug information may give any offset and size.
+        let ends_inside = |leaf: &Leaf| {
+            let end = leaf.offset.checked_add(leaf.size);
+            end.is_some_and(|end| end <= length)
+        };
+        leaves.retain(|leaf| ends_inside(leaf) && leaf.size > 0);
         // What the type does not cover: a flexible array member, the rest of a block.
         let end = leaves.iter().map(|leaf| leaf.offset + leaf.size).max();
         let end = end.unwrap_or(0).max(self.types.get(of).size.min(length));
@@ -497,6 +502,7 @@ impl Unfolding<'_> {
             Shape::Void | Shape::Function => {}
             Shape::Record(fields) => {
                 for (index, field) in fields.iter().enumerate() {
+                    let inside = at.saturating_add(field.offset);
                     let path = match field.name.is_empty() {
                         true => path.to_owned(),
                         false => format!("{path}.{}", field.name),
@@ -504,7 +510,7 @@ impl Unfolding<'_> {
                     let inner = self.types.get(field.of).shape.clone();
                     match (field.bits, inner) {
                         (Some(_), _) => leaves.push(Leaf {
-                            offset: at + field.offset,
+                            offset: inside,
                             size: self.types.get(field.of).size,
                             bits: field.bits,
                             kind: LeafKind::Scalar,
@@ -513,11 +519,9 @@ impl Unfolding<'_> {
                         }),
                         (None, Shape::Union(_)) => {
                             let tag = self.tag(&fields[..index], at, bytes);
-                            self.union(field.of, at + field.offset, &path, bytes, tag, leaves);
+                            self.union(field.of, inside, &path, bytes, tag, leaves);
                         }
-                        (None, _) => {
-                            self.collect(field.of, at + field.offset, &path, bytes, leaves)
-                        }
+                        (None, _) => self.collect(field.of, inside, &path, bytes, leaves),
                     }
                 }
             }
@@ -566,8 +570,9 @@ impl Unfolding<'_> {
             let Shape::Enum(values) = &of.shape else {
                 return None;
             };
-            let start = (at + field.offset) as usize;
-            let value = bytes.get(start..start + of.size as usize)?;
+            let start = at.checked_add(field.offset)?;
+            let end = start.checked_add(of.size)?;
+            let value = bytes.get(start as usize..end as usize)?;
             let value = integer(value, field.bits, true) as i64;
             let index = values.iter().position(|(it, _)| *it == value)?;
             Some((index, values.len()))
@@ -581,7 +586,7 @@ impl Unfolding<'_> {
             .filter(|leaf| matches!(leaf.kind, LeafKind::Pointer(_)));
         let (valid, invalid): (Vec<&Leaf>, Vec<&Leaf>) = pointers.partition(|leaf| {
             let start = leaf.offset as usize;
-            let value = bytes.get(start..start + 8);
+            let value = bytes.get(start..start.saturating_add(8));
             value.is_some_and(|value| {
                 let address = integer(value, None, false) as u64;
                 self.graph.containing(address).is_some() || self.state.area(address).is_some()
@@ -613,7 +618,8 @@ impl Unfolding<'_> {
                 true => path.to_owned(),
                 false => format!("{path}.{}", member.name),
             };
-            self.collect(member.of, at + member.offset, &path, bytes, &mut inner);
+            let inside = at.saturating_add(member.offset);
+            self.collect(member.of, inside, &path, bytes, &mut inner);
             let (valid, invalid) = self.count_pointers(&inner, bytes);
             choices.push((invalid, valid, inner));
         }
@@ -624,24 +630,25 @@ impl Unfolding<'_> {
             valid.min_by_key(|(_, choice)| choice.0).map(|it| it.0)
         };
         let chosen = by_tag.map(|(index, _)| index).or_else(by_pointers);
+        let whole = at.saturating_add(described.size);
         // In front of the contents of an enumeration stands its discriminant.
         let starts = choices
             .iter()
             .flat_map(|choice| choice.2.iter().map(|leaf| leaf.offset));
         let mut covered = match described.name == "variants" {
-            true => starts.min().unwrap_or(at + described.size),
+            true => starts.min().unwrap_or(whole),
             false => at,
         };
         if let Some(chosen) = chosen {
             let inner = choices.swap_remove(chosen).2;
             covered = inner
                 .iter()
-                .map(|leaf| leaf.offset + leaf.size)
+                .map(|leaf| leaf.offset.saturating_add(leaf.size))
                 .max()
                 .unwrap_or(covered);
             leaves.extend(inner);
         }
-        let end = (at + described.size).min(bytes.len() as u64);
+        let end = whole.min(bytes.len() as u64);
         if covered < end {
             leaves.push(raw_leaf(covered, end - covered, path.to_owned()));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ddfuzz_explain::delta::{Change, Delta, Differences};
-use ddfuzz_explain::graph::{Graph, Origin, Place};
+use ddfuzz_explain::graph::{Graph, Leaf, Origin, Place};
 use ddfuzz_explain::plan::{Content, Plan, Spot};
 use ddfuzz_explain::types::{Encoding, Field, Shape, Type, TypeId, Types};
 use ddfuzz_explain::unfold::{Area, State, Variable, unfold};
@@ -293,6 +293,29 @@ fn unions_of_unions_do_not_take_exponential_time() {
     let graph = unfold(&mut types, &[variable(0, LIST, of)], &mut state);
     assert!(graph.is_cut);
     assert_eq!(graph.objects[0].bytes, [7, 0, 0, 0]);
+}
+
+#[test]
+fn offsets_of_damaged_debug_information_are_no_places_of_values() {
+    let mut types = Types::default();
+    let int = types.add("int", 4, Shape::Base(Encoding::Signed));
+    let pointer = types.add("int *", 8, Shape::Pointer(int));
+    let far = u64::MAX - 3;
+    let pair = vec![field("pointer", far, pointer), field("near", 0, int)];
+    let record = types.add("struct pair", 8, Shape::Record(pair.clone()));
+    let choice = types.add("union", 8, Shape::Union(pair));
+    let outer = vec![
+        field("far", far, record),
+        field("choice", far, choice),
+        field("near", 4, int),
+    ];
+    let outer = types.add("struct outer", 8, Shape::Record(outer));
+    for of in [record, choice, outer] {
+        let graph = unfold(&mut types, &[variable(0, LIST, of)], &mut Zeros);
+        let object = &graph.objects[0];
+        let inside = |leaf: &Leaf| leaf.offset + leaf.size <= 8 && !object.value(leaf).is_empty();
+        assert!(object.leaves.iter().all(inside), "{:?}", object.leaves);
+    }
 }
 
 /// A program state whose memory has zeros everywhere.
