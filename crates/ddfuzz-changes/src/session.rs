@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use ddfuzz_delta::{Config, Outcome};
 use ddfuzz_minimize::log::{
-    ChangesTest, CheckLine, ContentHash, EditRecord, EndLine, Line, LogError, LogWriter, OsText,
-    Phase, ReduceLine, Source, TestLine, What,
+    ChangesTest, ContentHash, EditRecord, EndLine, Line, LogError, LogWriter, OsText, Phase,
+    ReduceLine, Source, TestLine, What,
 };
 use ddfuzz_minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved};
 
@@ -354,7 +354,7 @@ impl<'a> Session<'a> {
                 let slowest = workers
                     .map(Workers::slowest)
                     .filter(|_| what != What::Confirm);
-                let line = check_line(what, &report, slowest);
+                let line = report.check_line(what, slowest);
                 self.append(&Line::Check(line.clone()))?;
                 line
             }
@@ -675,24 +675,6 @@ fn completed(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine
         outcome: probed.outcome.unwrap_or(Outcome::Unresolved),
         changes,
         ..line
-    }
-}
-
-/// Makes the log line of a check with this `report`; `slowest` are the times of the slowest build
-/// and of the slowest test so far.
-fn check_line(what: What, report: &Report, slowest: Option<[Duration; 2]>) -> CheckLine {
-    let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
-    CheckLine {
-        what,
-        outcome: report.outcome.unwrap_or(Outcome::Unresolved),
-        us: micros(report.took),
-        cpu_us: None,
-        read: None,
-        slowest_us: slowest.map(|times| times.map(micros)),
-        minor: None,
-        cut_off: report.timed_out.then_some(CutOff::Time),
-        process: Process::Own,
-        slip: None,
     }
 }
 

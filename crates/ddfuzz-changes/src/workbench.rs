@@ -11,6 +11,8 @@ use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
     Ended, Executor, Limits, Program, Sandbox, Target, Way, find_program, start_shell,
 };
+use ddfuzz_minimize::log::{CheckLine, What};
+use ddfuzz_minimize::{CutOff, Process};
 use ddfuzz_model::files::{shell, space};
 use ddfuzz_triage::{Crash, Triager, Verdict};
 
@@ -71,6 +73,26 @@ pub struct Report {
     /// The crash of the program that the test ran; `None` if it did not crash, or the test is a
     /// shell command.
     pub failure: Option<HeldFailure>,
+}
+
+impl Report {
+    /// Makes the line that the log has of a check with this report; `slowest` are the wall times of
+    /// the slowest build and of the slowest test so far.
+    pub(crate) fn check_line(&self, what: What, slowest: Option<[Duration; 2]>) -> CheckLine {
+        let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
+        CheckLine {
+            what,
+            outcome: self.outcome.unwrap_or(Outcome::Unresolved),
+            us: micros(self.took),
+            cpu_us: None,
+            read: None,
+            slowest_us: slowest.map(|times| times.map(micros)),
+            minor: None,
+            cut_off: self.timed_out.then_some(CutOff::Time),
+            process: Process::Own,
+            slip: None,
+        }
+    }
 }
 
 /// Builds and tests one version of the program after another, in a directory of its own, which

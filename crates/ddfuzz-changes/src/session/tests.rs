@@ -71,7 +71,7 @@ fn learned_limits(slowest: [Option<[u64; 2]>; 3]) -> [u64; 2] {
             ..Report::default()
         };
         let slowest = slowest.map(|times| times.map(Duration::from_secs));
-        Line::Check(check_line(What::Axiom, &report, slowest))
+        Line::Check(report.check_line(What::Axiom, slowest))
     };
     let past = slowest.map(check);
     let (_folder, mut session) = session((2..).zip(past).collect());
