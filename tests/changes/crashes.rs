@@ -318,6 +318,29 @@ fn check_notes_no_commit_while_the_working_tree_differs_from_it() {
 }
 
 #[test]
+fn a_group_does_not_come_back_in_a_commit_from_before_the_fix() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut commits = history();
+    commits.push(Commit::new("raise the limit", version(60, "abcd\n")));
+    let repository = create(&at.join("repository"), &commits);
+    git(&repository, &["checkout", "--quiet", "B~1"]);
+    triaged(at, &repository);
+    let check = |revision: &str| -> Value {
+        git(&repository, &["checkout", "--quiet", revision]);
+        make(&repository);
+        serde_json::from_slice(&ddfuzz(at, &["check", "groups", "--json"]).stdout).unwrap()
+    };
+    assert_eq!(check("B")["groups"][0]["status"], "fixed");
+    let older = check("B~1");
+    assert_eq!(older["groups"][0]["status"], "same");
+    assert_eq!(older["groups"][0]["came_back"], Value::Null);
+}
+
+#[test]
 fn check_says_in_which_range_a_group_came_back() {
     if !has_tools() {
         return;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes::{is_modified, resolve};
+use crate::changes::{is_ancestor, is_modified, resolve};
 use crate::cli::Output;
 use crate::exec::{Program, Target};
 use crate::files::{Journal, OsText};
@@ -33,7 +33,7 @@ struct Checked {
 
 /// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
 /// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
-/// found fixed in another commit and that fail again. Does nothing without a target, if its program
+/// found fixed in an ancestor of this commit and that fail again. Does nothing without a target, if its program
 /// is not below a git repository, if tracked files there differ from the commit, so that the
 /// program is not that of the commit, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
@@ -78,8 +78,11 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
         let before = last.get(&group.major);
         if let Some(before) = before.filter(|before| before.fixed && !fixed && before.commit != now)
         {
-            // The range stays as it is until the group is fixed again.
-            group.came_back = Some(place.came_back(&group.major, &before.commit, &now));
+            // A commit from before the fix, or of another branch, says nothing about the group. The
+            // range stays as it is until the group is fixed again.
+            if is_ancestor(top, &before.commit, &now) {
+                group.came_back = Some(place.came_back(&group.major, &before.commit, &now));
+            }
             continue;
         }
         if before.is_some_and(|before| before.fixed == fixed && before.commit == now) {
