@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use crate::repositories::{Commit, Files, create, files};
-use crate::{changes, executed, needs, places, result};
+use crate::{by_build, changes, executed, failure, needs, places, result};
 
 /// A build of small programs without a compiler: each line `use NAME` needs a line `define NAME`
 /// somewhere, and messages name what is missing, like those of a compiler.
@@ -287,4 +287,47 @@ fn worktrees_with_read_only_directories_are_removed() {
         assert_eq!(places(&result(&mut command)), ["value:1"]);
         assert!(!at.join("out/changes/work").exists(), "worktrees are left");
     }
+}
+
+#[test]
+fn the_target_directory_of_cargo_is_not_inherited() {
+    let folder = two(files(&[("value", "1\n")]), files(&[("value", "2\n")]));
+    let mine = folder.path().join("mine");
+    let none = "test -z \"$CARGO_TARGET_DIR$CARGO_BUILD_TARGET_DIR\"";
+    let given = "test \"$CARGO_TARGET_DIR\" = own";
+    for (build, more) in [
+        (none, &[][..]),
+        (given, &["--env", "CARGO_TARGET_DIR=own", "--force"]),
+    ] {
+        let words = by_build(build, "! grep -q 2 value");
+        let mut command = changes(folder.path(), &words);
+        command.args(more);
+        for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
+            command.env(name, &mine);
+        }
+        assert_eq!(places(&result(&mut command)), ["value:1"]);
+    }
+}
+
+#[test]
+fn a_workspace_around_the_output_directory_is_told() {
+    let Some(_) = needs::program("cargo") else {
+        return;
+    };
+    let package = "[package]\nname = \"made\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    let version = |workspace: &str| {
+        files(&[
+            ("Cargo.toml", &format!("{package}{workspace}")),
+            ("src/main.rs", "fn main() {}\n"),
+        ])
+    };
+    let folder = two(version(""), version("[workspace]\nmembers = []\n"));
+    let words = ["A..B", "--build", "cargo build --offline", "--run", "false"];
+    let mut command = changes(&folder.path().join("repository"), &words);
+    let (code, kind, message) = failure(&mut command);
+    assert_eq!((code, kind.as_str()), (3, "old-not-passing"), "{message}");
+    assert!(
+        message.contains("workspace around the output directory"),
+        "{message}"
+    );
 }

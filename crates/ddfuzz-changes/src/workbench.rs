@@ -374,6 +374,9 @@ impl Workbench {
     }
 }
 
+/// Environment variables that name the directory into which Cargo builds.
+const TARGET_DIRS: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
+
 /// Folders in which Debian and Fedora install links with the names of compilers that run ccache.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
@@ -505,7 +508,14 @@ impl Shell {
             .map_err(ChangesError::at("opening", &path))?;
         // A command that asks git for its version must not find the repository around the output
         // directory, whose index git would refresh.
-        let mut script = b"unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX\nexport GIT_CEILING_DIRECTORIES=".to_vec();
+        let mut script = b"unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX".to_vec();
+        // By these, Cargo would use one directory for all versions.
+        let is_given = |name: &str| recipe.env.iter().any(|(given, _)| given == name);
+        for name in TARGET_DIRS.into_iter().filter(|name| !is_given(name)) {
+            script.push(b' ');
+            script.extend(name.as_bytes());
+        }
+        script.extend(b"\nexport GIT_CEILING_DIRECTORIES=");
         script.extend(shell::quoted(
             root.parent().unwrap_or(root).as_os_str().as_bytes(),
         ));
