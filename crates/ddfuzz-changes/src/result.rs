@@ -396,8 +396,8 @@ fn replaced<'l>(
     ])
 }
 
-/// Returns the commits from which the change `change` of a file probably comes: those commits of
-/// the search's result that touch the file. If none does, returns the only commit of the result, or
+/// Returns the commits from which the change `change` of a file probably comes, newest first: those
+/// commits of the search's result that touch the file. If none does, returns the only commit of the result, or
 /// else all commits between `old` and `new` that touch the file.
 fn commits_of(
     repository: &Repository,
@@ -406,7 +406,7 @@ fn commits_of(
     change: &FileChange,
 ) -> Result<Vec<CommitRecord>, ChangesError> {
     let mut touching = Vec::new();
-    for path in [&change.old, &change.new]
+    for path in [&change.new, &change.old]
         .into_iter()
         .flatten()
         .map(|version| &version.path)
@@ -417,10 +417,9 @@ fn commits_of(
             }
         }
     }
-    let of_search: Vec<&Commit> = found
-        .commits
+    let of_search: Vec<&Commit> = touching
         .iter()
-        .filter(|commit| touching.contains(commit))
+        .filter(|commit| found.commits.contains(commit))
         .collect();
     Ok(match (of_search.is_empty(), found.commits.len()) {
         (false, _) => of_search.into_iter().map(CommitRecord::from).collect(),
