@@ -1,6 +1,6 @@
 //! Runs git: without the settings that lead it to other repositories, and with errors of its own.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -36,6 +36,47 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
         },
     })?;
     finished(command_line(command), done)
+}
+
+/// Runs the git command `command` to its end and calls `take` with each line that it prints to
+/// stdout, which may be far more text than memory has room for; an error as of [`output`].
+pub(crate) fn each_line(
+    command: &mut Command,
+    mut take: impl FnMut(&[u8]),
+) -> Result<(), ChangesError> {
+    let failed = ChangesError::system("reading what git prints");
+    let mut errors = tempfile::tempfile().map_err(&failed)?;
+    command.stdout(Stdio::piped());
+    command.stderr(errors.try_clone().map_err(&failed)?);
+    let mut child = command
+        .spawn()
+        .map_err(ChangesError::system("starting git"))?;
+    let (mut line, mut read) = (Vec::new(), Ok(0));
+    if let Some(stdout) = child.stdout.take() {
+        let mut stdout = BufReader::new(stdout);
+        loop {
+            line.clear();
+            read = stdout.read_until(b'\n', &mut line);
+            if !matches!(read, Ok(1..)) {
+                break;
+            }
+            take(&line);
+        }
+    }
+    let status = child.wait().map_err(&failed)?;
+    read.map_err(&failed)?;
+    let mut stderr = Vec::new();
+    let said = errors
+        .rewind()
+        .and_then(|()| errors.read_to_end(&mut stderr));
+    said.map_err(&failed)?;
+    let stdout = Vec::new();
+    let done = Output {
+        status,
+        stdout,
+        stderr,
+    };
+    finished(command_line(command), done).map(drop)
 }
 
 /// Returns what the git command with the arguments `what` printed to stdout, from how it ended, its
@@ -154,4 +195,20 @@ pub(crate) fn fed(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, Change
         .wait_with_output()
         .map_err(ChangesError::system("waiting for git"))?;
     finished(what, done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_one_by_one_and_a_failure_has_its_message() {
+        let mut lines = Vec::new();
+        let all = each_line(git().arg("version"), |line| lines.push(line.to_vec()));
+        all.expect("git prints its version");
+        assert!(lines.len() == 1 && lines[0].starts_with(b"git version"));
+        let failed = each_line(git().arg("no-such-command"), |_| ());
+        let is_told = |error: &ChangesError| error.to_string().contains("no-such-command");
+        assert!(failed.as_ref().is_err_and(is_told), "{failed:?}");
+    }
 }

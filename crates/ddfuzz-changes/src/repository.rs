@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk};
-use crate::git::{command_line, fed, finished, git, git_in, isolated, line, output};
+use crate::git::{command_line, each_line, fed, finished, git, git_in, isolated, line, output};
 pub use crate::git_text::Commit;
 use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
 use crate::tree::{Content, Tree};
@@ -324,14 +324,19 @@ impl Repository {
         let mut command = self.git();
         command.args(["log", "--first-parent", "--reverse", "--format=%x00", "-m"]);
         command.args(PATCH);
-        let text = output(command.arg(range))?;
-        let mut weights = Vec::new();
-        for commit in text.split(|byte| *byte == 0).skip(1) {
-            let lines = commit.split(|byte| *byte == b'\n');
-            let counted =
-                lines.filter(|line| line.starts_with(b"@@ ") || line.starts_with(b"Binary files"));
-            weights.push(1 + counted.count() as u64);
-        }
+        let mut weights: Vec<u64> = Vec::new();
+        // A NUL stands before each commit.
+        each_line(command.arg(range), |line| {
+            for (at, part) in line.split(|byte| *byte == 0).enumerate() {
+                if at > 0 {
+                    weights.push(1);
+                }
+                let is_counted = part.starts_with(b"@@ ") || part.starts_with(b"Binary files");
+                if let Some(weight) = weights.last_mut().filter(|_| is_counted) {
+                    *weight += 1;
+                }
+            }
+        })?;
         // A patch with NUL bytes would be counted wrongly, and weights only decide the order.
         weights.resize(commits.len(), 1);
         Ok(weights)
