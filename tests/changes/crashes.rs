@@ -100,25 +100,21 @@ fn placed(file: &str, place: &str, bug: bool, note: &str) -> Files {
     files(&[(file, &build), ("main.c", &main), ("note", note)])
 }
 
-/// A history in which the program is elsewhere for some commits, and begins to crash later.
-fn moved(file: &str) -> Vec<Commit> {
-    vec![
-        Commit::new("begin", placed(file, "prog", false, "")),
-        Commit::new("move", placed(file, "bin/prog", false, "")),
-        Commit::new("note", placed(file, "bin/prog", false, "a\n")),
-        Commit::new("move back", placed(file, "prog", false, "a\n")),
-        Commit::new("bug", placed(file, "prog", true, "a\n")),
-        Commit::new("note again", placed(file, "prog", true, "ab\n")),
-    ]
-}
-
 #[test]
 fn a_version_that_does_not_make_the_program_is_not_tested_by_that_of_the_current_directory() {
     if !has_tools() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let repository = create(&folder.path().join("repository"), &moved("Makefile"));
+    let commits = [
+        Commit::new("begin", placed("Makefile", "prog", false, "")),
+        Commit::new("move", placed("Makefile", "bin/prog", false, "")),
+        Commit::new("note", placed("Makefile", "bin/prog", false, "a\n")),
+        Commit::new("move back", placed("Makefile", "prog", false, "a\n")),
+        Commit::new("bug", placed("Makefile", "prog", true, "a\n")),
+        Commit::new("note again", placed("Makefile", "prog", true, "ab\n")),
+    ];
+    let repository = create(&folder.path().join("repository"), &commits);
     make(&repository);
     let found = result(&mut changes(&repository, &["A..B", "--", "./prog"]));
     assert_eq!(places(&found), ["main.c:4"]);
@@ -131,7 +127,15 @@ fn the_program_of_another_version_is_not_tested() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    create(&folder.path().join("repository"), &moved("rules"));
+    // The bug comes while the program is elsewhere, so that a program of before has not it.
+    let commits = [
+        Commit::new("begin", placed("rules", "prog", false, "")),
+        Commit::new("move", placed("rules", "bin/prog", false, "")),
+        Commit::new("bug", placed("rules", "bin/prog", true, "")),
+        Commit::new("move back", placed("rules", "prog", true, "")),
+        Commit::new("note", placed("rules", "prog", true, "a\n")),
+    ];
+    create(&folder.path().join("repository"), &commits);
     let words = ["A..B", "--repo", "repository", "--build", "make -f rules"];
     let found = result(changes(folder.path(), &words).args(["--", "./prog"]));
     assert_eq!(places(&found), ["main.c:4"]);
