@@ -49,13 +49,13 @@ impl Files {
     }
 
     /// Fails if the folder `changes` has a file that a search would remove or replace, but neither
-    /// the lock file nor the log of an earlier search, so that the file is not of ddfuzz.
+    /// the lock file nor the log of an earlier search, so that ddfuzz has not written it.
     fn check_free(&self) -> Result<(), Failure> {
         let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
         match NAMES.into_iter().find(is_there) {
             Some(name) if !is_lock(&self.named("lock")) && !is_log(&self.log()) => {
                 let path = self.named(name);
-                let message = format!("{} is not of ddfuzz", path.display());
+                let message = format!("{} was not written by ddfuzz", path.display());
                 Err(Failure::new(Exit::Usage, "exists", message)
                     .path(&path)
                     .hint("replace it with --force, or give another output directory with -o"))
