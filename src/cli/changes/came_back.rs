@@ -33,9 +33,9 @@ struct Checked {
 
 /// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
 /// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
-/// found fixed in an ancestor of this commit and that fail again. Does nothing without a target, if its program
-/// is not below a git repository, if tracked files there differ from the commit, so that the
-/// program is not that of the commit, or if the file cannot be written.
+/// found fixed in an ancestor of this commit and that fail again. Does nothing without a target, if
+/// its program is not below a git repository, if tracked files there differ from the commit, so
+/// that the program is not that of the commit, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
     else {
