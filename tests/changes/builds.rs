@@ -311,9 +311,6 @@ fn the_target_directory_of_cargo_is_not_inherited() {
 
 #[test]
 fn a_workspace_around_the_output_directory_is_told() {
-    let Some(_) = needs::program("cargo") else {
-        return;
-    };
     let package = "[package]\nname = \"made\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
     let version = |workspace: &str| {
         files(&[
@@ -322,7 +319,8 @@ fn a_workspace_around_the_output_directory_is_told() {
         ])
     };
     let folder = two(version(""), version("[workspace]\nmembers = []\n"));
-    let words = ["A..B", "--build", "cargo build --offline", "--run", "false"];
+    let build = concat!(env!("CARGO"), " build --offline");
+    let words = ["A..B", "--build", build, "--run", "false"];
     let mut command = changes(&folder.path().join("repository"), &words);
     let (code, kind, message) = failure(&mut command);
     assert_eq!((code, kind.as_str()), (3, "old-not-passing"), "{message}");
