@@ -97,6 +97,35 @@ fn a_first_version_that_fails_and_a_second_that_passes_are_told_with_the_output(
 }
 
 #[test]
+fn files_that_are_not_of_a_search_are_replaced_only_with_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    two_versions(at);
+    let work = at.join("out/changes/work");
+    std::fs::create_dir_all(&work).unwrap();
+    std::fs::write(work.join("mine"), "mine").unwrap();
+    let words = ["A..B", "--repo", "repository", "--run", TEST];
+    let (code, kind, message) = failure(&mut changes(at, &words));
+    assert_eq!((code, kind.as_str()), (2, "exists"), "{message}");
+    assert!(message.contains("--force"), "{message}");
+    assert_eq!(std::fs::read(work.join("mine")).unwrap(), b"mine");
+    std::fs::remove_dir_all(&work).unwrap();
+    // A file of this name that is no lock does not make the patch one of a search.
+    for name in ["lock", "cause.patch"] {
+        std::fs::write(at.join("out/changes").join(name), "mine").unwrap();
+    }
+    assert_eq!(failure(&mut changes(at, &words)).1, "exists");
+    let patch = at.join("out/changes/cause.patch");
+    assert_eq!(std::fs::read(&patch).unwrap(), b"mine");
+    let found = result(changes(at, &words).arg("--force"));
+    assert_eq!(places(&found), ["value:1"]);
+    assert_eq!(
+        result(&mut changes(at, &words))["changes"],
+        found["changes"]
+    );
+}
+
+#[test]
 fn a_test_that_alternates_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     two_versions(folder.path());

@@ -1,7 +1,11 @@
 //! Changes that do not build one by one, and builds that miss something.
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
 use crate::repositories::{Commit, Files, create, files};
-use crate::{changes, executed, needs, places, result};
+use crate::{by_build, changes, executed, failure, needs, places, result};
 
 /// A build of small programs without a compiler: each line `use NAME` needs a line `define NAME`
 /// somewhere, and messages name what is missing, like those of a compiler.
@@ -246,4 +250,82 @@ fn a_result_that_only_left_over_files_made_fail_is_refused() {
     // Either the copies of built versions keep the left-over file away, or the last check does.
     let honest = text.contains("stale-build") || text.contains("\"a\"") && text.contains("\"b\"");
     assert!(honest, "{text}");
+}
+
+/// Makes a command run as `nobody` if the tests run as root, who may write everywhere. Returns false,
+/// and says so, if that user cannot start ddfuzz.
+fn as_nobody(command: &mut Command) -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|facts| facts.uid() == 0);
+    if !is_root {
+        return true;
+    }
+    let mut version = Command::new(command.get_program());
+    let started = version.arg("--version").uid(65534).gid(65534).output();
+    command.uid(65534).gid(65534).env("HOME", "/nonexistent");
+    if let Err(error) = &started {
+        needs::missing("a directory that everybody reaches", &error.to_string());
+    }
+    started.is_ok()
+}
+
+#[test]
+fn worktrees_with_read_only_directories_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o777)).unwrap();
+    for (version, value) in [("old", "1\n"), ("new", "2\n")] {
+        std::fs::create_dir(at.join(version)).unwrap();
+        std::fs::write(at.join(version).join("value"), value).unwrap();
+    }
+    let build = "mkdir -p made/deep && touch made/deep/file && chmod -R a-w made";
+    let words = ["old", "new", "--build", build, "--run", "! grep -q 2 value"];
+    for more in [&[][..], &["--force"]] {
+        let mut command = changes(at, &words);
+        if !as_nobody(command.args(more)) {
+            return;
+        }
+        assert_eq!(places(&result(&mut command)), ["value:1"]);
+        assert!(!at.join("out/changes/work").exists(), "worktrees are left");
+    }
+}
+
+#[test]
+fn the_target_directory_of_cargo_is_not_inherited() {
+    let folder = two(files(&[("value", "1\n")]), files(&[("value", "2\n")]));
+    let mine = folder.path().join("mine");
+    let none = "test -z \"$CARGO_TARGET_DIR$CARGO_BUILD_TARGET_DIR\"";
+    let given = "test \"$CARGO_TARGET_DIR\" = own";
+    for (build, more) in [
+        (none, &[][..]),
+        (given, &["--env", "CARGO_TARGET_DIR=own", "--force"]),
+    ] {
+        let words = by_build(build, "! grep -q 2 value");
+        let mut command = changes(folder.path(), &words);
+        command.args(more);
+        for name in ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"] {
+            command.env(name, &mine);
+        }
+        assert_eq!(places(&result(&mut command)), ["value:1"]);
+    }
+}
+
+#[test]
+fn a_workspace_around_the_output_directory_is_told() {
+    let package = "[package]\nname = \"made\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    let version = |workspace: &str| {
+        files(&[
+            ("Cargo.toml", &format!("{package}{workspace}")),
+            ("src/main.rs", "fn main() {}\n"),
+        ])
+    };
+    let folder = two(version(""), version("[workspace]\nmembers = []\n"));
+    let build = concat!(env!("CARGO"), " build --offline");
+    let words = ["A..B", "--build", build, "--run", "false"];
+    let mut command = changes(&folder.path().join("repository"), &words);
+    let (code, kind, message) = failure(&mut command);
+    assert_eq!((code, kind.as_str()), (3, "old-not-passing"), "{message}");
+    assert!(
+        message.contains("workspace around the output directory"),
+        "{message}"
+    );
 }

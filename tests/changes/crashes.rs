@@ -92,6 +92,109 @@ fn the_change_that_brought_a_crash_is_found_by_the_crash() {
     assert_eq!((other.0, other.1.as_str()), (3, "not-failing"));
 }
 
+/// A program that aborts if `bug` is set, whose build writes it to `place`.
+fn placed(file: &str, place: &str, bug: bool, note: &str) -> Files {
+    let line = if bug { "abort();" } else { "return 0;" };
+    let build = format!("prog: main.c\n\tmkdir -p bin && cc -g -o {place} main.c\n");
+    let main = format!("#include <stdlib.h>\nint main(void)\n{{\n    {line}\n}}\n");
+    files(&[(file, &build), ("main.c", &main), ("note", note)])
+}
+
+#[test]
+fn a_version_that_does_not_make_the_program_is_not_tested_by_that_of_the_current_directory() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [
+        Commit::new("begin", placed("Makefile", "prog", false, "")),
+        Commit::new("move", placed("Makefile", "bin/prog", false, "")),
+        Commit::new("note", placed("Makefile", "bin/prog", false, "a\n")),
+        Commit::new("move back", placed("Makefile", "prog", false, "a\n")),
+        Commit::new("bug", placed("Makefile", "prog", true, "a\n")),
+        Commit::new("note again", placed("Makefile", "prog", true, "ab\n")),
+    ];
+    let repository = create(&folder.path().join("repository"), &commits);
+    make(&repository);
+    let found = result(&mut changes(&repository, &["A..B", "--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+    assert_eq!(found["changes"][0]["commits"][0]["subject"], "bug");
+}
+
+#[test]
+fn the_program_of_another_version_is_not_tested() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The bug comes while the program is elsewhere, so that a program of before has not it.
+    let commits = [
+        Commit::new("begin", placed("rules", "prog", false, "")),
+        Commit::new("move", placed("rules", "bin/prog", false, "")),
+        Commit::new("bug", placed("rules", "bin/prog", true, "")),
+        Commit::new("move back", placed("rules", "prog", true, "")),
+        Commit::new("note", placed("rules", "prog", true, "a\n")),
+    ];
+    create(&folder.path().join("repository"), &commits);
+    let words = ["A..B", "--repo", "repository", "--build", "make -f rules"];
+    let found = result(changes(folder.path(), &words).args(["--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+}
+
+#[test]
+fn a_build_that_does_not_make_the_program_again_is_made_anew() {
+    if !has_tools() {
+        return;
+    }
+    let version = |bug: bool, note: &str| {
+        let mut files = placed("rules", "prog", bug, note);
+        let rules = "stamp: main.c\n\tcc -g -o prog main.c && touch stamp\n";
+        files.insert("rules".into(), rules.into());
+        files
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [
+        Commit::new("begin", version(false, "")),
+        Commit::new("note", version(false, "a\n")),
+        Commit::new("bug", version(true, "ab\n")),
+    ];
+    create(&folder.path().join("repository"), &commits);
+    let words = ["A..B", "--repo", "repository", "--build", "make -f rules"];
+    let found = result(changes(folder.path(), &words).args(["--", "./prog"]));
+    assert_eq!(places(&found), ["main.c:4"]);
+    assert_eq!(found["tests"]["unresolved"], 0, "{found}");
+}
+
+#[test]
+fn the_log_has_the_time_of_a_build_from_scratch_for_a_search_that_goes_on() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    create(&at.join("repository"), &history());
+    std::fs::write(at.join("input"), "long enough\n").unwrap();
+    // Only the first build in a directory is slow.
+    let build = "test -e made || sleep 0.3; touch made; make -k";
+    let mut words = vec!["A..B", "--repo", "repository", "--input", "input"];
+    words.extend(["--build", build, "--", "./prog"]);
+    result(&mut changes(at, &words));
+    let log = std::fs::read_to_string(at.join("out/changes/log.jsonl")).unwrap();
+    let lines = log
+        .lines()
+        .map(|line| -> Value { serde_json::from_str(line).unwrap() });
+    let is_check = |line: &Value| line["what"] == "axiom" || line["what"] == "baseline";
+    let slowest = lines
+        .filter(is_check)
+        .map(|line| line["slowest_us"][0].as_u64());
+    let slowest: Vec<_> = slowest.collect();
+    assert_eq!(slowest.len(), 6, "{log}");
+    assert!(
+        slowest.iter().all(|us| us.is_some_and(|us| us >= 300_000)),
+        "{slowest:?}"
+    );
+}
+
 #[test]
 fn a_program_that_exceeds_its_time_limit_proves_nothing() {
     if needs::program("cc").is_none() {
@@ -216,6 +319,29 @@ fn check_notes_no_commit_while_the_working_tree_differs_from_it() {
     let again = check();
     assert_eq!(again["groups"][0]["status"], "same");
     assert_eq!(again["groups"][0]["came_back"], Value::Null);
+}
+
+#[test]
+fn a_group_does_not_come_back_in_a_commit_from_before_the_fix() {
+    if !has_tools() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut commits = history();
+    commits.push(Commit::new("raise the limit", version(60, "abcd\n")));
+    let repository = create(&at.join("repository"), &commits);
+    git(&repository, &["checkout", "--quiet", "B~1"]);
+    triaged(at, &repository);
+    let check = |revision: &str| -> Value {
+        git(&repository, &["checkout", "--quiet", revision]);
+        make(&repository);
+        serde_json::from_slice(&ddfuzz(at, &["check", "groups", "--json"]).stdout).unwrap()
+    };
+    assert_eq!(check("B")["groups"][0]["status"], "fixed");
+    let older = check("B~1");
+    assert_eq!(older["groups"][0]["status"], "same");
+    assert_eq!(older["groups"][0]["came_back"], Value::Null);
 }
 
 #[test]

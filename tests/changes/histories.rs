@@ -1,7 +1,9 @@
 //! Histories that are no line of commits that build.
 
+use std::process::Command;
+
 use crate::repositories::{Commit, Files, create, files};
-use crate::{changes, executed, places, result};
+use crate::{changes, executed, output, places, result};
 
 /// A version with these values, one a file.
 fn values(values: &[(&str, &str)]) -> Files {
@@ -211,4 +213,30 @@ fn a_difference_is_told_apart_from_a_cause() {
         crate::repositories::git(&repository, &["apply", found[name].as_str().unwrap()]);
     }
     assert_eq!(std::fs::read(repository.join("b")).unwrap(), b"bad\n");
+}
+
+#[test]
+fn of_many_commits_the_newest_are_printed() {
+    let version = |lines: &str| files(&[("f", lines), ("other", "same\n")]);
+    let commits = [
+        Commit::new("begin", version("")),
+        Commit::new("first", version("a\n")),
+        Commit::new("second", version("a\nb\n")),
+        Commit::new("third", version("a\nb\nc\n")),
+        Commit::new("culprit", version("a\nb\nc\nbad\n")),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    // Only the first and the last commit can be tested.
+    let test = "if grep -q bad f; then exit 1; elif grep -q a f; then exit 125; fi";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+    command.current_dir(folder.path()).arg("changes");
+    let done = output(command.args(["A..B", "--repo", "repository", "--run", test]));
+    let text = String::from_utf8_lossy(&done.stdout);
+    let line = text.lines().find(|line| line.starts_with("  f:")).unwrap();
+    assert!(line.contains("culprit") && line.contains("third"), "{text}");
+    assert!(
+        !line.contains("first") && line.ends_with("; and 2 more"),
+        "{text}"
+    );
 }

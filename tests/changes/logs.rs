@@ -13,7 +13,9 @@ fn lines(log: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(log).unwrap();
     let line = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
-        line.as_object_mut().unwrap().remove("us");
+        for name in ["us", "slowest_us"] {
+            line.as_object_mut().unwrap().remove(name);
+        }
         if let Some(tests) = line.get_mut("tests").and_then(Value::as_object_mut) {
             tests.remove("speculative");
         }
@@ -73,6 +75,72 @@ fn the_number_of_workers_changes_neither_log_nor_result() {
         logs.push(lines(&folder.path().join("out/changes/log.jsonl")));
     }
     assert_eq!(logs[0], logs[1]);
+}
+
+/// Puts a `git` into the folder `at/bin` that runs `script` first, and returns a PATH with it.
+fn wrapped_git(at: &Path, script: &str) -> String {
+    let bin = at.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let script = format!("#!/bin/sh\nPATH=${{PATH#*:}}\n{script}\nexec git \"$@\"\n");
+    std::fs::write(bin.join("git"), script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(bin.join("git"), executable).unwrap();
+    format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_merge_that_a_signal_has_ended_is_not_logged_as_a_conflict() {
+    let case = settings(5, 17, 61, 2);
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let words = ["A..B", "--repo", "repository", "--run", &case.test];
+    for at in [folder.path(), other.path()] {
+        create(&at.join("repository"), &case.commits);
+    }
+    result(&mut changes(other.path(), &words));
+    let at = folder.path();
+    let once = at.join("once");
+    std::fs::write(&once, "").unwrap();
+    let kill = format!(
+        "case \"$*\" in *merge-file*) [ -e {0} ] && rm {0} && kill -KILL $$;; esac",
+        once.display()
+    );
+    let path = wrapped_git(at, &kill);
+    let (code, kind, message) = failure(changes(at, &words).env("PATH", path));
+    assert!(!once.exists(), "nothing was merged");
+    assert_eq!((code, kind.as_str()), (70, "system"), "{message}");
+    assert!(message.contains("SIGKILL"), "{message}");
+    result(&mut changes(at, &words));
+    let log = |at: &Path| lines(&at.join("out/changes/log.jsonl"));
+    let without_start = |at: &Path| log(at).split_off(1);
+    assert_eq!(without_start(at), without_start(other.path()));
+}
+
+#[test]
+fn a_signal_to_ddfuzz_and_its_git_ends_with_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let words = ["A..B", "--repo", "repository", "--run", &test];
+    for asked in [
+        "rev-parse",
+        "init",
+        "ls-tree",
+        "rev-list",
+        "log",
+        "diff-tree",
+    ] {
+        let met = at.join("met");
+        let kill = format!(
+            "case \" $* \" in *' {asked} '*) echo >{}; kill -INT $PPID $$;; esac",
+            met.display()
+        );
+        let path = wrapped_git(at, &kill);
+        let (code, kind, message) = failure(changes(at, &words).env("PATH", path));
+        let found = (code, kind.as_str());
+        assert_eq!(found, (130, "interrupted"), "{asked}: {message}");
+        std::fs::remove_file(met).unwrap();
+    }
+    assert_eq!(result(&mut changes(at, &words))["claim"], "1-minimal");
 }
 
 #[test]

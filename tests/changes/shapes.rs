@@ -286,3 +286,29 @@ fn each_file_of_many_hunks_is_read_and_looked_up_once_for_the_result() {
     assert!(objects < 3 * 40, "{objects} objects are asked for");
     assert!(calls < 2 * 40, "git is called {calls} times");
 }
+
+#[test]
+fn a_change_is_in_the_function_of_its_first_line() {
+    let version = |two: &str, note: &str| {
+        let one = "int one(int x)\n{\n    return x;\n}\n";
+        let text = format!("{one}\n{two}    return x;\n}}\n");
+        files(&[("p.c", &text), ("notes", &format!("Notes\n\n{note}\n"))])
+    };
+    let old = version("int two(int x)\n{\n", "good");
+    let new = version("int two(int x) { x = x + 1;\n", "bad");
+    for (test, function) in [
+        ("! grep -q 'x + 1' p.c", serde_json::json!("two")),
+        // No line of a file without a language is a function.
+        ("! grep -q bad notes", serde_json::Value::Null),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let commits = [
+            Commit::new("one", old.clone()),
+            Commit::new("two", new.clone()),
+        ];
+        create(&folder.path().join("repository"), &commits);
+        let words = ["A..B", "--repo", "repository", "--run", test];
+        let found = result(&mut changes(folder.path(), &words));
+        assert_eq!(found["changes"][0]["function"], function, "{found}");
+    }
+}

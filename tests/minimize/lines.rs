@@ -113,6 +113,7 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         us: 9,
         cpu_us: None,
         read: None,
+        slowest_us: None,
         minor: None,
         cut_off: None,
         process: Process::Own,

@@ -35,7 +35,8 @@ pub struct Hunk {
     /// The range of lines of the file's new version that the hunk puts in, counted from 0; empty if
     /// the hunk only deletes lines.
     pub new: Range<usize>,
-    /// Name of the function that the hunk is in, as git prints it in the header; may be empty.
+    /// The line with a function's name that git prints in the header, which is often that of the
+    /// function before the hunk; may be empty.
     pub function: String,
 }
 
@@ -105,7 +106,7 @@ impl FileChange {
 
     /// Returns the functions in the texts of the file's old and new version, found by a grammar of
     /// its language; `None` if the file has no hunks, no grammar is known, or a text is too large.
-    fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
+    pub(crate) fn outlines(&self, old: &[u8], new: &[u8]) -> Option<[Outline; 2]> {
         if self.hunks.is_empty() {
             return None;
         }
@@ -400,11 +401,10 @@ impl ChangeSet {
         let function = match part.kind {
             Kind::Hunk(hunk) => {
                 let hunk = &change.hunks[hunk];
-                match outlines {
-                    Some([old, _]) if hunk.new.is_empty() => old.function_at(hunk.old.start),
-                    Some([_, new]) => new.function_at(hunk.new.start),
-                    None => hunk.function.clone(),
-                }
+                outlines.map_or_else(
+                    || hunk.function.clone(),
+                    |both| Outline::function_of(both, hunk),
+                )
             }
             kind => kind.name().to_owned(),
         };

@@ -413,7 +413,7 @@ fn inside_merge(
     let [first, second] = &merge.parents[..] else {
         return Ok(None);
     };
-    let Some(base) = session.repository.merge_base(first, second) else {
+    let Some(base) = session.repository.merge_base(first, second)? else {
         return Ok(None);
     };
     let Some(line) = session.repository.line(&base, second)? else {

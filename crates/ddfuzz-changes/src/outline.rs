@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use ddfuzz_structure::{Function, functions};
 
+use crate::change_set::Hunk;
+
 /// The functions in a source text, each with its name and its range of lines.
 pub struct Outline {
     /// The name of each function in the source text, and the range of its lines, counted from 0.
@@ -37,5 +39,14 @@ impl Outline {
             .iter()
             .find(|(_, lines)| lines.contains(&line));
         found.map_or_else(String::new, |(name, _)| name.clone())
+    }
+
+    /// Returns the name of the function that contains the first line of a hunk, by the functions in
+    /// the file's old and new version; empty if no function does.
+    pub fn function_of([old, new]: &[Outline; 2], hunk: &Hunk) -> String {
+        match hunk.new.is_empty() {
+            true => old.function_at(hunk.old.start),
+            false => new.function_at(hunk.new.start),
+        }
     }
 }

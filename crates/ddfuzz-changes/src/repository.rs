@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk};
+use crate::git::{command_line, each_line, fed, finished, git, git_in, isolated, line, output};
 pub use crate::git_text::Commit;
 use crate::git_text::{commits, hunks, quoted, raw_changes, tree};
 use crate::tree::{Content, Tree};
@@ -46,107 +47,6 @@ impl Drop for Contents {
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
-}
-
-/// Returns a command that runs git, without the environment variables `GIT_*` of this process,
-/// which may point to another repository.
-fn git() -> Command {
-    let mut command = Command::new("git");
-    for (name, _) in std::env::vars_os() {
-        if name.as_bytes().starts_with(b"GIT_") {
-            command.env_remove(name);
-        }
-    }
-    command
-        .env("LC_ALL", "C")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .stdin(Stdio::null());
-    command
-}
-
-/// Runs the git command `command` to its end and returns what it printed to stdout; an error if git
-/// cannot be started or fails.
-fn output(command: &mut Command) -> Result<Vec<u8>, ChangesError> {
-    let done = command.output().map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => ChangesError::NoGit,
-        _ => ChangesError::System {
-            what: "starting git".to_owned(),
-            source,
-        },
-    })?;
-    match done.status.success() {
-        true => Ok(done.stdout),
-        false => Err(ChangesError::Git {
-            what: command_line(command),
-            message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-        }),
-    }
-}
-
-fn command_line(command: &Command) -> String {
-    let words = command.get_args().map(|word| word.to_string_lossy());
-    words.collect::<Vec<_>>().join(" ")
-}
-
-fn line(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).trim_end().to_owned()
-}
-
-/// Returns the id of the commit that `revision` names in the repository at `folder`.
-///
-/// # Errors
-/// If the folder is in no repository, or there is no such revision.
-pub fn resolve(folder: &Path, revision: &str) -> Result<String, ChangesError> {
-    let top = git_in(folder).args(["rev-parse", "--git-dir"]).output();
-    let inside = top.map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => ChangesError::NoGit,
-        _ => ChangesError::System {
-            what: "starting git".to_owned(),
-            source,
-        },
-    })?;
-    if !inside.status.success() {
-        return Err(ChangesError::NoRepository {
-            folder: folder.to_owned(),
-            message: String::from_utf8_lossy(&inside.stderr).trim().to_owned(),
-        });
-    }
-    let named = format!("{revision}^{{commit}}");
-    let mut command = git_in(folder);
-    command
-        .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
-        .arg(named);
-    output(&mut command)
-        .map(line)
-        .map_err(|_| ChangesError::UnknownRevision {
-            revision: revision.to_owned(),
-            folder: folder.to_owned(),
-            shallow: is_shallow(folder),
-        })
-}
-
-/// Checks whether the repository at `folder` is a shallow clone, whose history is cut off.
-pub fn is_shallow(folder: &Path) -> bool {
-    let shallow = output(git_in(folder).args(["rev-parse", "--is-shallow-repository"]));
-    shallow.is_ok_and(|text| text.starts_with(b"true"))
-}
-
-/// Checks whether files that git tracks in the repository at `folder` differ from the commit that
-/// is checked out. The index of the repository is not written.
-///
-/// # Errors
-/// If git cannot compare the files with the commit.
-pub fn is_modified(folder: &Path) -> Result<bool, ChangesError> {
-    let words = ["status", "--porcelain", "--untracked-files=no"];
-    Ok(!output(git_in(folder).args(words))?.is_empty())
-}
-
-fn git_in(folder: &Path) -> Command {
-    let mut command = git();
-    command.arg("-C").arg(folder);
-    command
 }
 
 impl Repository {
@@ -262,12 +162,7 @@ impl Repository {
         let done = child
             .wait_with_output()
             .map_err(ChangesError::system("waiting for git"))?;
-        if !done.status.success() {
-            return Err(ChangesError::Git {
-                what: "fast-import".to_owned(),
-                message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-            });
-        }
+        finished("fast-import".to_owned(), done)?;
         let revision = format!("refs/heads/{name}^{{commit}}");
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
     }
@@ -404,9 +299,15 @@ impl Repository {
 
     /// Returns the id of the best common ancestor of two commits; `None` if there is none, or git
     /// fails.
-    pub fn merge_base(&self, one: &str, other: &str) -> Option<String> {
-        let found = output(self.git().args(["merge-base", one, other])).ok()?;
-        Some(line(found)).filter(|id| !id.is_empty())
+    ///
+    /// # Errors
+    /// If git cannot be started, or is ended by a signal.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, ChangesError> {
+        match output(self.git().args(["merge-base", one, other])) {
+            Ok(found) => Ok(Some(line(found)).filter(|id| !id.is_empty())),
+            Err(ChangesError::Git { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns, for each commit of the first-parent line `commits` after `old`, how much it
@@ -423,14 +324,19 @@ impl Repository {
         let mut command = self.git();
         command.args(["log", "--first-parent", "--reverse", "--format=%x00", "-m"]);
         command.args(PATCH);
-        let text = output(command.arg(range))?;
-        let mut weights = Vec::new();
-        for commit in text.split(|byte| *byte == 0).skip(1) {
-            let lines = commit.split(|byte| *byte == b'\n');
-            let counted =
-                lines.filter(|line| line.starts_with(b"@@ ") || line.starts_with(b"Binary files"));
-            weights.push(1 + counted.count() as u64);
-        }
+        let mut weights: Vec<u64> = Vec::new();
+        // A NUL stands before each commit.
+        each_line(command.arg(range), |line| {
+            for (at, part) in line.split(|byte| *byte == 0).enumerate() {
+                if at > 0 {
+                    weights.push(1);
+                }
+                let is_counted = part.starts_with(b"@@ ") || part.starts_with(b"Binary files");
+                if let Some(weight) = weights.last_mut().filter(|_| is_counted) {
+                    *weight += 1;
+                }
+            }
+        })?;
         // A patch with NUL bytes would be counted wrongly, and weights only decide the order.
         weights.resize(commits.len(), 1);
         Ok(weights)
@@ -531,17 +437,20 @@ impl Repository {
     }
 
     /// Merges two versions of a file, `ours` and `theirs`, that both come from the text `base`, by
-    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git cannot merge
-    /// them.
+    /// `git merge-file`. Returns the merged text; `None` if they conflict, or git takes one of them
+    /// for binary.
     ///
     /// # Errors
-    /// If git cannot be run, or the temporary files cannot be written.
+    /// If git fails or is ended by a signal, or the temporary files cannot be written.
     pub fn merge(
         &self,
         base: &[u8],
         ours: &[u8],
         theirs: &[u8],
     ) -> Result<Option<Vec<u8>>, ChangesError> {
+        if [base, ours, theirs].into_iter().any(is_binary) {
+            return Ok(None);
+        }
         let folder = tempfile::tempdir_in(&self.folder);
         let folder = folder.map_err(ChangesError::at("creating a folder in", &self.folder))?;
         let mut command = self.git();
@@ -554,8 +463,17 @@ impl Repository {
         let done = command
             .output()
             .map_err(ChangesError::system("starting git merge-file"))?;
-        Ok(done.status.success().then_some(done.stdout))
+        match done.status.code() {
+            Some(1..=127) => Ok(None), // the number of conflicts
+            _ => finished(command_line(&command), done).map(Some),
+        }
     }
+}
+
+/// Checks whether git takes a text for binary, and does not merge it: its first 8000 bytes have a
+/// NUL.
+fn is_binary(text: &[u8]) -> bool {
+    text[..text.len().min(8000)].contains(&0)
 }
 
 /// Option of `git log` that sets the format in which commits are printed and parsed: id, parents,
@@ -571,47 +489,6 @@ const PATCH: [&str; 6] = [
     "--no-textconv",
     "--no-color",
 ];
-
-fn isolated(command: &mut Command) -> Command {
-    let mut isolated = Command::new(command.get_program());
-    isolated.args(command.get_args()).stdin(Stdio::null());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => isolated.env(name, value),
-            None => isolated.env_remove(name),
-        };
-    }
-    isolated
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1");
-    isolated.env("GIT_ATTR_NOSYSTEM", "1");
-    isolated
-}
-
-fn fed(command: &mut Command, input: &[u8]) -> Result<Vec<u8>, ChangesError> {
-    let what = command_line(command);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .map_err(ChangesError::system("starting git"))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A git that fails closes its end; its message says why.
-        let _ = stdin.write_all(input);
-    }
-    let done = child
-        .wait_with_output()
-        .map_err(ChangesError::system("waiting for git"))?;
-    match done.status.success() {
-        true => Ok(done.stdout),
-        false => Err(ChangesError::Git {
-            what,
-            message: String::from_utf8_lossy(&done.stderr).trim().to_owned(),
-        }),
-    }
-}
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), ChangesError> {
     std::fs::write(path, bytes).map_err(ChangesError::at("writing", path))

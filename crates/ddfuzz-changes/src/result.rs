@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::ChangesError;
 use crate::change_set::{ChangeSet, FileChange, Kind, Part, as_in_header, in_range};
 use crate::find::Found;
+use crate::outline::Outline;
 use crate::repository::{Commit, Repository};
 use crate::tree::Content;
 
@@ -102,12 +103,12 @@ pub struct ChangeRecord {
     /// The lines of the new version that the change puts in: first line, counted from 1, and number
     /// of lines, as `git diff -U0` writes them; 0 and 0 if the new version has no such file.
     pub new: [u64; 2],
-    /// Name of the function around the changed lines, as git prints it; empty if git prints none,
-    /// and for changes that are no hunk.
+    /// Name of the function that contains the first of the changed lines; empty if none does, if no
+    /// grammar of the file's language is known, and for changes that are no hunk.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// The commits from which the change comes, as far as known; empty if the versions have no git
-    /// history.
+    /// The commits from which the change comes, as far as known, newest first; empty if the versions
+    /// have no git history.
     pub commits: Vec<CommitRecord>,
 }
 
@@ -166,6 +167,10 @@ pub fn describe(
         commits: HashMap::new(),
         brought: HashMap::new(),
     };
+    let mut functions = Functions {
+        texts: &texts,
+        of_file: HashMap::new(),
+    };
     let mut records = Vec::new();
     for part in made.units.iter().flatten() {
         let change = &made.files[part.file];
@@ -185,7 +190,9 @@ pub fn describe(
             }
             _ => history.commits_of(part.file, change)?.clone(),
         };
-        records.push(record(repository, file, kind, commits)?);
+        let function =
+            functions.function_of((shown.is_some(), shown.unwrap_or(*part).file), file, kind);
+        records.push(record(repository, file, (kind, function), commits)?);
     }
     Ok(records)
 }
@@ -280,10 +287,38 @@ impl History<'_> {
     }
 }
 
+/// The functions in the files with hunks, found once for each file.
+struct Functions<'t> {
+    texts: &'t HashMap<&'t Content, Vec<u8>>,
+    /// The functions in the old and the new version of a file, by whether it is a file of the whole
+    /// difference, and its index; `None` if no grammar of its language is known.
+    of_file: HashMap<(bool, usize), Option<[Outline; 2]>>,
+}
+
+impl Functions<'_> {
+    /// Returns the name of the function that contains the first line of the change `kind` of `file`,
+    /// which has the key `key` among the files; empty if none does, and for changes that are no hunk.
+    fn function_of(&mut self, key: (bool, usize), file: &FileChange, kind: Kind) -> String {
+        let Kind::Hunk(hunk) = kind else {
+            return String::new();
+        };
+        let texts = self.texts;
+        let text = |version: &Option<crate::Version>| texts.get(&version.as_ref()?.entry.content);
+        let outlines = self
+            .of_file
+            .entry(key)
+            .or_insert_with(|| file.outlines(text(&file.old)?, text(&file.new)?));
+        let both = outlines.as_ref();
+        both.map_or_else(String::new, |both| {
+            Outline::function_of(both, &file.hunks[hunk])
+        })
+    }
+}
+
 fn record(
     repository: &Repository,
     file: &FileChange,
-    kind: Kind,
+    (kind, function): (Kind, String),
     commits: Vec<CommitRecord>,
 ) -> Result<ChangeRecord, ChangesError> {
     let lines = |version: &Option<crate::Version>| -> Result<[u64; 2], ChangesError> {
@@ -296,16 +331,12 @@ fn record(
         let text = repository.content(&version.entry.content)?;
         Ok(as_in_header(&(0..ddfuzz_delta::lines(&text).len())))
     };
-    let (old, new, function) = match kind {
+    let (old, new) = match kind {
         Kind::Hunk(hunk) => {
             let hunk = &file.hunks[hunk];
-            (
-                as_in_header(&hunk.old),
-                as_in_header(&hunk.new),
-                hunk.function.clone(),
-            )
+            (as_in_header(&hunk.old), as_in_header(&hunk.new))
         }
-        _ => (lines(&file.old)?, lines(&file.new)?, String::new()),
+        _ => (lines(&file.old)?, lines(&file.new)?),
     };
     Ok(ChangeRecord {
         file: OsText::from(OsStr::from_bytes(file.path())),
@@ -365,8 +396,8 @@ fn replaced<'l>(
     ])
 }
 
-/// Returns the commits from which the change `change` of a file probably comes: those commits of
-/// the search's result that touch the file. If none does, returns the only commit of the result, or
+/// Returns the commits from which the change `change` of a file probably comes, newest first: those
+/// commits of the search's result that touch the file. If none does, returns the only commit of the result, or
 /// else all commits between `old` and `new` that touch the file.
 fn commits_of(
     repository: &Repository,
@@ -375,7 +406,7 @@ fn commits_of(
     change: &FileChange,
 ) -> Result<Vec<CommitRecord>, ChangesError> {
     let mut touching = Vec::new();
-    for path in [&change.old, &change.new]
+    for path in [&change.new, &change.old]
         .into_iter()
         .flatten()
         .map(|version| &version.path)
@@ -386,10 +417,9 @@ fn commits_of(
             }
         }
     }
-    let of_search: Vec<&Commit> = found
-        .commits
+    let of_search: Vec<&Commit> = touching
         .iter()
-        .filter(|commit| touching.contains(commit))
+        .filter(|commit| found.commits.contains(commit))
         .collect();
     Ok(match (of_search.is_empty(), found.commits.len()) {
         (false, _) => of_search.into_iter().map(CommitRecord::from).collect(),

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use ddfuzz_delta::{Config, Outcome};
 use ddfuzz_minimize::log::{
-    ChangesTest, CheckLine, ContentHash, EditRecord, EndLine, Line, LogError, LogWriter, OsText,
-    Phase, ReduceLine, Source, TestLine, What,
+    ChangesTest, ContentHash, EditRecord, EndLine, Line, LogError, LogWriter, OsText, Phase,
+    ReduceLine, Source, TestLine, What,
 };
 use ddfuzz_minimize::{Claim, Counts, CutOff, Process, ProofRef, Proved};
 
@@ -267,7 +267,12 @@ impl<'a> Session<'a> {
         if self.spent {
             return Ok(self.beyond_budget());
         }
-        let Some(tree) = self.compose(candidate)? else {
+        let composed = self.compose(candidate)?;
+        if self.stop.load(Ordering::Relaxed) {
+            let executed = self.counts.executed;
+            return Err(ChangesError::Interrupted { executed });
+        }
+        let Some(tree) = composed else {
             let line = self.line(candidate, rule, None, Source::Predicted);
             self.write_unrun(line, None)?;
             return Ok(Known {
@@ -337,16 +342,19 @@ impl<'a> Session<'a> {
         self.counts.checks += 1;
         let line = match self.past.pop_front() {
             Some((_, Line::Check(line))) if line.what == what => {
-                let is_built = self.known.contains_key(&tree.key());
-                if let Some(workers) = &mut self.workers {
-                    workers.note_logged(Duration::from_micros(line.us), is_built);
+                if let (Some(workers), Some(slowest)) = (&mut self.workers, line.slowest_us) {
+                    workers.note_logged(slowest.map(Duration::from_micros));
                 }
                 line
             }
             Some((number, _)) => return Err(disagrees(number, "no check of this kind is due")),
             None => {
                 let report = self.build_and_test(tree, anew, Vec::new())?;
-                let line = check_line(what, &report);
+                let workers = self.workers.as_ref();
+                let slowest = workers
+                    .map(Workers::slowest)
+                    .filter(|_| what != What::Confirm);
+                let line = report.check_line(what, slowest);
                 self.append(&Line::Check(line.clone()))?;
                 line
             }
@@ -667,20 +675,6 @@ fn completed(line: TestLine, probed: &Probed, at: &[(Vec<u8>, u64)]) -> TestLine
         outcome: probed.outcome.unwrap_or(Outcome::Unresolved),
         changes,
         ..line
-    }
-}
-
-fn check_line(what: What, report: &Report) -> CheckLine {
-    CheckLine {
-        what,
-        outcome: report.outcome.unwrap_or(Outcome::Unresolved),
-        us: report.took.as_micros().try_into().unwrap_or(u64::MAX),
-        cpu_us: None,
-        read: None,
-        minor: None,
-        cut_off: report.timed_out.then_some(CutOff::Time),
-        process: Process::Own,
-        slip: None,
     }
 }
 

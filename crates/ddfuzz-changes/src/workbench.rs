@@ -11,6 +11,8 @@ use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
     Ended, Executor, Limits, Program, Sandbox, Target, Way, find_program, start_shell,
 };
+use ddfuzz_minimize::log::{CheckLine, What};
+use ddfuzz_minimize::{CutOff, Process};
 use ddfuzz_model::files::{shell, space};
 use ddfuzz_triage::{Crash, Triager, Verdict};
 
@@ -58,8 +60,8 @@ pub struct Report {
     /// How the build or the test ended, in a few words, such as `the test ended with exit 1`.
     pub what: String,
     /// Number of builds that were run for the version, successful or not: 0 if it was built already,
-    /// or there is no build command; 2 if the version on whose build it is built had to be built
-    /// first.
+    /// or there is no build command; more than 1 if the version on whose build it is built had to be
+    /// built first, or a build did not make the program that is tested.
     pub builds: u64,
     /// Whether the build or the test was ended because it exceeded its time limit.
     pub timed_out: bool,
@@ -71,6 +73,26 @@ pub struct Report {
     /// The crash of the program that the test ran; `None` if it did not crash, or the test is a
     /// shell command.
     pub failure: Option<HeldFailure>,
+}
+
+impl Report {
+    /// Makes the line that the log has of a check with this report; `slowest` are the wall times of
+    /// the slowest build and of the slowest test so far.
+    pub(crate) fn check_line(&self, what: What, slowest: Option<[Duration; 2]>) -> CheckLine {
+        let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
+        CheckLine {
+            what,
+            outcome: self.outcome.unwrap_or(Outcome::Unresolved),
+            us: micros(self.took),
+            cpu_us: None,
+            read: None,
+            slowest_us: slowest.map(|times| times.map(micros)),
+            minor: None,
+            cut_off: self.timed_out.then_some(CutOff::Time),
+            process: Process::Own,
+            slip: None,
+        }
+    }
 }
 
 /// Builds and tests one version of the program after another, in a directory of its own, which
@@ -131,10 +153,10 @@ impl Workbench {
             self.built = None;
             let is_restored = self.worktree.restore_build(on)?;
             if !is_restored && self.recipe.build.is_some() {
-                self.worktree.update(on, repository)?;
-                report.builds = 1;
-                if let Some(failed) = self.build()? {
+                let failed = self.make(on, repository, &mut report.builds)?;
+                if let Some(failed) = failed {
                     return Ok(Report {
+                        builds: report.builds,
                         took: begin.elapsed(),
                         ..failed
                     });
@@ -146,15 +168,13 @@ impl Workbench {
             if on.is_none() {
                 self.worktree.restore_nearest(tree)?;
             }
-            self.worktree.update(tree, repository)?;
-            if let Some(failed) = self.build()? {
+            if let Some(failed) = self.make(tree, repository, &mut report.builds)? {
                 return Ok(Report {
-                    builds: report.builds + failed.builds,
+                    builds: report.builds,
                     took: begin.elapsed(),
                     ..failed
                 });
             }
-            report.builds += u64::from(self.recipe.build.is_some());
             report.build_took = begin.elapsed();
             self.built = Some(key);
         }
@@ -170,6 +190,38 @@ impl Workbench {
             took: begin.elapsed(),
             ..tested
         })
+    }
+
+    /// Writes the files of the version `tree` into the directory, and builds it. The program that
+    /// the test runs is removed before the build, so that the program of another version is never
+    /// tested. If the build does not make it again, it may have missed that: then the version is
+    /// built once more, in the emptied directory. Adds the number of builds to `builds`. Returns a
+    /// report if the build fails; `None` if it succeeds, or there is no build command.
+    fn make(
+        &mut self,
+        tree: &Tree,
+        repository: &Repository,
+        builds: &mut u64,
+    ) -> Result<Option<Report>, ChangesError> {
+        let is_anew = self.worktree.update(tree, repository)?;
+        if self.recipe.build.is_none() {
+            return Ok(None);
+        }
+        *builds += 1;
+        let TestKind::Program { program, .. } = &self.recipe.test else {
+            return self.build();
+        };
+        let program = program.clone();
+        self.worktree.remove_made(&program, tree)?;
+        let failed = self.build()?;
+        let root = self.worktree.root();
+        if is_anew || failed.is_some() || program_in(root, &program).is_some() {
+            return Ok(failed);
+        }
+        self.worktree.discard();
+        self.worktree.update(tree, repository)?;
+        *builds += 1;
+        self.build()
     }
 
     /// Runs the build command on the version in the workbench's directory. Returns a report if the
@@ -214,7 +266,6 @@ impl Workbench {
             messages: BuildMessages::parse(&output),
             output: tail(&output),
             what: format!("the build ended with {ended}"),
-            builds: 1,
             timed_out: ended == Ended::Timeout,
             ..Report::default()
         }))
@@ -323,6 +374,9 @@ impl Workbench {
     }
 }
 
+/// Environment variables that name the directory into which Cargo builds.
+const TARGET_DIRS: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
+
 /// Folders in which Debian and Fedora install links with the names of compilers that run ccache.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
@@ -399,14 +453,17 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
 }
 
 /// Returns the path of the program that a test runs: `program` as a path in the version's directory
-/// `root`, an absolute path, or a name in PATH; `None` if there is no such program.
+/// `root`, an absolute path, or a name in PATH; `None` if there is no such program. A path with
+/// directories that the version lacks is not looked for below the current directory, where the
+/// program of another version may be.
 fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
     let inside = root.join(program);
-    let path = match inside.is_file() {
-        true => inside,
-        false => PathBuf::from(program),
-    };
-    find_program(&path).ok()
+    let is_name = !program.as_bytes().contains(&b'/');
+    match inside.is_file() {
+        true => find_program(&inside).ok(),
+        false if is_name => find_program(Path::new(program)).ok(),
+        false => None,
+    }
 }
 
 /// Returns the last lines of the output of a build or test, at most `SHOWN_LINES`, without blank
@@ -451,7 +508,14 @@ impl Shell {
             .map_err(ChangesError::at("opening", &path))?;
         // A command that asks git for its version must not find the repository around the output
         // directory, whose index git would refresh.
-        let mut script = b"unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX\nexport GIT_CEILING_DIRECTORIES=".to_vec();
+        let mut script = b"unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_PREFIX".to_vec();
+        // By these, Cargo would use one directory for all versions.
+        let is_given = |name: &str| recipe.env.iter().any(|(given, _)| given == name);
+        for name in TARGET_DIRS.into_iter().filter(|name| !is_given(name)) {
+            script.push(b' ');
+            script.extend(name.as_bytes());
+        }
+        script.extend(b"\nexport GIT_CEILING_DIRECTORIES=");
         script.extend(shell::quoted(
             root.parent().unwrap_or(root).as_os_str().as_bytes(),
         ));

@@ -124,8 +124,12 @@ impl Workers {
     }
 
     /// Sets the time limits on builds and tests to `FACTOR` times the longest ones so far, but at
-    /// least to `LEAST_BUILD` and `LEAST_TEST`. Limits that the user has set stay.
+    /// least to `LEAST_BUILD` and `LEAST_TEST`. Limits that the user has set stay; if no time is
+    /// known, all limits stay.
     pub fn learn_limits(&mut self) {
+        if self.slowest.1.is_zero() {
+            return; // the log of an earlier version of ddfuzz, which has no times
+        }
         if !self.keep.0 {
             self.limits.0 = (self.slowest.0 * FACTOR).max(LEAST_BUILD);
         }
@@ -134,15 +138,17 @@ impl Workers {
         }
     }
 
-    /// Learns for the time limits from a check in the log of an earlier call, which took the wall
-    /// time `took`: the time of a test if the version was built before (`is_built`), else mostly
-    /// that of its build.
-    pub fn note_logged(&mut self, took: Duration, is_built: bool) {
-        let slowest = match is_built {
-            true => &mut self.slowest.1,
-            false => &mut self.slowest.0,
-        };
-        *slowest = took.max(*slowest);
+    /// Returns the wall times of the slowest build and of the slowest test so far, among the
+    /// versions that the search asked for, and those that the log of an earlier call has.
+    pub fn slowest(&self) -> [Duration; 2] {
+        self.slowest.into()
+    }
+
+    /// Learns for the time limits from the log of an earlier call, which has the wall times
+    /// `slowest` of the slowest build and of the slowest test.
+    pub fn note_logged(&mut self, slowest: [Duration; 2]) {
+        let [build, test] = slowest;
+        self.slowest = (self.slowest.0.max(build), self.slowest.1.max(test));
     }
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested

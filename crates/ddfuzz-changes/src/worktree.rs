@@ -131,7 +131,7 @@ impl Worktree {
                 // The number of copies may have been larger while the directory was smaller.
                 for copy in self.copies.drain(most..) {
                     let place = self.root.with_extension(format!("copy-{}", copy.number));
-                    let _ = std::fs::remove_dir_all(place);
+                    let _ = remove_folder(&place);
                 }
                 self.copies.remove(1).number
             }
@@ -194,22 +194,28 @@ impl Worktree {
     /// Changes the files in the worktree to those of the version `tree`, and leaves what earlier
     /// builds made.
     ///
-    /// If a build file (such as `Makefile` or `Cargo.toml`) changes, the worktree is emptied first.
+    /// If a build file (such as `Makefile` or `CMakeLists.txt`) changes, the worktree is emptied
+    /// first; returns true if it was.
+    ///
     /// A file that includes a changed file gets a new modification time, because not each build
     /// tool tracks inclusions.
     ///
     /// # Errors
     /// If a content cannot be read, or a file cannot be written.
-    pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
+    pub fn update(&mut self, tree: &Tree, repository: &Repository) -> Result<bool, ChangesError> {
         std::thread::sleep(STEP.saturating_sub(self.built.elapsed()));
         let changed = self.state.as_ref().map(|state| differing(state, tree));
         let state = self.state.take();
-        match (state, changed) {
+        let is_anew = match (state, changed) {
             (Some(state), Some(changed)) if !changed.iter().any(|path| is_build_file(path)) => {
                 self.change(&state, tree, &changed, repository)?;
+                false
             }
-            _ => self.make_anew(tree, repository)?,
-        }
+            _ => {
+                self.make_anew(tree, repository)?;
+                true
+            }
+        };
         if self.sandbox == Sandbox::On {
             let given = sandbox::give(&self.root);
             given.map_err(ChangesError::at(
@@ -218,6 +224,33 @@ impl Worktree {
             ))?;
         }
         self.state = Some(tree.clone());
+        Ok(is_anew)
+    }
+
+    /// Removes the file at `path` in the worktree that an earlier build has made, and, if `path` is
+    /// a link, also the file to which it leads. Files of the version `tree`, directories, and files
+    /// outside of the worktree stay.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove_made(&self, path: &OsStr, tree: &Tree) -> Result<(), ChangesError> {
+        let Ok(root) = std::fs::canonicalize(&self.root) else {
+            return Ok(());
+        };
+        let path = root.join(path);
+        let folder = path.parent().map(std::fs::canonicalize);
+        let named = match (folder, path.file_name()) {
+            (Some(Ok(folder)), Some(name)) => Some(folder.join(name)),
+            _ => None,
+        };
+        let target = std::fs::canonicalize(&path).ok();
+        for file in named.into_iter().chain(target) {
+            let is_made = |inside: &Path| tree.get(inside.as_os_str().as_bytes()).is_none();
+            let is_file = std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_dir());
+            if is_file && file.strip_prefix(&root).is_ok_and(is_made) {
+                std::fs::remove_file(&file).map_err(ChangesError::at("removing", &file))?;
+            }
+        }
         Ok(())
     }
 
@@ -283,7 +316,7 @@ impl Worktree {
         self.clear_way(path)?;
         match std::fs::symlink_metadata(&file) {
             Ok(facts) if facts.is_dir() && is_file => {
-                std::fs::remove_dir_all(&file).map_err(ChangesError::at("removing", &file))?;
+                remove_folder(&file).map_err(ChangesError::at("removing", &file))?;
             }
             Ok(facts) if !facts.is_dir() => {
                 std::fs::remove_file(&file).map_err(ChangesError::at("removing", &file))?;
@@ -395,15 +428,26 @@ fn empty(folder: &Path) -> Result<(), ChangesError> {
         let path = entry.map_err(failed())?.path();
         let facts = std::fs::symlink_metadata(&path).map_err(failed())?;
         match facts.is_dir() {
-            true => std::fs::remove_dir_all(&path).or_else(|_| {
-                open_directories(&path);
-                std::fs::remove_dir_all(&path)
-            }),
+            true => remove_folder(&path),
             false => std::fs::remove_file(&path),
         }
         .map_err(failed())?;
     }
     Ok(())
+}
+
+/// Removes a folder with all that is in it, also if a build has made directories in it read-only.
+///
+/// # Errors
+/// If the folder is missing, or a file in it cannot be removed.
+pub fn remove_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::remove_dir_all(folder).or_else(|error| {
+        if !std::fs::symlink_metadata(folder)?.is_dir() {
+            return Err(error);
+        }
+        open_directories(folder);
+        std::fs::remove_dir_all(folder)
+    })
 }
 
 /// Gives the owner all permissions on the directory `folder` and all below it, so that they can be

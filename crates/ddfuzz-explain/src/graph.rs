@@ -99,7 +99,7 @@ impl Object {
     /// Returns the bytes of one of the object's atomic values (leaves).
     pub fn value(&self, leaf: &Leaf) -> &[u8] {
         let start = (leaf.offset as usize).min(self.bytes.len());
-        let end = ((leaf.offset + leaf.size) as usize).min(self.bytes.len());
+        let end = (leaf.offset.saturating_add(leaf.size) as usize).min(self.bytes.len());
         &self.bytes[start..end]
     }
 

@@ -627,7 +627,7 @@ fn certainty(it: &Explanation) -> Vec<String> {
                 "The time was over before it was tested which variable makes the passing run fail. {spent}"
             )
         }
-        None => format!("No variable alone makes the passing run fail. {spent}"),
+        None => format!("No variable is confirmed as a cause of the failure. {spent}"),
     }]
 }
 
@@ -641,8 +641,10 @@ mod tests {
             chain: vec![LinkRecord::default()],
             ..Explanation::default()
         };
-        let nothing = "No variable alone makes the passing run fail.";
+        let nothing = "No variable is confirmed as a cause of the failure.";
         assert!(text(&it).contains(nothing));
+        // A variable that makes the passing run fail, and follows from none, is not confirmed, too.
+        assert!(!text(&it).contains("alone"));
         it.out_of_time = true;
         assert!(!text(&it).contains(nothing));
         assert!(text(&it).contains("The time was over before"));

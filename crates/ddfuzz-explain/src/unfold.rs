@@ -67,11 +67,16 @@ pub trait State: Memory {
 
 /// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
+/// Largest number of types that are looked at for one memory graph. Records and unions without any
+/// value, and the members of unions within unions, may be far more than values.
+const MOST_VISITS: usize = 4 * MOST_LEAVES;
 /// Largest depth of records, unions and arrays within each other; only broken debug information
 /// describes deeper ones.
 const DEEPEST: usize = 64;
 /// Number of bytes that are read of an object at most; of a larger one, only the beginning is read.
 const LARGEST: u64 = 4 << 20;
+/// Largest number of bytes of all objects of one memory graph; objects after that are left out.
+const MOST_BYTES: usize = 64 << 20;
 /// Size in bytes of the largest text, and of the largest part of a mapping between two objects,
 /// that becomes one object.
 const PAGE: u64 = 4096;
@@ -84,7 +89,9 @@ pub fn unfold(types: &mut Types, variables: &[Variable], state: &mut dyn State) 
         mapped: state.mapped(),
         state,
         graph: Graph::default(),
+        size: 0,
         leaves: 0,
+        visits: 0,
         depth: 0,
         later: Default::default(),
     };
@@ -105,7 +112,11 @@ struct Unfolding<'a> {
     state: &'a mut dyn State,
     mapped: Vec<Area>,
     graph: Graph,
+    /// Number of bytes that were read for objects so far.
+    size: usize,
     leaves: usize,
+    /// Number of types that were looked at so far.
+    visits: usize,
     /// Number of records, unions and arrays around the one whose values are being collected.
     depth: usize,
     /// Pointers that are still to be followed (object, leaf, type of the target), in three queues:
@@ -121,7 +132,7 @@ impl Unfolding<'_> {
                 if self.is_known(address, variable) {
                     return;
                 }
-                self.state.bytes(address, size as usize)
+                self.read(address, size)
             }
             Place::Register(number) => match self.state.register(number) {
                 Some(value) => value.to_le_bytes()[..size.min(8) as usize].to_vec(),
@@ -143,6 +154,19 @@ impl Unfolding<'_> {
             reached: None,
             alias: None,
         });
+    }
+
+    /// Returns the bytes of an object of `size` bytes at `address`, of which only the first may be
+    /// readable; none if the graph has too many bytes already.
+    fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
+        let size = size as usize;
+        if size > MOST_BYTES - self.size {
+            self.graph.is_cut = true;
+            return Vec::new();
+        }
+        let bytes = self.state.bytes(address, size);
+        self.size += bytes.len();
+        bytes
     }
 
     /// Returns true if the graph has a variable already where another one is stored: in an inlined
@@ -226,15 +250,14 @@ impl Unfolding<'_> {
             }
             false => match self.text(address, to) {
                 Some(length) => (address, address + length, self.types.array(to, length)),
-                None => (address, area.end.min(address + size), to),
+                None => (address, area.end.min(address.saturating_add(size)), to),
             },
         };
         let end = self
             .graph
             .next_start(start)
             .map_or(end, |next| next.min(end));
-        let length = (end - start).min(LARGEST);
-        let bytes = self.state.bytes(start, length as usize);
+        let bytes = self.read(start, (end - start).min(LARGEST));
         if bytes.is_empty() {
             return;
         }
@@ -287,7 +310,7 @@ impl Unfolding<'_> {
                     .graph
                     .next_start(at)
                     .map_or(page, |next| next.min(page));
-                let bytes = self.state.bytes(at, (next.min(end) - at) as usize);
+                let bytes = self.read(at, next.min(end) - at);
                 if bytes.is_empty() {
                     break;
                 }
@@ -337,9 +360,10 @@ impl Unfolding<'_> {
                 .graph
                 .next_start(block.start)
                 .map_or(block.end, |next| next.min(block.end));
-            let bytes = self
-                .state
-                .bytes(block.start, (end - block.start).min(LARGEST) as usize);
+            let bytes = self.read(block.start, (end - block.start).min(LARGEST));
+            if bytes.is_empty() {
+                continue;
+            }
             self.raw(
                 block.start,
                 bytes,
@@ -421,7 +445,12 @@ impl Unfolding<'_> {
         let mut leaves = Vec::new();
         let length = bytes.len() as u64;
         self.collect(of, 0, "", bytes, &mut leaves);
-        leaves.retain(|leaf| leaf.offset + leaf.size <= length && leaf.size > 0);
+        // Damaged debug information may give any offset and size.
+        let ends_inside = |leaf: &Leaf| {
+            let end = leaf.offset.checked_add(leaf.size);
+            end.is_some_and(|end| end <= length)
+        };
+        leaves.retain(|leaf| ends_inside(leaf) && leaf.size > 0);
         // What the type does not cover: a flexible array member, the rest of a block.
         let end = leaves.iter().map(|leaf| leaf.offset + leaf.size).max();
         let end = end.unwrap_or(0).max(self.types.get(of).size.min(length));
@@ -439,10 +468,12 @@ impl Unfolding<'_> {
     }
 
     fn collect(&mut self, of: TypeId, at: u64, path: &str, bytes: &[u8], leaves: &mut Vec<Leaf>) {
-        if self.leaves + leaves.len() > MOST_LEAVES || self.depth == DEEPEST {
+        let is_full = self.leaves + leaves.len() > MOST_LEAVES || self.visits == MOST_VISITS;
+        if is_full || self.depth == DEEPEST {
             self.graph.is_cut = true;
             return;
         }
+        self.visits += 1;
         self.depth += 1;
         self.collect_parts(of, at, path, bytes, leaves);
         self.depth -= 1;
@@ -471,6 +502,7 @@ impl Unfolding<'_> {
             Shape::Void | Shape::Function => {}
             Shape::Record(fields) => {
                 for (index, field) in fields.iter().enumerate() {
+                    let inside = at.saturating_add(field.offset);
                     let path = match field.name.is_empty() {
                         true => path.to_owned(),
                         false => format!("{path}.{}", field.name),
@@ -478,7 +510,7 @@ impl Unfolding<'_> {
                     let inner = self.types.get(field.of).shape.clone();
                     match (field.bits, inner) {
                         (Some(_), _) => leaves.push(Leaf {
-                            offset: at + field.offset,
+                            offset: inside,
                             size: self.types.get(field.of).size,
                             bits: field.bits,
                             kind: LeafKind::Scalar,
@@ -487,11 +519,9 @@ impl Unfolding<'_> {
                         }),
                         (None, Shape::Union(_)) => {
                             let tag = self.tag(&fields[..index], at, bytes);
-                            self.union(field.of, at + field.offset, &path, bytes, tag, leaves);
+                            self.union(field.of, inside, &path, bytes, tag, leaves);
                         }
-                        (None, _) => {
-                            self.collect(field.of, at + field.offset, &path, bytes, leaves)
-                        }
+                        (None, _) => self.collect(field.of, inside, &path, bytes, leaves),
                     }
                 }
             }
@@ -540,8 +570,9 @@ impl Unfolding<'_> {
             let Shape::Enum(values) = &of.shape else {
                 return None;
             };
-            let start = (at + field.offset) as usize;
-            let value = bytes.get(start..start + of.size as usize)?;
+            let start = at.checked_add(field.offset)?;
+            let end = start.checked_add(of.size)?;
+            let value = bytes.get(start as usize..end as usize)?;
             let value = integer(value, field.bits, true) as i64;
             let index = values.iter().position(|(it, _)| *it == value)?;
             Some((index, values.len()))
@@ -555,7 +586,7 @@ impl Unfolding<'_> {
             .filter(|leaf| matches!(leaf.kind, LeafKind::Pointer(_)));
         let (valid, invalid): (Vec<&Leaf>, Vec<&Leaf>) = pointers.partition(|leaf| {
             let start = leaf.offset as usize;
-            let value = bytes.get(start..start + 8);
+            let value = bytes.get(start..start.saturating_add(8));
             value.is_some_and(|value| {
                 let address = integer(value, None, false) as u64;
                 self.graph.containing(address).is_some() || self.state.area(address).is_some()
@@ -587,7 +618,8 @@ impl Unfolding<'_> {
                 true => path.to_owned(),
                 false => format!("{path}.{}", member.name),
             };
-            self.collect(member.of, at + member.offset, &path, bytes, &mut inner);
+            let inside = at.saturating_add(member.offset);
+            self.collect(member.of, inside, &path, bytes, &mut inner);
             let (valid, invalid) = self.count_pointers(&inner, bytes);
             choices.push((invalid, valid, inner));
         }
@@ -598,24 +630,25 @@ impl Unfolding<'_> {
             valid.min_by_key(|(_, choice)| choice.0).map(|it| it.0)
         };
         let chosen = by_tag.map(|(index, _)| index).or_else(by_pointers);
+        let whole = at.saturating_add(described.size);
         // In front of the contents of an enumeration stands its discriminant.
         let starts = choices
             .iter()
             .flat_map(|choice| choice.2.iter().map(|leaf| leaf.offset));
         let mut covered = match described.name == "variants" {
-            true => starts.min().unwrap_or(at + described.size),
+            true => starts.min().unwrap_or(whole),
             false => at,
         };
         if let Some(chosen) = chosen {
             let inner = choices.swap_remove(chosen).2;
             covered = inner
                 .iter()
-                .map(|leaf| leaf.offset + leaf.size)
+                .map(|leaf| leaf.offset.saturating_add(leaf.size))
                 .max()
                 .unwrap_or(covered);
             leaves.extend(inner);
         }
-        let end = (at + described.size).min(bytes.len() as u64);
+        let end = whole.min(bytes.len() as u64);
         if covered < end {
             leaves.push(raw_leaf(covered, end - covered, path.to_owned()));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ddfuzz_explain::delta::{Change, Delta, Differences};
-use ddfuzz_explain::graph::{Graph, Origin, Place};
+use ddfuzz_explain::graph::{Graph, Leaf, Origin, Place};
 use ddfuzz_explain::plan::{Content, Plan, Spot};
 use ddfuzz_explain::types::{Encoding, Field, Shape, Type, TypeId, Types};
 use ddfuzz_explain::unfold::{Area, State, Variable, unfold};
@@ -257,6 +257,101 @@ fn state_of(random: &Random) -> Simulated {
         state.set(LIST + 8 * index, &place(*root).to_le_bytes());
     }
     state
+}
+
+/// A variable of the type `of` at `address`.
+fn variable(index: u64, address: u64, of: TypeId) -> Variable {
+    Variable {
+        origin: Origin::Global(index),
+        name: format!("global{index}"),
+        function: String::new(),
+        place: Place::Memory(address),
+        of,
+    }
+}
+
+/// A field without bits.
+fn field(name: &str, offset: u64, of: TypeId) -> Field {
+    Field {
+        name: name.to_owned(),
+        offset,
+        of,
+        bits: None,
+    }
+}
+
+#[test]
+fn unions_of_unions_do_not_take_exponential_time() {
+    let mut types = Types::default();
+    let mut of = types.add("int", 4, Shape::Base(Encoding::Signed));
+    for _ in 0..24 {
+        let members = vec![field("a", 0, of), field("b", 0, of)];
+        of = types.add("union", 4, Shape::Union(members));
+    }
+    let mut state = Simulated::default();
+    state.set(LIST, &7_u32.to_le_bytes());
+    let graph = unfold(&mut types, &[variable(0, LIST, of)], &mut state);
+    assert!(graph.is_cut);
+    assert_eq!(graph.objects[0].bytes, [7, 0, 0, 0]);
+}
+
+#[test]
+fn offsets_of_damaged_debug_information_are_no_places_of_values() {
+    let mut types = Types::default();
+    let int = types.add("int", 4, Shape::Base(Encoding::Signed));
+    let pointer = types.add("int *", 8, Shape::Pointer(int));
+    let far = u64::MAX - 3;
+    let pair = vec![field("pointer", far, pointer), field("near", 0, int)];
+    let record = types.add("struct pair", 8, Shape::Record(pair.clone()));
+    let choice = types.add("union", 8, Shape::Union(pair));
+    let outer = vec![
+        field("far", far, record),
+        field("choice", far, choice),
+        field("near", 4, int),
+    ];
+    let outer = types.add("struct outer", 8, Shape::Record(outer));
+    for of in [record, choice, outer] {
+        let graph = unfold(&mut types, &[variable(0, LIST, of)], &mut Zeros);
+        let object = &graph.objects[0];
+        let inside = |leaf: &Leaf| leaf.offset + leaf.size <= 8 && !object.value(leaf).is_empty();
+        assert!(object.leaves.iter().all(inside), "{:?}", object.leaves);
+    }
+}
+
+/// A program state whose memory has zeros everywhere.
+struct Zeros;
+
+impl Memory for Zeros {
+    fn read(&mut self, _: u64, buffer: &mut [u8]) -> usize {
+        buffer.fill(0);
+        buffer.len()
+    }
+}
+
+impl State for Zeros {
+    fn area(&self, _: u64) -> Option<Area> {
+        None
+    }
+
+    fn blocks(&self) -> Vec<Area> {
+        Vec::new()
+    }
+
+    fn register(&self, _: u16) -> Option<u64> {
+        None
+    }
+}
+
+#[test]
+fn objects_take_a_bounded_amount_of_memory() {
+    let mut types = Types::default();
+    let array = types.array(Types::BYTE, 4 << 20);
+    let all: Vec<Variable> = (0..40)
+        .map(|index| variable(index, 0x1_0000_0000 + (index << 23), array))
+        .collect();
+    let graph = unfold(&mut types, &all, &mut Zeros);
+    let sizes = graph.objects.iter().map(|object| object.bytes.len());
+    assert_eq!((sizes.sum::<usize>(), graph.is_cut), (64 << 20, true));
 }
 
 proptest! {

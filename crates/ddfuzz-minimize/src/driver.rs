@@ -353,6 +353,7 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
             What::Axiom | What::Confirm | What::Vote => None,
         },
         read: answer.read.filter(|_| what == What::Baseline),
+        slowest_us: None,
         minor: answer.minor,
         cut_off: answer.cut_off,
         process: answer.process,

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes::{is_modified, resolve};
+use crate::changes::{is_ancestor, is_modified, resolve};
 use crate::cli::Output;
 use crate::exec::{Program, Target};
 use crate::files::{Journal, OsText};
@@ -33,9 +33,9 @@ struct Checked {
 
 /// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
 /// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
-/// found fixed in another commit and that fail again. Does nothing without a target, if its program
-/// is not below a git repository, if tracked files there differ from the commit, so that the
-/// program is not that of the commit, or if the file cannot be written.
+/// found fixed in an ancestor of this commit and that fail again. Does nothing without a target, if
+/// its program is not below a git repository, if tracked files there differ from the commit, so
+/// that the program is not that of the commit, or if the file cannot be written.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
     else {
@@ -79,7 +79,7 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
         if let Some(before) = before.filter(|before| before.fixed && !fixed && before.commit != now)
         {
             // The range stays as it is until the group is fixed again.
-            group.came_back = Some(place.came_back(&group.major, &before.commit, &now));
+            group.came_back = place.came_back(&group.major, &before.commit, &now);
             continue;
         }
         if before.is_some_and(|before| before.fixed == fixed && before.commit == now) {
@@ -123,13 +123,17 @@ struct Place<'a> {
 impl Place<'_> {
     /// Makes the record of the crash group with the key `major`, which was fixed in commit `fixed`
     /// and fails again in commit `now`, with a `ddfuzz changes` command that finds the change
-    /// between the commits that made it fail.
-    fn came_back(&self, major: &str, fixed: &str, now: &str) -> CameBack {
+    /// between the commits that made it fail. `None` if `now` does not descend from `fixed`: a commit
+    /// from before the fix, or of another branch, says nothing about the crash group.
+    fn came_back(&self, major: &str, fixed: &str, now: &str) -> Option<CameBack> {
+        if !is_ancestor(self.top, fixed, now) {
+            return None;
+        }
         let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
         let program = Path::new(".").join(inside).into_os_string();
         let words = std::iter::once(program).chain(self.target.args.clone());
         let words: Vec<String> = words.map(|word| shell_word(Path::new(&word))).collect();
-        CameBack {
+        Some(CameBack {
             fixed: fixed.to_owned(),
             now: now.to_owned(),
             command: format!(
@@ -138,7 +142,7 @@ impl Place<'_> {
                 shell_word(self.out),
                 words.join(" ")
             ),
-        }
+        })
     }
 }
 

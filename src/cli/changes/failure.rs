@@ -45,6 +45,9 @@ impl From<ChangesError> for Failure {
     }
 }
 
+/// Words by which Cargo refuses a package below the directory of a workspace that does not name it.
+const IN_WORKSPACE: &str = "believes it's in a workspace when it's not";
+
 /// Returns what the build or the test printed whose wrong outcome is the error `error`; `None` for
 /// an error without such output.
 fn printed(error: &ChangesError) -> Option<&str> {
@@ -99,7 +102,14 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
 /// Returns the exit code, the error's short name and a hint for an error about building or testing
 /// the versions; `None` for other errors.
 fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
+    let is_in_workspace = printed(error).is_some_and(|text| text.contains(IN_WORKSPACE));
     Some(match error {
+        ChangesError::OldNotPassing { .. } if is_in_workspace => (
+            Exit::Baseline,
+            "old-not-passing",
+            "Cargo takes the version for a part of the workspace around the output directory: give \
+             another output directory with -o, outside of the repository",
+        ),
         ChangesError::OldNotPassing { .. } => (
             Exit::Baseline,
             "old-not-passing",

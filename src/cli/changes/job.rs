@@ -10,7 +10,7 @@ use super::failure::FREE_SPACE;
 use super::subject::{Subject, Versions, is_expected};
 use crate::changes::{
     Budget, BuildCounts, ChangeRecord, ChangeSet, ChangesError, ChangesResult, Commit, Found, Goal,
-    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find,
+    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find, remove_folder,
 };
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::delta::Outcome;
@@ -48,6 +48,22 @@ impl Files {
         self.folder.join(name)
     }
 
+    /// Fails if the folder `changes` has a file that a search would remove or replace, but neither
+    /// the lock file nor the log of an earlier search, so that ddfuzz has not written it.
+    fn check_free(&self) -> Result<(), Failure> {
+        let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
+        match NAMES.into_iter().find(is_there) {
+            Some(name) if !is_lock(&self.named("lock")) && !is_log(&self.log()) => {
+                let path = self.named(name);
+                let message = format!("{} was not written by ddfuzz", path.display());
+                Err(Failure::new(Exit::Usage, "exists", message)
+                    .path(&path)
+                    .hint("replace it with --force, or give another output directory with -o"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the path of the folder for the worktrees and the private git repository of a search;
     /// the folder exists only while the search runs.
     fn work(&self) -> PathBuf {
@@ -57,8 +73,11 @@ impl Files {
     /// Creates the folder `changes` in the output directory, and locks it until the returned lock
     /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
     /// excludes everything into an output directory that did not exist. Fails if another search has
-    /// locked the folder.
-    fn prepare(&self, output: &Output) -> Result<Lock, Failure> {
+    /// locked the folder, or if it has files that are not of a search, unless `force` is set.
+    fn prepare(&self, force: bool, output: &Output) -> Result<Lock, Failure> {
+        if !force {
+            self.check_free()?;
+        }
         let out = self.folder.parent().unwrap_or(&self.folder);
         let is_new = !out.exists();
         folder::create_all(&self.folder)?;
@@ -81,8 +100,32 @@ impl Files {
     }
 }
 
+/// Names of the files in the folder `changes` that a search removes or replaces.
+const NAMES: [&str; 7] = [
+    "lock",
+    "work",
+    "log.jsonl",
+    "changes.json",
+    "cause.patch",
+    "difference.patch",
+    "applied.patch",
+];
+
+/// Checks whether `path` is the lock file of a search, which holds nothing but a process id.
+fn is_lock(path: &Path) -> bool {
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
+    let text = std::fs::read(path).unwrap_or_default();
+    is_file && text.len() < 16 && text.iter().all(u8::is_ascii_digit)
+}
+
+/// Checks whether `path` is the log of a search for changes.
+fn is_log(path: &Path) -> bool {
+    let start = Log::read(path).ok().and_then(|log| log.start);
+    start.is_some_and(|start| start.search == SEARCH)
+}
+
 fn remove(path: &Path) -> Result<(), Failure> {
-    match std::fs::remove_dir_all(path) {
+    match remove_folder(path) {
         Err(error) if path.exists() => Err(Failure::file(path, "removing", &error)),
         _ => Ok(()),
     }
@@ -95,7 +138,7 @@ struct CleanUp(PathBuf);
 impl Drop for CleanUp {
     fn drop(&mut self) {
         // What cannot be removed now is removed by the next call.
-        let _ = std::fs::remove_dir_all(&self.0);
+        let _ = remove_folder(&self.0);
     }
 }
 
@@ -131,7 +174,7 @@ fn search_in(
     stop: &Arc<AtomicBool>,
     output: &Output,
 ) -> Result<ChangesResult, Failure> {
-    let _lock = files.prepare(output)?;
+    let _lock = files.prepare(args.force, output)?;
     let work = files.work();
     let _clean_up = CleanUp(work.clone());
     let Opened {

@@ -115,8 +115,8 @@ pub struct ChangesArgs {
 
 pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
-    let subject = subject::Subject::of(&args, output)?;
-    let result = job::search(&args, &subject, &stop, output);
+    let subject = subject::Subject::of(&args, output);
+    let result = subject.and_then(|subject| job::search(&args, &subject, &stop, output));
     let result = signals::unless_stopped(&stop, result)?;
     output.result(&text(&result), &result);
     Ok(Exit::Done)
@@ -124,6 +124,9 @@ pub fn run(args: ChangesArgs, output: &Output) -> Result<Exit, Failure> {
 
 /// Maximum number of changes that the printed result lists one by one.
 const SHOWN: usize = 6;
+
+/// Maximum number of commits that the printed result names for one change: the newest ones.
+const SHOWN_COMMITS: usize = 2;
 
 /// Formats the result of a search for changes as text: at most six changes, the counts of tests and
 /// builds, and the paths of the patches and the log.
@@ -198,12 +201,15 @@ fn change_line(change: &ChangeRecord) -> String {
         true => String::new(),
         false => format!(" in {}", change.function),
     };
-    let commits: Vec<String> = (change.commits.iter().take(2))
+    let mut commits: Vec<String> = (change.commits.iter().take(SHOWN_COMMITS))
         .map(|commit| {
             let id = &commit.commit[..commit.commit.len().min(10)];
             format!("{id} {} {}: {}", commit.date, commit.author, commit.subject)
         })
         .collect();
+    if let more @ 1.. = change.commits.len().saturating_sub(SHOWN_COMMITS) {
+        commits.push(format!("and {more} more"));
+    }
     let from = match commits.is_empty() {
         true => String::new(),
         false => format!(", {}", commits.join("; ")),

@@ -426,7 +426,13 @@ fn failure(error: ExplainError) -> Failure {
         ),
         ExplainError::NotPassing(_) => Failure::new(Exit::Baseline, "not-passing", text)
             .hint("give a passing input on which the program ends by itself, without the failure"),
-        ExplainError::Engine(_) | ExplainError::Gone => {
+        ExplainError::Engine(EngineError::Program { .. }) => {
+            Failure::new(Exit::Internal, "system", text)
+                .hint("build the program again, with debug information (-g)")
+        }
+        ExplainError::Gone => Failure::new(Exit::Internal, "system", text)
+            .hint("this is a bug of ddfuzz: please report it, with the message above and the program"),
+        ExplainError::Engine(_) => {
             Failure::new(Exit::Internal, "system", text)
                 .hint("check that this machine allows ptrace: `ddfuzz doctor`")
         }

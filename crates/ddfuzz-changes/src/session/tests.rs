@@ -61,18 +61,19 @@ fn nothing_is_logged_after_the_budget_is_used_up() {
     assert_eq!(String::from_utf8_lossy(&log), "");
 }
 
-#[test]
-fn limits_on_time_are_learned_from_the_checks_in_a_log() {
-    let check = |seconds: u64| {
+/// The limits on the times of builds and tests, in seconds, that are learned from checks in a log;
+/// `slowest` are the times of the slowest build and test that each of them has, if any.
+fn learned_limits(slowest: [Option<[u64; 2]>; 3]) -> [u64; 2] {
+    let check = |slowest: Option<[u64; 2]>| {
         let report = Report {
             outcome: Some(Outcome::Pass),
-            took: Duration::from_secs(seconds),
+            took: Duration::from_secs(2),
             ..Report::default()
         };
-        Line::Check(check_line(What::Axiom, &report))
+        let slowest = slowest.map(|times| times.map(Duration::from_secs));
+        Line::Check(report.check_line(What::Axiom, slowest))
     };
-    // The first check of a version builds it.
-    let past = [90, 2, 3].map(check);
+    let past = slowest.map(check);
     let (_folder, mut session) = session((2..).zip(past).collect());
     let tree = session.tree(&session.old.clone()).expect("a tree");
     for _ in 0..3 {
@@ -80,6 +81,13 @@ fn limits_on_time_are_learned_from_the_checks_in_a_log() {
     }
     let workers = session.workers.as_mut().expect("workers");
     workers.learn_limits();
-    let limits = (Duration::from_secs(900), Duration::from_secs(30));
-    assert_eq!(workers.limits, limits);
+    [workers.limits.0.as_secs(), workers.limits.1.as_secs()]
+}
+
+#[test]
+fn limits_on_time_are_learned_from_the_times_in_a_log() {
+    let times = [Some([90, 2]), Some([90, 3]), Some([90, 3])];
+    assert_eq!(learned_limits(times), [900, 30]);
+    // The times of the checks themselves do not tell how long a build from scratch takes.
+    assert_eq!(learned_limits([None; 3]), [3600, 60]);
 }

@@ -340,6 +340,10 @@ pub struct CheckLine {
     /// if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
+    /// Wall times in microseconds of the slowest build and of the slowest test so far, from which
+    /// `ddfuzz changes` learns its time limits; absent in other logs, and of confirmations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest_us: Option<[u64; 2]>,
     /// Minor key of the crash; absent if the run did not fail, or its crash was not classified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
