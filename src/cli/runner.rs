@@ -16,7 +16,7 @@ use nix::unistd::{Pid, getppid};
 use super::cargo::libfuzzer::{
     EXACT_PATH, Flags, LibFuzzerPlan, LibFuzzers, MAX_LEN, Scratch, TerminalUse,
 };
-use super::cargo::{WrittenArtifacts, choose_out, reproducers};
+use super::cargo::{WrittenArtifacts, choose_out, own_campaigns, reproducers};
 use super::output::tell;
 use super::run::{StoreRequest, open_store};
 use super::target::probe_by;
@@ -141,7 +141,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut texts = blocks.pending.unwrap_or_default();
     match summary {
-        Ok(summary) => texts.extend(close(&summary, &store, artifacts.as_deref())),
+        Ok(summary) => texts.extend(close(&summary, &store, program, artifacts.as_deref())),
         Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
     }
     if !texts.is_empty() {
@@ -214,13 +214,21 @@ fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     is_folder.then(|| PathBuf::from(prefix))
 }
 
-/// Writes the original inputs of the crash groups, and their shorter reproducers, into libFuzzer's
-/// artifact directory. Returns messages for the user about these files and about new crash groups.
-fn close(summary: &Summary, store: &Store, artifacts: Option<&Path>) -> Vec<String> {
+/// Writes the original inputs of the crash groups that the fuzz target `program` has shown, and
+/// their shorter reproducers, into libFuzzer's artifact directory. Returns messages for the user
+/// about these files and about new crash groups.
+fn close(
+    summary: &Summary,
+    store: &Store,
+    program: &Path,
+    artifacts: Option<&Path>,
+) -> Vec<String> {
     let reader = store.reader();
     let mut lines = Vec::new();
     if let Some(artifacts) = artifacts {
-        match reproducers(reader, None, artifacts) {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let own = own_campaigns(reader, &name);
+        match own.and_then(|own| reproducers(reader, own.as_ref(), artifacts)) {
             Ok(WrittenArtifacts { count: 0, .. }) => {}
             Ok(WrittenArtifacts { count, .. }) => lines.push(format!(
                 "ddfuzz: wrote {} to {}",

@@ -277,3 +277,18 @@ fn a_crash_in_every_second_run_is_filed_as_flaky_with_its_rate() {
     let filed = |kind: &str| std::fs::read_dir(desk.file(kind)).unwrap().count();
     assert_eq!((filed("out/flaky"), filed("out/crashes")), (1, 1));
 }
+
+#[test]
+fn results_and_logs_of_searches_are_no_inputs() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("crashes")).unwrap();
+    let name = "crashes/id:000000,sig:11,src:000000,op:havoc";
+    desk.write(name, "xxx a t xxx");
+    desk.call(&format!("min {name} --target crtplot")).exits(0);
+    assert!(desk.file(&format!("{name}.min.log.jsonl")).exists());
+    let result = desk
+        .call("triage crashes --target crtplot --json")
+        .exits(1)
+        .json();
+    assert_eq!(result["inputs"].as_array().unwrap().len(), 1, "{result}");
+}

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::Excluded;
 use ddfuzz_model::files::regular::Unread;
 use ddfuzz_model::files::{atomic, regular};
-use ddfuzz_store::foreign::{CrashName, Fuzzer};
+use ddfuzz_store::foreign::{CrashName, Fuzzer, is_of_search};
 
 /// Maximum depth of nested directories that are listed below a path of the command line.
 const DEPTH: usize = 64;
@@ -222,6 +222,8 @@ impl Listing {
             }
         } else if let Some(why) = layout.passes_over(&name) {
             why
+        } else if is_of_search(&path) {
+            "a result or log of a search of ddfuzz"
         } else if kind.is_symlink() {
             match path.metadata() {
                 Ok(facts) if facts.is_dir() => "a link to a directory",

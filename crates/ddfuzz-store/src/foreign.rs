@@ -124,6 +124,11 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
                 directory.skipped.push((entry, "a link to a directory"));
             }
             // Fifos, dangling links and vanished files are reported when they are read.
+            _ if is_of_search(&entry) => {
+                directory
+                    .skipped
+                    .push((entry, "a result or log of a search of ddfuzz"));
+            }
             _ => match layout.skip_reason(name) {
                 Some(why) => directory.skipped.push((entry, why)),
                 None => {
@@ -145,6 +150,24 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
         walk(&path, layout == Layout::AflInstance, depth + 1, found)?;
     }
     Ok(())
+}
+
+/// Endings of the names of results that `min`, `max` and `diff` write beside their input.
+const RESULTS: [&str; 3] = [".min", ".max", ".diff"];
+/// Ending of the names of logs, which have the names of their results otherwise.
+const SEARCH_LOG: &str = ".log.jsonl";
+
+/// Checks whether a file is the result of a search of ddfuzz (`crash.min` with its log beside it), or
+/// the log of one, and so no input that another fuzzer has found.
+pub fn is_of_search(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    let is_result = |name: &str| RESULTS.iter().any(|ending| name.ends_with(ending));
+    match name.strip_suffix(SEARCH_LOG) {
+        Some(result) => is_result(result) || path.with_file_name(result).exists(),
+        None => is_result(name) && path.with_file_name(format!("{name}{SEARCH_LOG}")).exists(),
+    }
 }
 
 fn listed(path: &Path) -> std::io::Result<Vec<OsString>> {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-pub use project::{WrittenArtifacts, choose_out, reproducers};
+pub use project::{WrittenArtifacts, choose_out, own_campaigns, reproducers};
 
 use super::config::ConfigArgs;
 use super::target::TargetArgs;

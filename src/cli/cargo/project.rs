@@ -454,7 +454,7 @@ pub fn copy_to_project(
 
 /// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the output
 /// directory are.
-fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
+pub fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
     let campaigns = reader.campaigns()?;
     let is_own = |campaign: &&Campaign| {
         let program = campaign

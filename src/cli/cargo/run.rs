@@ -70,6 +70,15 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let built = build.build(&project, &name, triple.as_deref(), output)?;
     // The whole time is that of the build, too.
     let left = |total: Duration| total.saturating_sub(began.elapsed());
+    if let Some(total) = run.total_time.filter(|total| left(*total).is_zero()) {
+        let message = format!(
+            "the build took all of --total-time {}: nothing was fuzzed",
+            size::duration(total)
+        );
+        return Err(Failure::usage(message).hint(
+            "give more time, or build before: `cargo fuzz build` leaves what this call needs",
+        ));
+    }
     run.total_time = run.total_time.map(left);
     let program = &built.program;
     run.out = choose_out(&run.out, &name, program);
@@ -79,7 +88,9 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         FuzzingEngine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
     };
     // Also what was found until an error or Ctrl-C, but nothing of a directory that was refused.
-    let refused = done.as_ref().is_err_and(|error| error.kind() == "usage");
+    let refused = done
+        .as_ref()
+        .is_err_and(|error| matches!(error.kind(), "usage" | "in-use"));
     let handed = match place.is_dir() && !refused {
         true => copy_to_project(&place, &project, &name, output),
         false => Ok(None),
@@ -92,8 +103,14 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
             let here = std::env::current_dir().unwrap_or_default();
             let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
             let (count, tests) = (size::counted(count, "test"), near(&tests));
+            // A copy would replace the list of tests that are there already.
+            let kept = here.join("tests").join(TESTS);
+            let keep = match kept.exists() {
+                true => format!("ddfuzz export --into {} -o {}", near(&kept), near(&place)),
+                false => format!("cp -r {tests} tests/"),
+            };
             output.say(&format!(
-                "wrote {count} to {tests}; to keep them as regression tests: cp -r {tests} tests/"
+                "wrote {count} to {tests}; to keep them as regression tests: {keep}"
             ));
             output.say(&format!(
                 "next: cargo {}fuzz run{} {name} {}",
