@@ -1,6 +1,7 @@
 /* Planted bugs, chosen by the first word of stdin. */
 #include <assert.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +68,13 @@ NOINLINE void forbidden(void) {
 static void leaves(int s) { (void)s; _exit(3); }
 static void reraises(int s) { signal(s, SIG_DFL); raise(s); }
 static void gives_up_late(int s) { (void)s; abort(); }
+static sigjmp_buf before;
+static void recovers(int s) { (void)s; siglongjmp(before, 1); }
+static void survives(int faults) {
+  signal(SIGSEGV, recovers);
+  for (volatile int i = 0; i < faults; i++) if (!sigsetjmp(before, 1)) other_fault();
+  signal(SIGSEGV, gives_up_late);
+}
 NOINLINE void *thread(void *p) { touch(p); return NULL; }
 static int compare(const void *a, const void *b) { (void)a; (void)b; touch(pointer); return 0; }
 NOINLINE void exits(int status) { sink++; exit(status); }
@@ -105,6 +113,7 @@ int main(void) {
   if (is("handled")) { signal(SIGSEGV, leaves); deep1(pointer); }
   if (is("reraised")) { signal(SIGSEGV, reraises); deep1(pointer); }
   if (is("late-abort")) { signal(SIGSEGV, gives_up_late); deep1(pointer); }
+  if (is("survived")) { survives(25); if (length > 8) caller_a(); else deep1(pointer); }
   if (is("wild-write")) { pointer = (char *)0x7000000000; touch(pointer); }
   if (is("wild-read")) { pointer = (char *)0x7000000000; other_fault(); }
   if (is("exit-7")) exits(7);

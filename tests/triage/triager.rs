@@ -44,6 +44,16 @@ fn a_handler_that_raises_again_does_not_hide_the_place() {
 }
 
 #[test]
+fn after_many_faults_that_were_survived_a_handler_that_aborts_does_not_hide_the_place() {
+    let plain = crash(&PLAIN, b"deep");
+    let late = crash(&PLAIN, b"survived");
+    assert_eq!((&late.class, &late.keys), (&plain.class, &plain.keys));
+    assert_eq!(late.details.fault, plain.details.fault);
+    let other = crash(&PLAIN, b"survived aaa");
+    assert_ne!(other.keys.minor, late.keys.minor);
+}
+
+#[test]
 fn a_signal_that_is_no_crash_is_no_crash() {
     let quick = triager(&PLAIN).key(b"killed").expect("the target runs");
     assert_eq!(quick, Quick::Ended(Ended::Signal(libc::SIGTERM)));

@@ -1,11 +1,12 @@
 //! The memory to which a crashing process writes snapshots of itself (`runtime/snapshot.h`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
 
 use crate::launch::{Inject, Launch, Role};
 use crate::{
     ExecError, Target, Way, input::memory_file, prepared_target::PreparedTarget,
-    shared_page::keep_length, ways,
+    shared_page::Mapping, shared_page::keep_length, ways,
 };
 
 /// The number with which the shared memory for crash snapshots begins (`SNAPSHOT_MAGIC` of
@@ -13,6 +14,8 @@ use crate::{
 const MAGIC: u32 = 0x4444_6370;
 /// Size in bytes of the header of the shared memory for crash snapshots; the snapshots follow it.
 const HEAD: u64 = 4096;
+/// Index, in words of 64 bits, of the number of crash snapshots taken in that header.
+const TAKEN: usize = 1;
 /// Number of crash snapshots that the shared memory can hold, each in a slot.
 const SLOTS: u64 = 4;
 /// Size in bytes of a slot of the shared memory, which holds one crash snapshot.
@@ -23,6 +26,10 @@ const SLOT: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct CrashSnapshots {
     file: File,
+    /// The header of the shared memory.
+    head: Mapping,
+    /// The number of crash snapshots that the target had taken when they were cleared last.
+    cleared: AtomicU64,
 }
 
 impl CrashSnapshots {
@@ -33,7 +40,11 @@ impl CrashSnapshots {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
         keep_length(&file)?;
-        let copies = CrashSnapshots { file };
+        let copies = CrashSnapshots {
+            head: Mapping::shared(&file, HEAD as usize)?,
+            cleared: AtomicU64::new(0),
+            file,
+        };
         copies.clear()?;
         Ok(copies)
     }
@@ -48,6 +59,17 @@ impl CrashSnapshots {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
         self.file.write_all_at(&head, 0)?;
+        self.cleared.store(0, Ordering::Relaxed);
+        self.forget()
+    }
+
+    /// Clears all crash snapshots that the target has taken since the last time, also those of
+    /// processes that a run has survived. Costs no system call if there are none.
+    pub(crate) fn forget_new(&self) -> io::Result<()> {
+        let taken = self.head.word(TAKEN).load(Ordering::Relaxed);
+        if self.cleared.swap(taken, Ordering::Relaxed) == taken {
+            return Ok(());
+        }
         self.forget()
     }
 
@@ -133,6 +155,28 @@ pub(crate) fn copying(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_snapshot_of_a_process_that_its_run_has_survived_is_cleared_before_the_next_run() {
+        let copies = CrashSnapshots::create().unwrap();
+        let number = || {
+            let mut number = [0; 8];
+            assert_eq!(copies.read(0, 0, &mut number), 8);
+            u64::from_ne_bytes(number)
+        };
+        let take = || {
+            copies.head.word(TAKEN).fetch_add(1, Ordering::Relaxed);
+            copies.file.write_all_at(&[1; 8], HEAD).unwrap();
+        };
+        take();
+        copies.forget_new().unwrap();
+        assert_eq!(number(), 0);
+        take();
+        copies.clear().unwrap();
+        take();
+        copies.forget_new().unwrap();
+        assert_eq!(number(), 0, "the first of another process");
+    }
 
     #[test]
     fn what_a_target_writes_is_read_within_its_slot() {

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). A sanitizer
-/// ignores options that it does not know.
-const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
+/// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). With
+/// `handle_abort`, a sanitizer removes the program's own handler of SIGABRT before it aborts. A
+/// sanitizer ignores options that it does not know.
+const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:handle_abort=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 
 /// Returns sanitizer options by which a program fails outside ddfuzz as it did under ddfuzz, with

@@ -64,7 +64,7 @@ pub use hang_detector::{Signature, Stuck};
 pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;
 pub use prepared_target::targets_reach;
-pub use private_dir::PrivateDir;
+pub use private_dir::{PrivateDir, lock_directory, lock_of_abandoned, temporary_directories};
 pub use proc_tree::{
     is_child, is_runnable, lives, proc_text, resident_memory, switches, tree_cpu, tree_exceeds,
 };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
-use std::{collections::HashMap, fs, io, io::Write};
+use std::{collections::HashMap, fs, io, io::Read, io::Write};
 
 use crate::ExecError;
 
@@ -65,13 +65,9 @@ impl PrivateDir {
             .keep();
         // Other users may open paths that they know, but not list the directory.
         fs::set_permissions(&path, Permissions::from_mode(0o711))?;
-        // Locked before it gets its name: an unlocked file would look abandoned.
-        let lock = File::create(path.join("lock.new"))?;
-        lock.lock()?;
-        fs::rename(path.join("lock.new"), path.join("lock"))?;
         let dir = PrivateDir {
+            _lock: lock_directory(&path)?,
             path,
-            _lock: lock,
             names: AtomicU64::new(0),
             copies: Mutex::default(),
         };
@@ -173,7 +169,7 @@ fn remove(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let _ = match entry.file_type() {
             Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-            _ if entry.file_name() == "lock" => Ok(()),
+            _ if entry.file_name() == LOCK => Ok(()),
             _ => fs::remove_file(entry.path()),
         };
     }
@@ -208,30 +204,70 @@ fn is_old(entry: &fs::DirEntry) -> bool {
     changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age > OLD))
 }
 
+/// Name of the lock file in a temporary directory of ddfuzz's.
+const LOCK: &str = "lock";
+/// Content of the lock file, by which a temporary directory of ddfuzz's is recognized.
+const LOCK_CONTENT: &[u8] = b"a temporary directory of ddfuzz\n";
+/// Number of random letters and digits at the end of the names of temporary directories.
+const RANDOM: usize = 6;
+
+/// Creates the lock file of a new temporary directory, locked by this process until the returned
+/// file is closed. Fails when the file cannot be created.
+pub fn lock_directory(dir: &Path) -> io::Result<File> {
+    // Locked before it gets its name: an unlocked file would look abandoned.
+    let new = dir.join("lock.new");
+    let mut lock = File::create(&new)?;
+    lock.lock()?;
+    lock.write_all(LOCK_CONTENT)?;
+    fs::rename(new, dir.join(LOCK))?;
+    Ok(lock)
+}
+
+/// Returns the lock of the temporary directory `dir` that a killed ddfuzz has left, which this
+/// process then holds; `None` if a ddfuzz still uses the directory, or it is none of ddfuzz's.
+pub fn lock_of_abandoned(dir: &Path) -> Option<File> {
+    let lock = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(dir.join(LOCK));
+    let mut lock = lock.ok().filter(|lock| {
+        let facts = lock.metadata();
+        facts.is_ok_and(|facts| facts.is_file() && facts.len() == LOCK_CONTENT.len() as u64)
+    })?;
+    let mut content = [0; LOCK_CONTENT.len()];
+    let is_known = lock.read_exact(&mut content).is_ok() && content == LOCK_CONTENT;
+    (is_known && lock.try_lock().is_ok()).then_some(lock)
+}
+
+/// Returns the directories in `root` that have the names of ddfuzz's temporary directories, `prefix`
+/// and six random letters and digits, and belong to this process's user. Other programs may have
+/// made some of them.
+pub fn temporary_directories(root: &Path, prefix: &str) -> Vec<fs::DirEntry> {
+    let us = nix::unistd::geteuid().as_raw();
+    let is_name = |name: &str| {
+        let random = name.strip_prefix(prefix);
+        random
+            .is_some_and(|it| it.len() == RANDOM && it.bytes().all(|it| it.is_ascii_alphanumeric()))
+    };
+    let is_ours = |entry: &fs::DirEntry| {
+        let facts = entry.metadata();
+        entry.file_name().to_str().is_some_and(is_name)
+            && facts.is_ok_and(|facts| facts.is_dir() && facts.uid() == us)
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    entries.filter(is_ours).collect()
+}
+
 /// Removes, from the directory `root`, private directories that ddfuzz processes left when they
 /// died.
 fn remove_stale(root: &Path) {
-    let us = nix::unistd::geteuid().as_raw();
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        // Other users may create anything here.
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && entry
-                .metadata()
-                .is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
-        if !is_ours {
-            continue;
-        }
-        let lock = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(entry.path().join("lock"));
-        // Without a lock file, another ddfuzz is just creating it, or it is not ddfuzz's; or
-        // ddfuzz was killed when only the directory was there.
-        match lock {
-            Ok(lock) if lock.try_lock().is_ok() => remove(&entry.path()),
-            Ok(_) => {}
-            Err(_) if is_old(&entry) => _ = fs::remove_dir(entry.path()),
-            Err(_) => {}
+    for entry in temporary_directories(root, PREFIX) {
+        let path = entry.path();
+        if let Some(_lock) = lock_of_abandoned(&path) {
+            remove(&path);
+        } else if is_old(&entry) && path.join(LOCK).symlink_metadata().is_err() {
+            // ddfuzz was killed when only the directory was there.
+            let _ = fs::remove_dir(path);
         }
     }
 }
@@ -256,17 +292,17 @@ mod tests {
     fn only_directories_whose_owner_is_gone_are_removed() {
         let root = tempfile::tempdir().unwrap();
         let live = PrivateDir::create(root.path()).unwrap();
-        let dead = root.path().join("ddfuzz-dead");
+        let dead = root.path().join("ddfuzz-dead00");
         fs::create_dir(&dead).unwrap();
-        fs::write(dead.join("lock"), "").unwrap();
-        let young = root.path().join("ddfuzz-young");
+        drop(lock_directory(&dead).unwrap());
+        let young = root.path().join("ddfuzz-young0");
         fs::create_dir(&young).unwrap();
-        let trap = root.path().join("ddfuzz-trap");
+        let trap = root.path().join("ddfuzz-trap00");
         fs::create_dir(&trap).unwrap();
         nix::unistd::mkfifo(&trap.join("lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let old = [
-            root.path().join("ddfuzz-old"),
-            root.path().join("ddfuzz-full"),
+            root.path().join("ddfuzz-old000"),
+            root.path().join("ddfuzz-full00"),
         ];
         for path in &old {
             fs::create_dir(path).unwrap();
@@ -281,5 +317,28 @@ mod tests {
         assert!(!dead.exists());
         // A directory with something in it and no lock is a user's.
         assert!(!old[0].exists() && old[1].exists());
+    }
+
+    #[test]
+    fn directories_of_the_user_that_look_like_ours_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let made = |name: &str| {
+            let path = root.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        // A directory as the lock, a lock of another program, and a name that is not ours.
+        let (folder, other, name) = (
+            made("ddfuzz-folder"),
+            made("ddfuzz-other0"),
+            made("ddfuzz-x"),
+        );
+        fs::create_dir(folder.join(LOCK)).unwrap();
+        fs::write(other.join(LOCK), "").unwrap();
+        drop(lock_directory(&name).unwrap());
+        let link = made("ddfuzz-link00");
+        std::os::unix::fs::symlink(name.join(LOCK), link.join(LOCK)).unwrap();
+        remove_stale(root.path());
+        assert!([folder, other, name, link].iter().all(|path| path.is_dir()));
     }
 }

@@ -1,14 +1,18 @@
 //! A target's working directory, emptied after each run, and the directory of its sanitizer's
 //! reports.
 
+use nix::NixPath;
 use nix::dir::Dir;
-use nix::sys::stat::{Mode, fstat};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
+use nix::sys::stat::{Mode, fchmod, fstat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::fs::{File, OpenOptions, Permissions};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{ffi::OsString, fs, io, io::Read};
+use std::{ffi::CString, ffi::OsString, fs, io, io::Read};
 
 use crate::prepared_target::Identity;
 
@@ -81,15 +85,6 @@ impl Scratch {
         Ok(())
     }
 
-    /// Returns a path by which ddfuzz can reach the files in the target's working directory, also
-    /// where only the target's sandbox has mounted it.
-    fn reached(&self) -> PathBuf {
-        match &self.inside {
-            Some(inside) => format!("/proc/self/fd/{}", inside.as_raw_fd()).into(),
-            None => self.path.clone(),
-        }
-    }
-
     /// Returns the time of the working directory's last change; `None` if the system does not tell.
     pub(crate) fn last_change(&self) -> Option<LastChange> {
         let facts = fstat(self.inside.as_ref().unwrap_or(&self.listing)).ok()?;
@@ -111,14 +106,14 @@ impl Scratch {
         }
         if facts.st_mode & 0o7777 != MODE {
             // Allowed for the owner, and for root if the target is the owner.
-            let _ = nix::sys::stat::fchmod(&*listing, Mode::from_bits_truncate(MODE));
+            let _ = fchmod(&*listing, Mode::from_bits_truncate(MODE));
         }
         let left = listing
             .iter()
             .flatten()
             .any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
-        if left {
-            empty(&self.reached());
+        if left && let Ok(top) = open_directory(&*listing, ".") {
+            empty(top);
         }
         Ok(Cleaned::Same)
     }
@@ -155,35 +150,39 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Deletes the file, link or whole directory that a target has made at `path`. Errors are ignored.
+/// Deletes the file, link or whole directory that a target has made at `path`; only the last name of
+/// the path may be the target's. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
-    if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) {
-        let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
-        empty(path);
+    if let Ok(dir) = open_directory(AT_FDCWD, path) {
+        empty(dir);
         let _ = fs::remove_dir(path);
     } else {
         let _ = fs::remove_file(path);
     }
 }
 
+/// Maximum number of levels of nested directories that are deleted at once. A process that still
+/// makes files would otherwise be followed without end.
+const DEEPEST: usize = 1 << 17;
+
+/// Maximum number of entries of a directory that are looked at in one pass.
+const MOST_ENTRIES: usize = 1 << 16;
+
 /// Empties the directory `top`. Nesting may exceed what descriptors, stack or path lengths allow,
-/// so the directories below are first moved to `top`, one level after the other. Errors are
-/// ignored.
-fn empty(top: &Path) {
+/// so the directories below are first moved to `top`, one level after the other. Processes of the
+/// target may replace a directory by a link at any time, so every name is looked up in an opened
+/// directory, and no link is followed. Errors are ignored.
+fn empty(mut top: Dir) {
     let mut moved: u64 = 0;
-    loop {
-        let entries: Vec<_> = fs::read_dir(top).into_iter().flatten().flatten().collect();
+    for _ in 0..DEEPEST {
         let mut removed = 0;
-        for entry in &entries {
-            let path = entry.path();
-            let gone = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // Restores permissions that the target has removed.
-                let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
-                move_up(&path, top, &mut moved);
-                fs::remove_dir(&path)
-            } else {
-                fs::remove_file(&path)
-            };
+        for name in entries(&mut top) {
+            let gone = unlinkat(&top, name.as_c_str(), UnlinkatFlags::NoRemoveDir).or_else(|_| {
+                if let Ok(mut dir) = open_directory(&top, name.as_c_str()) {
+                    removed += move_up(&mut dir, &top, &mut moved);
+                }
+                unlinkat(&top, name.as_c_str(), UnlinkatFlags::RemoveDir)
+            });
             removed += usize::from(gone.is_ok());
         }
         if removed == 0 {
@@ -193,21 +192,55 @@ fn empty(top: &Path) {
 }
 
 /// Moves the directories in `from` to `top` under new names, which `moved` counts, and deletes the
-/// files in `from`.
-fn move_up(from: &Path, top: &Path, moved: &mut u64) {
-    for entry in fs::read_dir(from).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            let _ = fs::remove_file(&path);
+/// files in `from`. Returns the number of files that it has deleted.
+fn move_up(from: &mut Dir, top: &Dir, moved: &mut u64) -> usize {
+    let mut removed = 0;
+    for entry in entries(from) {
+        let entry = entry.as_c_str();
+        if unlinkat(&*from, entry, UnlinkatFlags::NoRemoveDir).is_ok() {
+            removed += 1;
             continue;
         }
-        // Moving a directory needs write permission in it.
-        let _ = fs::set_permissions(&path, Permissions::from_mode(0o700));
-        while fs::rename(&path, top.join(name(*moved))).is_err_and(|error| is_taken(&error)) {
-            *moved += 1;
+        // Moving a directory needs write permission in it, which opening it restores.
+        if open_directory(&*from, entry).is_err() {
+            continue;
         }
-        *moved += 1;
+        for _ in 0..MOST_ENTRIES {
+            let renamed = renameat(&*from, entry, top, name(*moved).as_os_str());
+            *moved += 1;
+            if !renamed.is_err_and(is_taken) {
+                break;
+            }
+        }
     }
+    removed
+}
+
+/// Returns the names in an opened directory, up to [`MOST_ENTRIES`].
+fn entries(dir: &mut Dir) -> Vec<CString> {
+    let entries = dir.iter().map_while(Result::ok);
+    let names = entries.map(|it| it.file_name().to_owned());
+    let own = names.filter(|name| !matches!(name.to_bytes(), b"." | b".."));
+    own.take(MOST_ENTRIES).collect()
+}
+
+/// Opens the directory `name` in the directory `at`, and restores the permissions of its owner that
+/// a target has removed. Fails for anything else than a directory, and so for links.
+fn open_directory<N: NixPath + ?Sized>(at: impl AsFd, name: &N) -> nix::Result<Dir> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let opened = openat(&at, name, flags | OFlag::O_RDONLY, Mode::empty()).or_else(|error| {
+        if error != Errno::EACCES {
+            return Err(error);
+        }
+        let closed = openat(&at, name, flags | OFlag::O_PATH, Mode::empty())?;
+        let path = format!("/proc/self/fd/{}", closed.as_raw_fd());
+        let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+        openat(&closed, ".", flags | OFlag::O_RDONLY, Mode::empty())
+    })?;
+    if fstat(&opened)?.st_mode & 0o700 != 0o700 {
+        let _ = fchmod(&opened, Mode::S_IRWXU);
+    }
+    Dir::from_fd(opened)
 }
 
 fn name(number: u64) -> OsString {
@@ -216,12 +249,8 @@ fn name(number: u64) -> OsString {
 
 /// Whether `error`, the error of a rename, says that the new name exists already, because the
 /// target has used it.
-fn is_taken(error: &io::Error) -> bool {
-    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
-    matches!(
-        error.kind(),
-        AlreadyExists | DirectoryNotEmpty | NotADirectory
-    )
+fn is_taken(error: Errno) -> bool {
+    matches!(error, Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR)
 }
 
 impl Drop for Scratch {
@@ -297,6 +326,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::private_dir::PrivateDir;
+    use nix::fcntl::{RenameFlags, renameat2};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn what_still_runs_in_a_renewed_directory_leaves_nothing_there() {
@@ -327,6 +358,39 @@ mod tests {
         fs::write(scratch.path().join(name(0)), "in the way").unwrap();
         assert_eq!(scratch.clean().unwrap(), Cleaned::Same);
         assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn links_that_take_the_place_of_directories_are_not_followed() {
+        let private = PrivateDir::get().unwrap();
+        let victim = tempfile::tempdir().unwrap();
+        fs::write(victim.path().join("precious"), "x").unwrap();
+        fs::set_permissions(victim.path(), Permissions::from_mode(0o750)).unwrap();
+        let mut scratch = Scratch::create(&private.fresh("test"), None).unwrap();
+        let (path, link) = (scratch.path().join("d"), private.fresh("link"));
+        std::os::unix::fs::symlink(victim.path(), &link).unwrap();
+        open_directory(AT_FDCWD, &link).unwrap_err();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // What a process of the target that is still there can do.
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let _ = fs::remove_dir(&link);
+                    let _ = std::os::unix::fs::symlink(victim.path(), &link);
+                    let flags = RenameFlags::RENAME_EXCHANGE;
+                    let _ = renameat2(AT_FDCWD, &path, AT_FDCWD, &link, flags);
+                }
+            });
+            for _ in 0..5000 {
+                let _ = fs::create_dir(&path);
+                scratch.clean().unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        remove(&link);
+        assert!(victim.path().join("precious").is_file());
+        let mode = fs::metadata(victim.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o750);
     }
 
     #[test]

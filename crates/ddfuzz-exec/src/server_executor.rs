@@ -335,8 +335,11 @@ impl Retriable for ServerExecutor {
             self.server = None; // the runner would write into a file that is gone
         }
         self.server().map_err(Failure::Start)?;
-        if let (true, Some(copies)) = (self.died, &self.copies) {
-            let forgotten = copies.forget();
+        if let Some(copies) = &self.copies {
+            let forgotten = match self.died {
+                true => copies.forget(),
+                false => copies.forget_new(),
+            };
             forgotten.map_err(|source| Failure::Start(self.launch.sharing_error(source)))?;
         }
         let flags = self.observations.begin_request();

@@ -196,6 +196,7 @@ pub(crate) struct CounterSlot(u32);
 
 /// The beginning of a memory file, mapped into ddfuzz. Other processes may change it at any time,
 /// so it is read by atomic loads only.
+#[derive(Debug)]
 pub(crate) struct Mapping {
     at: NonNull<libc::c_void>,
     size: NonZeroUsize,
@@ -203,6 +204,8 @@ pub(crate) struct Mapping {
 
 // SAFETY: the mapping belongs to this value alone, and is read by atomic loads only.
 unsafe impl Send for Mapping {}
+// SAFETY: the loads are atomic, and what writes has the mapping to itself.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `size` bytes of a file, which must be sealed against shrinking below that

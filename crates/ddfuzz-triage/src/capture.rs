@@ -12,8 +12,9 @@ use nix::unistd::Pid;
 
 use crate::hang::{COOKIE, CutOffRequest};
 use crate::modules::ModuleCache;
+use crate::registers::Registers;
 use crate::snapshot::{Event, Snapshot};
-use crate::snapshot_reader::{Cause, has_address, is_aftermath, read};
+use crate::snapshot_reader::{Cause, has_address, is_aftermath, read, read_at};
 use ddfuzz_exec::tracing::{process_of, resume, wait};
 use ddfuzz_exec::{Ended, proc_text};
 
@@ -33,6 +34,16 @@ pub(crate) struct Trace {
 /// Number of crash signals per run at which a snapshot of the process is always taken; at later
 /// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
+
+/// Maximum number of crash signals without a snapshot, the last ones of a thread, of which the cause
+/// and the registers are kept.
+const NOTED: usize = 8;
+
+/// A crash signal at which no snapshot was taken, because the target handles it.
+struct HandledSignal {
+    cause: Cause,
+    registers: Registers,
+}
 
 /// The ptrace tracer of one run: the first process with its descendants, and the snapshots taken of
 /// them so far.
@@ -57,6 +68,8 @@ pub(crate) struct Tracer<'a> {
     /// The last snapshot of each process of the run, by process id, with the id of the thread that
     /// it shows.
     last: HashMap<Pid, (Pid, Snapshot)>,
+    /// The last crash signals of each thread at which no snapshot was taken, oldest first.
+    handled: HashMap<Pid, Vec<HandledSignal>>,
     /// The process of the run that was the first to die of a crash signal, and the number of that
     /// signal; `None` if no process has died so.
     crash: Option<(Pid, i32)>,
@@ -99,6 +112,7 @@ impl<'a> Tracer<'a> {
             stopped: None,
             cut: None,
             last: HashMap::new(),
+            handled: HashMap::new(),
             crash: None,
         })
     }
@@ -135,6 +149,7 @@ impl<'a> Tracer<'a> {
 
     fn forget_thread(&mut self, tid: Pid, ended: Ended) {
         let process = self.threads.forget_thread(tid);
+        self.handled.remove(&tid);
         match ended {
             // All threads of a process die of the signal of one.
             Ended::Signal(signal) if ended.is_crash(None) => {
@@ -224,6 +239,7 @@ impl<'a> Tracer<'a> {
     /// because the state of the old program does not explain how the new one ends.
     fn executed(&mut self, process: Pid) {
         self.last.remove(&process);
+        self.handled.remove(&process);
         if process == self.pid && !self.executed {
             self.executed = true;
             self.cache.know_target(process);
@@ -231,19 +247,51 @@ impl<'a> Tracer<'a> {
     }
 
     fn about_to_deliver(&mut self, process: Pid, tid: Pid, number: i32) {
-        if self.taken >= FREE_SNAPSHOTS && handles(tid, number) {
-            return;
-        }
-        self.taken += 1;
         let (code, address) = describe(tid);
         let cause = Cause {
             event: Event::Signal { number, code },
             address,
         };
-        let mut snapshot = read(tid, cause, self.cache);
+        if self.taken >= FREE_SNAPSHOTS && handles(tid, number) {
+            return self.note_handled(tid, cause);
+        }
+        self.taken += 1;
+        let mut snapshot = self.read(tid, cause);
         if !self.is_aftermath(process, tid, &snapshot) {
             self.blame_memory(process, &mut snapshot);
             self.last.insert(process, (tid, snapshot));
+        }
+    }
+
+    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is taken,
+    /// for the case that the target's handler then ends the process.
+    fn note_handled(&mut self, tid: Pid, cause: Cause) {
+        let Ok(registers) = Registers::of(tid) else {
+            return;
+        };
+        let noted = self.handled.entry(tid).or_default();
+        // A handler that has jumped away leaves the place to the next signal there.
+        noted.retain(|earlier| earlier.registers.pc != registers.pc);
+        if noted.len() == NOTED {
+            noted.remove(0);
+        }
+        noted.push(HandledSignal { cause, registers });
+    }
+
+    /// Reads the snapshot of the stopped thread `tid`. In the handler of a signal at which no
+    /// snapshot was taken, that of the code that the signal interrupted.
+    fn read(&mut self, tid: Pid, cause: Cause) -> Snapshot {
+        let snapshot = read(tid, cause, self.cache);
+        let Some(noted) = self.handled.get(&tid) else {
+            return snapshot;
+        };
+        let outermost = snapshot.interrupted.iter().rev().find_map(|pc| {
+            let mut noted = noted.iter();
+            noted.find(|signal| signal.registers.pc == *pc)
+        });
+        match outermost {
+            Some(signal) => read_at(tid, &signal.registers, signal.cause, self.cache),
+            None => snapshot,
         }
     }
 
@@ -274,7 +322,10 @@ impl<'a> Tracer<'a> {
         if last.is_some_and(|(_, last)| matches!(last.event, Event::Exit(_))) {
             return;
         }
-        let mut snapshot = read(tid, cause, self.cache);
+        let mut snapshot = Snapshot {
+            event: cause.event,
+            ..self.read(tid, cause)
+        };
         if let Some((thread, earlier)) = self.last.remove(&self.pid)
             && thread == tid
             && snapshot.interrupted.contains(&earlier.registers.pc)

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::fault::AddressClass;
 use crate::keys::{frameless_keys, keys, panic_keys};
 use crate::messages::{
-    Diagnostics, FatalMessage, GoPanic, RustPanic, assertion, backtrace_place, is_std_file,
-    last_line, short_location, without_numbers,
+    Diagnostics, FatalMessage, GoPanic, RustPanic, assertion, backtrace_place, from_panic,
+    is_std_file, last_line, short_location, without_numbers,
 };
 use crate::normalise::{Normalised, failed_assertion, found_smashed, normalise};
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot};
@@ -321,7 +321,7 @@ pub(crate) fn panic_place(
     if !is_in_std(panic) {
         return location;
     }
-    let seen = backtrace.and_then(backtrace_place);
+    let seen = backtrace.and_then(|stderr| backtrace_place(from_panic(stderr, panic)));
     if let Some(place) = &seen
         && place.contains(':')
         && place.ends_with(|digit: char| digit.is_ascii_digit())

@@ -35,6 +35,9 @@ type InUse = (Identity, Vec<String>, Weak<Module>);
 /// megabytes, and every minimization has its own triager.
 static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
+/// Maximum number of parsed modules that a cache keeps, as when a target executes many programs.
+const MODULES: usize = 64;
+
 /// An executable mapping of a process, with the module (program or library) that is mapped there.
 #[derive(Clone, Debug)]
 pub(crate) struct Region {
@@ -255,6 +258,9 @@ impl ModuleCache {
             return (module.clone(), Some(path));
         }
         let module = in_use(&path, &identity, &self.dropped);
+        if self.modules.len() >= MODULES {
+            self.modules.clear();
+        }
         self.modules.insert(identity, module.clone());
         (module, Some(path))
     }

@@ -1,5 +1,7 @@
 //! Which modules and functions belong to the runtime and not to the user's code.
 
+use crate::symbols::demangled::demangle;
+
 /// Base names, without `.so` and what follows, of runtime modules: C library, loader, runtimes of
 /// compilers and sanitizers.
 #[rustfmt::skip]
@@ -73,10 +75,10 @@ pub fn is_runtime_symbol(symbol: &str) -> bool {
         return starts_with_any(symbol, LINKED);
     }
     // C++ names demangle to nothing here; only Rust's own are meant.
-    rustc_demangle::try_demangle(symbol).is_ok_and(|name| {
+    rustc_demangle::try_demangle(symbol).is_ok_and(|_| {
         // `<core::time::Duration>::from_secs`, `<alloc::vec::Vec<T> as Index>::index`: the type
         // says whose it is, and not the trait.
-        let name = format!("{name:#}");
+        let name = demangle(symbol);
         starts_with_any(name.trim_start_matches(['<', '&', '[']), LINKED)
     })
 }

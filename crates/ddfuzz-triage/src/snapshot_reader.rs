@@ -53,10 +53,30 @@ pub(crate) struct Stopped<'a> {
 /// Reads the snapshot of the stopped thread `tid`: registers, faulting access, stack and more.
 /// `cause` is the event that stopped it.
 pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
+    match Registers::of(tid) {
+        Ok(registers) => read_with(tid, registers, cause, cache),
+        Err(_) => Snapshot::bare(cause.event),
+    }
+}
+
+/// Reads the snapshot of the code that a signal with the cause `cause` has interrupted, and whose
+/// registers were `registers`, from the thread `tid`, which is stopped in the handler of that signal.
+pub(crate) fn read_at(
+    tid: Pid,
+    registers: &Registers,
+    cause: Cause,
+    cache: &mut ModuleCache,
+) -> Snapshot {
+    let snapshot = read_with(tid, registers.clone(), cause, cache);
+    Snapshot {
+        // The handler has overwritten what lay below the stack pointer.
+        torn: snapshot.torn || snapshot.control == Control::Smashed,
+        ..snapshot
+    }
+}
+
+fn read_with(tid: Pid, registers: Registers, cause: Cause, cache: &mut ModuleCache) -> Snapshot {
     let began = Instant::now();
-    let Ok(registers) = Registers::of(tid) else {
-        return Snapshot::bare(cause.event);
-    };
     let maps = Maps::of(tid);
     let mut memory = ProcessMemory::new(tid, registers.sp);
     let stopped = Stopped {

@@ -61,6 +61,91 @@ fn of_two_panics_the_first_counts() {
     );
 }
 
+fn located(panics: &[(&str, &str)]) -> Option<String> {
+    let text: String = (panics.iter().enumerate())
+        .map(|(line, (thread, said))| {
+            format!("\nthread {thread} panicked at a.rs:{line}:1:\n{said}\n")
+        })
+        .collect();
+    rust_panic(text.as_bytes()).map(|panic| panic.location)
+}
+
+#[test]
+fn a_panic_that_its_thread_has_survived_does_not_name_a_later_one() {
+    let probe = ("'main' (7)", "probe");
+    for (at, panics) in [
+        (1, vec![probe, ("'main' (7)", "bug")]),
+        (2, vec![probe, probe, ("'main' (7)", "bug")]),
+        (1, vec![("'main'", "probe"), ("'main'", "bug")]),
+    ] {
+        assert_eq!(located(&panics), Some(format!("a.rs:{at}:1")), "{panics:?}");
+    }
+    let old =
+        "thread 'main' panicked at 'probe', a.rs:0:1\nthread 'main' panicked at 'bug', a.rs:1:1\n";
+    assert_eq!(rust_panic(old.as_bytes()).unwrap().location, "a.rs:1:1");
+}
+
+#[test]
+fn a_panic_that_follows_from_another_is_named_by_that() {
+    let (main, probe) = ("'main' (7)", ("'main' (7)", "probe"));
+    for (at, panics) in [
+        (
+            0,
+            vec![
+                (main, "bug"),
+                (main, "panic in a function that cannot unwind"),
+            ],
+        ),
+        (
+            0,
+            vec![
+                (main, "bug"),
+                (main, "in drop"),
+                (main, "panic in a destructor during cleanup"),
+            ],
+        ),
+        (
+            1,
+            vec![
+                probe,
+                (main, "bug"),
+                (main, "in drop"),
+                (main, "panic in a destructor during cleanup"),
+            ],
+        ),
+        (
+            0,
+            vec![
+                (main, "bug"),
+                (
+                    main,
+                    "called `Result::unwrap()` on an `Err` value: Any { .. }",
+                ),
+            ],
+        ),
+        (
+            0,
+            vec![
+                ("'<unnamed>' (8)", "bug"),
+                (
+                    main,
+                    "called `Result::unwrap()` on an `Err` value: Any { .. }",
+                ),
+            ],
+        ),
+        (
+            0,
+            vec![("'<unnamed>'", "bug"), ("'<unnamed>'", "RecvError")],
+        ),
+        (0, vec![("'w' (8)", "bug"), ("'w' (9)", "RecvError")]),
+    ] {
+        assert_eq!(located(&panics), Some(format!("a.rs:{at}:1")), "{panics:?}");
+    }
+    let old = "thread 'main' panicked at 'bug', a.rs:0:1\nthread 'main' panicked at 'in drop', a.rs:1:1\n\
+               thread panicked while panicking. aborting.\n";
+    assert_eq!(rust_panic(old.as_bytes()).unwrap().location, "a.rs:0:1");
+}
+
 #[test]
 fn what_only_looks_like_a_panic_is_none() {
     for text in [

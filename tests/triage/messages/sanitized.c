@@ -1,5 +1,6 @@
 /* Bugs that sanitizers report, chosen by the input's first letter; the second letter chooses one of
  * two callers. With -DFUZZER it is an entry of libFuzzer, else a program that reads its stdin. */
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ __attribute__((noinline)) static void lose(void)
     lost = 0;
 }
 
+static void leaves(int signal) { _exit(signal); }
+
 __attribute__((noinline)) static int run(const char *in)
 {
     char *heap = malloc(10), stack[16] = {0};
@@ -50,6 +53,8 @@ __attribute__((noinline)) static int run(const char *in)
     case 'l': lose(); break;
     case 'i': { int *fresh = malloc(4); if (*fresh) zero = 0; break; }
     case 'q': abort();
+    case 'e': signal(SIGABRT, leaves); put(heap, 12 + zero); break;
+    case 'k': signal(SIGABRT, leaves); abort();
     }
     free(heap);
     return 0;

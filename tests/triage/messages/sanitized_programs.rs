@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use ddfuzz::exec::{Ended, Limits, Program, Target, Way};
+use ddfuzz::exec::{Ended, Freshness, Limits, Program, Target, Way, start};
 use ddfuzz::triage::messages::Tool;
 use ddfuzz::triage::{Crash, Frame, Settings, Severity, Triager, Verdict};
 
@@ -104,6 +104,52 @@ fn address_sanitizer_of_gcc_is_understood() {
     assert_eq!(report.tool, Tool::Asan);
     assert!(!report.stack.is_empty() && !report.freed.is_empty() && !report.allocated.is_empty());
     assert_eq!(freed.severity, Severity::High);
+}
+
+#[test]
+fn a_handler_of_sigabrt_that_exits_hides_no_report_and_ends_the_programs_own_aborts() {
+    for compiler in ["gcc", "clang"] {
+        let Some(program) = build(compiler, &["-fsanitize=address"]) else {
+            continue;
+        };
+        for way in [Way::Command, Way::Inject] {
+            let mut runs = start(&target(&program), Some(way), Freshness::Shared).unwrap();
+            let mut ended = |input: &[u8]| runs.executor.run(input).unwrap().ended;
+            assert_eq!(
+                ended(b"e"),
+                Ended::Signal(libc::SIGABRT),
+                "{compiler} {way}"
+            );
+            assert_eq!(
+                ended(b"q"),
+                Ended::Signal(libc::SIGABRT),
+                "{compiler} {way}"
+            );
+            assert_eq!(ended(b"k"), Ended::Exit(libc::SIGABRT), "{compiler} {way}");
+            let (handled, plain) = (crash(&program, way, "e"), crash(&program, way, "w"));
+            assert_eq!(handled.class, plain.class);
+            let aborted = crash(&program, way, "q");
+            assert_eq!(innermost(&aborted), "run");
+            assert!(aborted.details.report.is_none());
+        }
+    }
+}
+
+#[test]
+fn an_abort_under_any_sanitizer_is_one_without() {
+    for (compiler, flag) in [
+        ("clang", "-fsanitize=memory"),
+        ("clang", "-fsanitize=thread"),
+        ("clang", "-fsanitize=undefined"),
+    ] {
+        let Some(program) = build(compiler, &[flag]) else {
+            continue;
+        };
+        let aborted = crash(&program, Way::Command, "q");
+        assert_eq!(aborted.class.0, "abrt", "{flag}");
+        assert_eq!(innermost(&aborted), "run", "{flag}");
+        assert!(aborted.details.report.is_none(), "{flag}");
+    }
 }
 
 /// Names and lines of the frames of the user's own code.

@@ -42,12 +42,15 @@ impl Diagnostics {
     /// why it ended with `ended`.
     pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
-        let filed = report(&said.report);
+        let filed = report(&said.report).filter(explains);
         let mut diagnostics = Diagnostics {
             filed: filed.is_some(),
             ..Diagnostics::default()
         };
-        let written = || report(&said.stderr).filter(|_| aborted).filter(is_sure);
+        let written = || {
+            let written = report(&said.stderr).filter(|_| aborted);
+            written.filter(|it| is_sure(it) && explains(it))
+        };
         diagnostics.fatal = filed
             .or_else(written)
             .map(|report| FatalMessage::Report(Box::new(report)));
@@ -85,9 +88,7 @@ impl Diagnostics {
         let text = match &self.fatal {
             Some(FatalMessage::RustPanic(panic)) => panic.message.clone(),
             Some(FatalMessage::GoPanic(panic)) => panic.message.clone(),
-            Some(FatalMessage::Report(report)) if report.signal_class() != Some("abrt") => {
-                of_report(report)
-            }
+            Some(FatalMessage::Report(report)) => of_report(report),
             _ => {
                 let what = self.abort.as_ref().and_then(|abort| abort.what.as_deref());
                 match (aborts, what) {
@@ -108,6 +109,12 @@ impl Diagnostics {
             _ => None,
         }
     }
+}
+
+/// Checks whether a sanitizer's report says more than that the program has called `abort`, which
+/// the program's own messages and its stack explain better.
+fn explains(report: &Report) -> bool {
+    report.signal_class() != Some("abrt")
 }
 
 /// Checks whether a text that was parsed as a sanitizer's report certainly is one: other programs

@@ -7,11 +7,10 @@ use crate::messages::{cut, lines};
 pub struct GoPanic {
     /// First line of the message of the Go panic or fatal error.
     pub message: String,
-    /// Function of the first stack frame of the panic that is outside Go's runtime; `None` if there
-    /// is no such frame.
+    /// Function of the first stack frame of the panic that is outside Go's runtime and standard
+    /// library, else of the first one outside the runtime; `None` if there is no such frame.
     pub function: Option<String>,
-    /// Source line `FILE:LINE` of the first stack frame of the panic that is outside Go's runtime;
-    /// `None` if there is no such frame.
+    /// Source line `FILE:LINE` of that frame; `None` if there is no such frame.
     pub line: Option<String>,
 }
 
@@ -36,25 +35,58 @@ pub fn go_panic(stderr: &[u8]) -> Option<GoPanic> {
         function: None,
         line: None,
     };
-    let mut function: Option<String> = None;
-    for line in lines {
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some(place) = line.strip_prefix('\t') {
-            // `/path/file.go:12 +0x1d`
-            let place = place.split(" +0x").next().unwrap_or(place).trim();
-            if let Some(name) = function.take().filter(|_| !is_runtime_file(place)) {
-                panic.function = Some(name);
-                panic.line = Some(cut(place, LONGEST).to_owned());
-                break;
-            }
-        } else {
-            let name = without_arguments(&line);
-            function = (!is_runtime(name)).then(|| cut(name, LONGEST).to_owned());
-        }
+    let stack: Vec<String> = lines.take_while(|line| !line.trim().is_empty()).collect();
+    let frames = frames(&stack);
+    let library = frames.iter().find_map(|(_, place)| library_of(place));
+    let mut own = frames
+        .iter()
+        .filter(|(function, place)| !is_runtime(function) && !is_runtime_file(place));
+    let first = own.clone().next();
+    let users = own.find(|(function, place)| {
+        library.is_none_or(|library| !is_in_library(function, place, library))
+    });
+    if let Some((function, place)) = users.or(first) {
+        panic.function = Some(cut(function, LONGEST).to_owned());
+        panic.line = Some(cut(place, LONGEST).to_owned());
     }
     Some(panic)
+}
+
+/// Returns function and source line of each frame in the lines of a goroutine's stack.
+fn frames(stack: &[String]) -> Vec<(&str, &str)> {
+    let mut function = None;
+    let mut frames = Vec::new();
+    for line in stack {
+        match line.strip_prefix('\t') {
+            Some(place) => {
+                // `/path/file.go:12 +0x1d`
+                let place = place.split(" +0x").next().unwrap_or(place).trim();
+                frames.extend(function.take().map(|name| (name, place)));
+            }
+            None => function = Some(without_arguments(line)),
+        }
+    }
+    frames
+}
+
+/// Returns the directory of the sources of Go's standard library, `/usr/local/go/src/`, from the
+/// source line of a frame of Go's runtime; `None` for other frames.
+fn library_of(place: &str) -> Option<&str> {
+    let at = place.find("/src/runtime/")?;
+    Some(&place[..at + "/src/".len()])
+}
+
+/// Checks whether a frame is in Go's standard library, whose sources are in the directory
+/// `library`: its file is there, in the folder that the function's import path names.
+fn is_in_library(function: &str, place: &str, library: &str) -> bool {
+    let file = place.strip_prefix(library);
+    let behind_folders = function.rfind('/').map_or(0, |at| at + 1);
+    let package = function[behind_folders..].find('.');
+    let path = package.map(|at| &function[..behind_folders + at]);
+    file.zip(path).is_some_and(|(file, path)| {
+        let file = file.strip_prefix(path);
+        file.is_some_and(|file| file.starts_with('/'))
+    })
 }
 
 /// Checks whether a line of Go's panic output begins the stack of a goroutine: `goroutine 1

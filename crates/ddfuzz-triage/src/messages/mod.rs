@@ -16,8 +16,8 @@ pub use diagnostics::{
 pub(crate) use glibc::HEAP;
 pub use glibc::{Abort, abort};
 pub use go_panic::{GoPanic, go_panic};
-pub(crate) use rust_panic::is_std_function;
 pub use rust_panic::{RustPanic, backtrace_place, is_std_file, rust_panic, short_location};
+pub(crate) use rust_panic::{from_panic, is_std_function};
 pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};
 
 pub use crate::reported_object::{ObjectKind, ReportObject};

@@ -20,33 +20,77 @@ const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";
 
-/// Returns the first Rust panic in stderr; `None` where there is none. Later panics follow from the
-/// first: in a destructor during unwinding, or in a thread that joins the panicked one.
+/// Returns the Rust panic in stderr that ended the program; `None` where there is none. The thread
+/// has survived a panic after which it panics again, unless the later one follows from it: in a
+/// destructor during unwinding, or at a function that cannot unwind. A panic of another thread
+/// follows from the earlier one, as in a thread that joins the panicked one.
 pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
     let mut lines = lines(stderr);
+    let mut ended: Option<(String, RustPanic)> = None;
+    // The panic before, which the last one may follow from.
+    let mut before: Option<RustPanic> = None;
     while let Some(line) = lines.next() {
-        let Some(rest) = begin(&line) else { continue };
-        // Since Rust 1.73: the location, and the message in the lines behind it.
-        if let Some(location) = rest.strip_suffix(':').filter(|it| is_location(it)) {
-            return Some(RustPanic {
-                location: cut(location, LONGEST).to_owned(),
-                message: message("", lines),
-            });
+        if line.starts_with("thread panicked while panicking") {
+            ended = ended.map(|(thread, last)| (thread, before.take().unwrap_or(last)));
+            continue;
         }
-        // Before: `'message', location`, where the message may have several lines.
-        if let Some(panic) = old_form(rest, lines.clone()) {
-            return Some(panic);
+        let Some((thread, rest)) = begin(&line) else {
+            continue;
+        };
+        let Some(panic) = panic_at(rest, lines.clone()) else {
+            continue;
+        };
+        match &mut ended {
+            None => ended = Some((thread.to_owned(), panic)),
+            Some((first, _)) if first != thread || !is_one_thread(thread) => break,
+            Some((_, last)) if panic.message.starts_with(IN_DESTRUCTOR) => {
+                *last = before.take().unwrap_or_else(|| last.clone());
+            }
+            Some(_) if panic.message.starts_with(CANNOT_UNWIND) || joins(&panic) => {}
+            Some((_, last)) => before = Some(std::mem::replace(last, panic)),
         }
     }
-    None
+    ended.map(|(_, panic)| panic)
 }
 
-/// Returns the text after `thread 'NAME' (ID) panicked at ` in a line of stderr; `None` if the line
-/// does not contain that.
-fn begin(line: &str) -> Option<&str> {
+/// Message of the panic that follows one in a destructor during unwinding.
+const IN_DESTRUCTOR: &str = "panic in a destructor during cleanup";
+/// Message of the panic that follows one which leaves a function that cannot unwind.
+const CANNOT_UNWIND: &str = "panic in a function that cannot unwind";
+
+/// Checks whether `thread`, as a panic names it, is the same thread each time: the main thread, or
+/// one with its id. Several threads may have the same name.
+fn is_one_thread(thread: &str) -> bool {
+    thread.starts_with("'main'") || thread.ends_with(')')
+}
+
+/// Checks whether a panic says only that another thread, or a function, has panicked.
+fn joins(panic: &RustPanic) -> bool {
+    const FOLLOW: [&str; 3] = ["Any { .. }", "PoisonError", "a scoped thread panicked"];
+    FOLLOW.iter().any(|text| panic.message.contains(text))
+}
+
+/// Returns the panic whose first line has the text `rest` after `panicked at `, and is followed by
+/// `lines`; `None` if it is not a panic's.
+fn panic_at(rest: &str, lines: impl Iterator<Item = String>) -> Option<RustPanic> {
+    // Since Rust 1.73: the location, and the message in the lines behind it.
+    if let Some(location) = rest.strip_suffix(':').filter(|it| is_location(it)) {
+        return Some(RustPanic {
+            location: cut(location, LONGEST).to_owned(),
+            message: message("", lines),
+        });
+    }
+    // Before: `'message', location`, where the message may have several lines.
+    old_form(rest, lines)
+}
+
+/// Returns the thread (`'NAME' (ID)`) and the text after `panicked at ` in a line of stderr that
+/// begins with `thread 'NAME' (ID) panicked at `; `None` if the line does not contain that.
+fn begin(line: &str) -> Option<(&str, &str)> {
     let at = line.find("thread '")?;
-    let behind = line[at..].find(SAID)?;
-    Some(line[at + behind + SAID.len()..].trim_end())
+    let behind = at + line[at..].find(SAID)?;
+    let thread = &line[at + "thread ".len()..behind];
+    Some((thread, line[behind + SAID.len()..].trim_end()))
 }
 
 fn old_form(first: &str, rest: impl Iterator<Item = String>) -> Option<RustPanic> {
@@ -147,6 +191,15 @@ pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
             (!is_std_function(name) && name != "<unknown>").then(|| cut(name, LONGEST).to_owned());
     }
     function
+}
+
+/// Returns the part of `stderr` that begins with the message of `panic`, the last one from the same
+/// location; all of it if there is none.
+pub(crate) fn from_panic<'a>(stderr: &'a [u8], panic: &RustPanic) -> &'a [u8] {
+    let begin = format!("{SAID}{}:", panic.location);
+    let mut windows = stderr.windows(begin.len());
+    let last = windows.rposition(|window| window == begin.as_bytes());
+    &stderr[last.unwrap_or(0)..]
 }
 
 /// Checks by its demangled name whether a function belongs to Rust's standard library.

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::cli::cargo::project::libfuzzer_name;
+use crate::exec::{lock_directory, lock_of_abandoned, temporary_directories};
 use crate::files::{atomic, regular};
 
 /// Maximum length of a corpus file that is read, in bytes; longer ones are skipped.
@@ -188,9 +188,6 @@ impl Drop for Corpus {
 }
 
 const PREFIX: &str = "ddfuzz-corpus-";
-/// Name of the lock file in a temporary directory for inputs; a running ddfuzz keeps it locked, and
-/// the lock is free after ddfuzz was killed.
-const LOCK: &str = "lock";
 const INPUTS: &str = "inputs";
 
 /// A temporary directory for inputs, removed on drop. Directories of this kind that killed
@@ -213,10 +210,7 @@ impl Scratch {
     pub fn within(root: &Path) -> io::Result<Scratch> {
         remove_stale(root);
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(root)?;
-        // Locked before it has its name: an unlocked one would look left behind.
-        let lock = File::create(dir.path().join("lock.new"))?;
-        lock.lock()?;
-        std::fs::rename(dir.path().join("lock.new"), dir.path().join(LOCK))?;
+        let lock = lock_directory(dir.path())?;
         let inputs = dir.path().join(INPUTS);
         std::fs::create_dir(&inputs)?;
         Ok(Scratch {
@@ -232,19 +226,8 @@ impl Scratch {
 }
 
 fn remove_stale(root: &Path) {
-    let us = nix::unistd::geteuid().as_raw();
-    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        // Others may put here what they like.
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && entry
-                .metadata()
-                .is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
-        let lock = entry.path().join(LOCK);
-        // No lock file: made this moment by another ddfuzz, or not ours.
-        if is_ours
-            && lock.symlink_metadata().is_ok_and(|facts| facts.is_file())
-            && File::open(lock).is_ok_and(|lock| lock.try_lock().is_ok())
-        {
+    for entry in temporary_directories(root, PREFIX) {
+        if let Some(_lock) = lock_of_abandoned(&entry.path()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -312,13 +295,17 @@ mod tests {
     #[test]
     fn what_a_killed_ddfuzz_left_is_removed_and_what_is_in_use_is_not() {
         let root = tempfile::tempdir().unwrap();
-        let left = root.path().join("ddfuzz-corpus-left");
+        let left = root.path().join("ddfuzz-corpus-left00");
         std::fs::create_dir_all(left.join(INPUTS)).unwrap();
-        std::fs::write(left.join(LOCK), "").unwrap();
+        drop(lock_directory(&left).unwrap());
+        let users = root.path().join("ddfuzz-corpus-mine00");
+        std::fs::create_dir_all(&users).unwrap();
+        std::fs::write(users.join("lock"), "").unwrap();
         let one = Scratch::within(root.path()).unwrap();
         let other = Scratch::within(root.path()).unwrap();
         assert!(!left.exists() && one.path().is_dir() && other.path().is_dir());
         drop((one, other));
+        std::fs::remove_dir_all(users).unwrap();
         assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
     }
 }

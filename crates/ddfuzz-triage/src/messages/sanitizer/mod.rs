@@ -91,7 +91,9 @@ impl Report {
     /// For a report about a deadly signal, returns the class that the crash would have without the
     /// sanitizer, such as `segv`; `None` for other reports.
     pub fn signal_class(&self) -> Option<&'static str> {
-        let found = SIGNALS.iter().find(|(kind, _)| *kind == self.kind);
+        // ThreadSanitizer's kind ends with the address: `ABRT-on-unknown-address-0xfffe000058cf`.
+        let kind = self.kind.split("-on-unknown-address").next();
+        let found = SIGNALS.iter().find(|(signal, _)| kind == Some(*signal));
         found.map(|(_, class)| *class)
     }
 }
