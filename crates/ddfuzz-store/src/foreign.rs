@@ -124,12 +124,7 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
                 directory.skipped.push((entry, "a link to a directory"));
             }
             // Fifos, dangling links and vanished files are reported when they are read.
-            _ if is_of_search(&entry) => {
-                directory
-                    .skipped
-                    .push((entry, "a result or log of a search of ddfuzz"));
-            }
-            _ => match layout.skip_reason(name) {
+            _ => match skip_reason(layout, &entry) {
                 Some(why) => directory.skipped.push((entry, why)),
                 None => {
                     let named = layout.read_name(&entry);
@@ -150,6 +145,15 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
         walk(&path, layout == Layout::AflInstance, depth + 1, found)?;
     }
     Ok(())
+}
+
+/// Returns the reason why a file in a directory of this type is not an input for ddfuzz; `None` if it
+/// is an input.
+fn skip_reason(layout: Layout, file: &Path) -> Option<&'static str> {
+    match is_of_search(file) {
+        true => Some("a result or log of a search of ddfuzz"),
+        false => layout.skip_reason(file.file_name().and_then(|name| name.to_str())),
+    }
 }
 
 /// Endings of the names of results that `min`, `max` and `diff` write beside their input.

@@ -69,17 +69,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let began = Instant::now();
     let built = build.build(&project, &name, triple.as_deref(), output)?;
     // The whole time is that of the build, too.
-    let left = |total: Duration| total.saturating_sub(began.elapsed());
-    if let Some(total) = run.total_time.filter(|total| left(*total).is_zero()) {
-        let message = format!(
-            "the build took all of --total-time {}: nothing was fuzzed",
-            size::duration(total)
-        );
-        return Err(Failure::usage(message).hint(
-            "give more time, or build before: `cargo fuzz build` leaves what this call needs",
-        ));
-    }
-    run.total_time = run.total_time.map(left);
+    run.total_time = time_left(run.total_time, began)?;
     let program = &built.program;
     run.out = choose_out(&run.out, &name, program);
     let place = run.out.clone();
@@ -99,19 +89,9 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     if let (Some(reproducer), Exit::Found | Exit::Known) = (handed?, exit) {
         let tests = place.join(TESTS);
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
+        let written = size::counted(count, "test");
+        output_tests(&place, &written, output);
         if !output.json {
-            let here = std::env::current_dir().unwrap_or_default();
-            let near = |path: &Path| text::shell_word(path.strip_prefix(&here).unwrap_or(path));
-            let (count, tests) = (size::counted(count, "test"), near(&tests));
-            // A copy would replace the list of tests that are there already.
-            let kept = here.join("tests").join(TESTS);
-            let keep = match kept.exists() {
-                true => format!("ddfuzz export --into {} -o {}", near(&kept), near(&place)),
-                false => format!("cp -r {tests} tests/"),
-            };
-            output.say(&format!(
-                "wrote {count} to {tests}; to keep them as regression tests: {keep}"
-            ));
             output.say(&format!(
                 "next: cargo {}fuzz run{} {name} {}",
                 toolchain_word(built.toolchain),
@@ -121,6 +101,47 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// Returns what is left of the time `total` for a build and a campaign, since `began`.
+///
+/// # Errors
+/// When nothing is left.
+fn time_left(total: Option<Duration>, began: Instant) -> Result<Option<Duration>, Failure> {
+    let left = total.map(|total| total.saturating_sub(began.elapsed()));
+    match total.filter(|_| left.is_some_and(|left| left.is_zero())) {
+        None => Ok(left),
+        Some(total) => {
+            let total = size::duration(total);
+            let message = format!("the build took all of --total-time {total}: nothing was fuzzed");
+            let hint =
+                "give more time, or build before: `cargo fuzz build` leaves what this call needs";
+            Err(Failure::usage(message).hint(hint))
+        }
+    }
+}
+
+/// Returns a path as a word of a shell command, relative to the working directory if it is below it.
+fn near(path: &Path) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    text::shell_word(path.strip_prefix(&here).unwrap_or(path))
+}
+
+/// Tells that regression tests, as many as `written` says, were written below the output directory
+/// `place`, and how to keep them.
+fn output_tests(place: &Path, written: &str, output: &Output) {
+    let tests = near(&place.join(TESTS));
+    // A copy would replace the list of tests that are there already.
+    let kept = Path::new("tests").join(TESTS);
+    let keep = match kept.exists() {
+        true => format!("ddfuzz export --into {} -o {}", near(&kept), near(place)),
+        false => format!("cp -r {tests} tests/"),
+    };
+    if !output.json {
+        output.say(&format!(
+            "wrote {written} to {tests}; to keep them as regression tests: {keep}"
+        ));
+    }
 }
 
 /// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. Unless a
