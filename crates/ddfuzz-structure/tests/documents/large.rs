@@ -1,67 +1,69 @@
-//! Programs that stay large: what many bytes depend on goes first, in few tests.
+//! Programs that stay large: what takes few tests for many bytes is deleted first.
 
-use ddfuzz_delta::{Full, Structure};
+use std::ops::Range;
+
+use ddfuzz_delta::{Full, Outcome, Search, Structure};
 use ddfuzz_structure::structure_named;
 
-use crate::searches::{Reduced, reduce_by};
-
-/// Numbers of the calls that the failure needs.
-const NEEDED: std::ops::Range<usize> = 100..170;
-
-/// A program in which most declarations are used by themselves only.
-fn program() -> String {
+/// A program in which most declarations are used only by themselves, and one function is called with
+/// all numbers of `calls`.
+fn program(calls: Range<usize>) -> String {
     let unused = (0..40).map(|index| {
         format!("var UNUSED_CODE_{index} = codes.UNUSED_CODE_{index} = {index};\n\n   \n")
     });
-    let calls = NEEDED.map(|index| format!("announce_message({index});\n"));
+    let calls = calls.map(|index| format!("announce_message({index});\n"));
     let known = "function announce_message(text) { return text; }\n".to_owned();
     let all = unused.chain(std::iter::once(known)).chain(calls);
     all.collect()
 }
 
-/// Checks whether a function is declared and called with all needed numbers, and whether names that are
-/// assigned to are declared.
-fn calls_what_is_declared(text: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(text);
-    let Some((_, rest)) = text.split_once("function ") else {
+/// Checks whether a function is declared and called with all numbers of `calls`, whether its brackets
+/// match, and whether variables that are assigned to are declared.
+fn calls_what_is_declared(text: &str, mut calls: Range<usize>) -> bool {
+    let name = text.split_once("function ").map(|(_, rest)| rest);
+    let name = name.and_then(|rest| rest.split('(').next());
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
         return false;
     };
-    let name = rest.split('(').next().unwrap_or_default();
     let count = |sign: char| text.matches(sign).count();
-    let is_called = |number: usize| text.contains(&format!("{name}({number});"));
-    !name.is_empty()
-        && NEEDED.into_iter().all(is_called)
+    calls.all(|number| text.contains(&format!("{name}({number});")))
         && count('(') == count(')')
         && count('{') == count('}')
-        && text.matches('=').count() == text.matches("var ").count() * 2
+        && count('=') == text.matches("var ").count() * 2
 }
 
-pub fn reduced(structure: Structure) -> Reduced {
-    let program = program();
-    let search = Full::structured(program.as_bytes(), structure);
-    reduce_by(
-        Box::new(search),
-        program.as_bytes(),
-        &calls_what_is_declared,
-        false,
-    )
+/// Returns the number of tests after which the text has at most `size` bytes.
+fn tests_until(size: usize, structure: Structure, calls: Range<usize>) -> usize {
+    let text = program(calls.clone());
+    let mut search = Full::structured(text.as_bytes(), structure);
+    let (mut best, mut candidate_text) = (text.clone().into_bytes(), Vec::new());
+    let mut tests = 0;
+    while best.len() > size {
+        let candidate = search.next().expect("the text becomes so small");
+        candidate.write_into(text.as_bytes(), &best, &mut candidate_text);
+        tests += usize::from(search.predicted().is_none());
+        let outcome = match std::str::from_utf8(&candidate_text) {
+            Ok(text) if calls_what_is_declared(text, calls.clone()) => Outcome::Fail,
+            _ => Outcome::Pass,
+        };
+        search.tell(outcome);
+        if outcome == Outcome::Fail {
+            best.clone_from(&candidate_text);
+        }
+    }
+    tests
 }
 
 #[test]
 fn unused_declarations_go_and_names_become_short_before_small_nodes() {
-    let reduced = reduced(structure_named("javascript").expect("a known grammar"));
-    let text = String::from_utf8_lossy(&reduced.text);
-    assert!(
-        !text.contains("var") && !text.contains("announce"),
-        "{text}"
-    );
-    println!("{} tests, {} bytes", reduced.tests, reduced.text.len());
+    let javascript = structure_named("javascript").expect("a known grammar");
+    // The smallest text has 499 bytes.
+    let tests = tests_until(600, javascript, 100..170);
+    assert!(tests <= 80, "{tests} tests");
 }
 
 #[test]
-fn names_become_short_before_lines_without_a_grammar() {
-    let reduced = reduced(Structure::Text);
-    let text = String::from_utf8_lossy(&reduced.text);
-    assert!(!text.contains("announce"), "{text}");
-    println!("{} tests, {} bytes", reduced.tests, reduced.text.len());
+fn names_become_short_before_lines_and_words_without_a_grammar() {
+    let tests = tests_until(1300, Structure::Text, 100..250);
+    assert!(tests <= 600, "{tests} tests");
 }
