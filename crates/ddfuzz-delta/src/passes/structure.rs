@@ -150,17 +150,19 @@ impl Units for Chain {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Full, Outcome, Search, Structure};
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
 
     #[test]
     fn chains_that_stay_are_not_all_tried() {
         let text = "[[1]]".repeat(400);
         let mut search = Full::structured(text.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::None);
         let mut hoisted = 0;
         while let Some(candidate) = search.next() {
             hoisted += usize::from(candidate.rule.name() == "hoist");
             search.tell(Outcome::Pass);
         }
-        assert_eq!(hoisted, super::FRUITLESS_CHAINS);
+        // Three passes make trees of the text.
+        assert!(hoisted <= 3 * super::FRUITLESS_CHAINS, "{hoisted} tests");
     }
 }

@@ -46,7 +46,7 @@ const LEAST_GAIN: usize = 20;
 pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
 /// short, before children of small nodes are deleted.
-const LARGE: usize = 1 << 10;
+const LARGE: usize = 1 << 11;
 /// Maximum size, in bytes, of such programs: larger ones take long to parse.
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, of syntax nodes of a large program below which their children are deleted last.
@@ -229,6 +229,10 @@ async fn reduce_large_nodes(
     if !(LARGE..=LARGEST).contains(&work.len()) {
         return 0..usize::MAX;
     }
+    shorten_blanks(work).await;
+    if work.len() < LARGE {
+        return 0..usize::MAX;
+    }
     raise(work, grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, trial, 0, FINE..usize::MAX).await;
@@ -237,7 +241,6 @@ async fn reduce_large_nodes(
     if work.len() < LARGE {
         return 0..usize::MAX;
     }
-    shorten_blanks(work).await;
     let names = |text: &[u8]| identifiers(text, grammar);
     rename(work, &names, kept).await;
     0..FINE
