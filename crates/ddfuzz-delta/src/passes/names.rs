@@ -1,7 +1,7 @@
 //! The passes that write other words over words: names become one name, or one letter each, and
 //! literals become the least ones, at all places at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::passes::current_best::CurrentBest;
@@ -75,7 +75,7 @@ impl Units for Rewritten<'_> {
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         let text = work.text();
         let words = cuts.iter().flat_map(|cut| &self.words[cut.clone()]);
-        let words: HashMap<&[u8], &[u8]> = words.map(|(old, new)| (&old[..], &new[..])).collect();
+        let words: BTreeMap<&[u8], &[u8]> = words.map(|(old, new)| (&old[..], &new[..])).collect();
         let written = |place: Range<usize>| {
             let with = words.get(&text[place.clone()])?.to_vec();
             Some(Replacement { at: place, with })

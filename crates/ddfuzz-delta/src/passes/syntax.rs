@@ -6,12 +6,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::passes::blanks::{delete_all_blanks, delete_blanks, shorten_blanks};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::outline::{delete_comments_of, empty_blocks};
 use crate::passes::siblings::{Siblings, children};
-use crate::passes::units::{Positions, Units};
+use crate::passes::units::Units;
 use crate::passes::uses::{delete_arguments, delete_lone_names, delete_uses};
 use crate::{Edit, Outcome, Replacement};
 
@@ -27,8 +28,6 @@ const RAISE: &str = "raise";
 /// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
 /// stand for their kind.
 const LEAST: &str = "least";
-/// Name, in logs, of the pass that deletes white space of a program text.
-const BLANKS: &str = "blanks";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
@@ -39,7 +38,7 @@ const FRUITLESS: usize = 16;
 /// is used further.
 pub(super) const TRIAL: usize = 30;
 /// Fraction of the text, as a divisor of its size, that the first [`TRIAL`] tests by a grammar must
-/// delete for the grammar to be used further, and that the blanks deleted in one test must be.
+/// delete for the grammar to be used further.
 const LEAST_GAIN: usize = 20;
 /// Size of the text, in bytes, at which the first, rough round of deletions in its syntax tree
 /// ends; that round deletes only children of nodes that make up at least half of the text.
@@ -636,76 +635,11 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
 
 /// Returns how many successive nodes or runs of white space may turn out to be needed before a pass
 /// over `text` ends; unlimited for a small text.
-fn patience_of(text: &[u8]) -> usize {
+pub(super) fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,
         _ => FRUITLESS,
     }
-}
-
-/// Deletes all white space of the current best text in one test; returns true if the text has none
-/// afterwards.
-async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
-    let all = blanks(&work.text(), 0);
-    all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
-}
-
-/// Deletes all but the first character of each run of white space, in one test, if that is a good part
-/// of the text; if the text does not fail, deletes empty lines, and white space at the ends of lines, in
-/// another one.
-pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
-    let rest = blanks(&work.text(), 1);
-    let is_worth_it = rest.iter().map(Range::len).sum::<usize>() * LEAST_GAIN >= work.len();
-    if !is_worth_it || rest.is_empty() || work.test(BLANKS, Edit::Cut(rest)).await == Outcome::Fail
-    {
-        return;
-    }
-    let text = work.text();
-    let before_line = |run: Range<usize>| {
-        let newline = text[run.clone()].iter().rposition(|byte| *byte == b'\n')?;
-        Some(run.start..run.start + newline).filter(|empty| !empty.is_empty())
-    };
-    let empty: Vec<Range<usize>> = blanks(&text, 0)
-        .into_iter()
-        .filter_map(before_line)
-        .collect();
-    if !empty.is_empty() {
-        work.test(BLANKS, Edit::Cut(empty)).await;
-    }
-}
-
-/// Deletes white space: all of it in one test, else all but the first character of each run of
-/// white space, and then whole runs.
-async fn delete_blanks(work: &mut CurrentBest) {
-    if delete_all_blanks(work).await {
-        return;
-    }
-    shorten_blanks(work).await;
-    for kept in [1, 0] {
-        let runs = blanks(&work.text(), kept).into_iter();
-        let runs = runs.map(|run| vec![run]).collect();
-        let mut runs = Positions::new(BLANKS, runs);
-        let patience = patience_of(&work.text());
-        let mut list = ListSearch::new(work, &mut runs).stop_after(patience);
-        list.reduce().await;
-    }
-}
-
-/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
-fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let blanks = text[at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace());
-        let end = at + blanks.count();
-        if end > at + kept {
-            runs.push(at + kept..end);
-        }
-        at = end.max(at) + 1;
-    }
-    runs
 }
 
 /// Returns the ranges of the identifiers of a text, according to its grammar.

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
+use crate::passes::blanks::shorten_blanks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, merge, rename, rename_many};
 use crate::passes::ranges::union;
-use crate::passes::syntax::shorten_blanks;
 use crate::passes::units::Positions;
 use crate::{Edit, Outcome};
 
