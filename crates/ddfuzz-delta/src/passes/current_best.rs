@@ -246,6 +246,13 @@ impl CurrentBest {
         });
     }
 
+    /// Halves the limit on tests without success until a test shortens the text enough.
+    pub fn halve_fruitless(&mut self) {
+        if let Some(patience) = &mut self.patience {
+            patience.left = patience.left.min(patience.granted.div_ceil(2));
+        }
+    }
+
     /// Returns true if the limit on tests without success is reached.
     pub fn is_limit_reached(&self) -> bool {
         self.patience.is_some_and(|patience| patience.left == 0)

@@ -25,6 +25,7 @@
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
 mod binary;
+mod blanks;
 mod blocks;
 mod container;
 mod coroutine;

@@ -17,6 +17,9 @@ const NAMES: &str = "names";
 /// names ends.
 const FRUITLESS: usize = 8;
 
+/// Number of names above which several of them are replaced by shorter ones in one test.
+const MANY: usize = 16;
+
 /// Number of occurrences that a word must have at least for it to be written over other words.
 const FREQUENT: usize = 8;
 
@@ -71,13 +74,11 @@ impl Units for Rewritten<'_> {
 
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
         let text = work.text();
+        let words = cuts.iter().flat_map(|cut| &self.words[cut.clone()]);
+        let words: BTreeMap<&[u8], &[u8]> = words.map(|(old, new)| (&old[..], &new[..])).collect();
         let written = |place: Range<usize>| {
-            let mut words = cuts.iter().flat_map(|cut| &self.words[cut.clone()]);
-            let word = words.find(|(old, _)| *old == text[place.clone()])?;
-            Some(Replacement {
-                at: place,
-                with: word.1.clone(),
-            })
+            let with = words.get(&text[place.clone()])?.to_vec();
+            Some(Replacement { at: place, with })
         };
         let edits = (self.find)(&text).into_iter().filter_map(written);
         let edits: Vec<Replacement> = edits.collect();
@@ -125,9 +126,21 @@ pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     all.len() + 2 <= before
 }
 
+/// Replaces the names that `names` finds in a text by names of one or two letters and digits, several
+/// in one test, if there are more than [`MANY`]. `kept` collects the names that cannot be replaced.
+pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
+    let mut many = shorter_names(&work.text(), names, kept);
+    if many.len() > MANY {
+        ListSearch::new(work, &mut many).reduce().await;
+        kept.extend(many.words.into_iter().map(|(old, _)| old));
+    }
+}
+
 /// Replaces the names that `names` finds in a text by one-letter names, each name in one test at
-/// all of its occurrences. `kept` collects the names that cannot be replaced.
+/// all of its occurrences; if there are many names, several in one test. `kept` collects the names
+/// that cannot be replaced.
 pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
+    rename_many(work, names, kept).await;
     let text = work.text();
     let mut used: BTreeSet<Vec<u8>> = names(&text)
         .into_iter()
@@ -154,6 +167,34 @@ pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut 
             Outcome::Fail => used.insert(new),
             Outcome::Pass | Outcome::Unresolved => kept.insert(old),
         };
+    }
+}
+
+/// Lists the names that `names` finds in `text`, except for those in `kept`, each with a new name of one
+/// letter or, after the last letter, of a letter and a digit. The names whose replacement saves most
+/// bytes get the letters, and come last.
+fn shorter_names<'a>(text: &[u8], names: &'a Find<'a>, kept: &KeptNames) -> Rewritten<'a> {
+    let mut count: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for place in names(text) {
+        *count.entry(&text[place]).or_default() += 1;
+    }
+    let mut long: Vec<(&[u8], usize)> = count.iter().map(|(name, count)| (*name, *count)).collect();
+    long.retain(|(name, _)| name.len() > 1 && !kept.contains(*name));
+    long.sort_by_key(|(name, count)| std::cmp::Reverse((name.len() - 1) * count));
+    let numbered = letters()
+        .flat_map(|letter| (b'0'..=b'9').map(move |digit| [&letter[..], &[digit]].concat()));
+    let free = letters()
+        .chain(numbered)
+        .filter(|new| !count.contains_key(&new[..]));
+    let words = long.into_iter().zip(free);
+    let words = words.filter(|((old, _), new)| new.len() < old.len());
+    let mut words: Vec<(Vec<u8>, Vec<u8>)> =
+        words.map(|((old, _), new)| (old.to_vec(), new)).collect();
+    words.reverse();
+    Rewritten {
+        rule: NAMES,
+        find: names,
+        words,
     }
 }
 

@@ -63,16 +63,16 @@ pub(super) async fn outline(work: &mut CurrentBest) {
         size: work.len(),
         end: work.asked() + TRIAL,
     };
-    delete_siblings(work, tree, &trial, ROUGH).await;
+    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     if trial.has_failed(work) {
         return;
     }
     empty_blocks(work, &grammar).await;
     let tree = tree_of(work, &grammar);
-    delete_siblings(work, tree, &trial, ROUGH).await;
+    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     raise(work, &grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
     let tree = tree_of(work, &grammar);
-    delete_siblings(work, tree, &trial, 0).await;
+    delete_siblings(work, tree, &trial, 0, 0..usize::MAX).await;
 }
 
 /// Deletes the comments of a program with the syntax tree `tree` in one test, and then its statements
@@ -106,10 +106,12 @@ fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
         let inside = nodes.get(*index + 1).filter(|_| node.last > *index + 1);
         let is_text =
             inside.is_some_and(|one| one.class == SyntaxClass::Text && one.place == node.place);
-        let siblings = node
-            .parent
-            .map_or(0, |parent| children(nodes, parent).count());
-        is_text && node.class == SyntaxClass::Statement && siblings > 1
+        // Looking for a second sibling, not counting them, takes the same time in a long list.
+        let has_sibling = || {
+            let parent = node.parent;
+            parent.is_some_and(|parent| children(nodes, parent).nth(1).is_some())
+        };
+        is_text && node.class == SyntaxClass::Statement && has_sibling()
     };
     let lone = (0..nodes.len()).filter(is_lone);
     lone.map(|index| nodes[index].place.clone()).collect()
@@ -217,5 +219,34 @@ impl Units for Blocks {
         }
         self.0 = kept;
         vec![0; cuts.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::SyntaxNode;
+
+    #[test]
+    fn a_long_list_of_texts_is_looked_through_once() {
+        let count = 1 << 17;
+        let node = |place: Range<usize>, class, parent, last| SyntaxNode {
+            place,
+            kind: 0,
+            class,
+            parent,
+            last,
+        };
+        let last = count * 2 + 1;
+        let mut nodes = vec![node(0..count, SyntaxClass::Other, None, last)];
+        for at in 0..count {
+            let (index, place) = (nodes.len(), at..at + 1);
+            let text = node(place.clone(), SyntaxClass::Text, Some(index), index + 2);
+            let statement = node(place, SyntaxClass::Statement, Some(0), index + 2);
+            nodes.extend([statement, text]);
+        }
+        let tree = SyntaxTree { nodes, errors: 0 };
+        // Counting the siblings of each would take 2^33 steps.
+        assert_eq!(lone_texts(&tree).len(), count);
     }
 }

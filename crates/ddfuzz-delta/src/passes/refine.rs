@@ -43,15 +43,19 @@ pub(super) async fn refine(
     }
     mark_proved(work).await;
     work.limit_fruitless(Some(patience));
+    work.halve_fruitless();
     if matches!(known, Structure::Text | Structure::Syntax(_)) {
+        // What takes few tests comes first: the others are not made if nothing comes of them.
+        if work.is_text() {
+            delete_columns(work).await;
+            inline(work).await;
+            join_lines(work).await;
+        }
         if let Structure::Syntax(grammar) = known {
             syntax_again(work, grammar).await;
         }
         if work.is_text() {
             structure(work, 1).await;
-            delete_columns(work).await;
-            inline(work).await;
-            join_lines(work).await;
             words(work).await;
             delete_clauses(work, patience, Ends::Any).await;
         }

@@ -17,7 +17,7 @@ use crate::passes::refine::refine;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
-use crate::passes::words::words;
+use crate::passes::words::{shorten_names, words};
 
 /// A search that minimizes by deletions alone, in an order that needs few tests. The result is a
 /// subsequence of the input. It is 1-minimal if the last round of tests found each single unit to
@@ -158,6 +158,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         || work.is_text() && structure(&mut work, fewest).await
         || plan == Plan::Rewrite && binary(&mut work).await;
     if by_words {
+        shorten_names(&mut work).await;
         reduce_lines(&mut work).await;
         words(&mut work).await;
     }

@@ -17,6 +17,10 @@ pub(super) const FEWEST_PAIRS: usize = 3;
 /// a sweep over them ends; later passes still try their bytes.
 pub(super) const FRUITLESS: usize = 16;
 
+/// Number of successive chains of brackets that do not become shorter, after which no further chain is
+/// tried.
+const FRUITLESS_CHAINS: usize = 128;
+
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
 /// has such a tree, with at least `fewest` pairs of brackets.
 ///
@@ -64,19 +68,30 @@ fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= fewest
 }
 
-/// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter.
+/// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter, or
+/// [`FRUITLESS_CHAINS`] chains in a row do not.
 async fn hoist(work: &mut CurrentBest, parse: &Parse) {
-    let mut done = 0;
+    let (mut done, mut fruitless) = (0, 0);
     while let Some(tree) = parse(&work.text()) {
-        let chains = tree.chains();
-        let Some(chain) = chains.get(done) else {
+        let before = work.reductions();
+        for chain in tree.chains().iter().skip(done) {
+            if fruitless == FRUITLESS_CHAINS {
+                return;
+            }
+            ListSearch::new(work, &mut Chain::of(&tree, chain))
+                .stop_after(FRUITLESS)
+                .reduce()
+                .await;
+            done += 1;
+            fruitless += 1;
+            if work.reductions() > before {
+                fruitless = 0;
+                break;
+            }
+        }
+        if work.reductions() == before {
             return;
-        };
-        ListSearch::new(work, &mut Chain::of(&tree, chain))
-            .stop_after(FRUITLESS)
-            .reduce()
-            .await;
-        done += 1;
+        }
     }
 }
 
@@ -130,5 +145,24 @@ impl Units for Chain {
             *level = moved(level.start)..moved(level.end);
         }
         vec![0; cuts.len()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    #[test]
+    fn chains_that_stay_are_not_all_tried() {
+        let text = "[[1]]".repeat(400);
+        let mut search = Full::structured(text.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::None);
+        let mut hoisted = 0;
+        while let Some(candidate) = search.next() {
+            hoisted += usize::from(candidate.rule.name() == "hoist");
+            search.tell(Outcome::Pass);
+        }
+        // Three passes make trees of the text.
+        assert!(hoisted <= 3 * super::FRUITLESS_CHAINS, "{hoisted} tests");
     }
 }

@@ -6,13 +6,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::passes::blanks::{delete_all_blanks, delete_blanks, shorten_blanks};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::outline::{delete_comments_of, empty_blocks};
 use crate::passes::siblings::{Siblings, children};
-use crate::passes::units::{Positions, Units};
-use crate::passes::uses::{delete_arguments, delete_uses};
+use crate::passes::units::Units;
+use crate::passes::uses::{delete_arguments, delete_lone_names, delete_uses};
 use crate::{Edit, Outcome, Replacement};
 
 /// Number of syntax errors above which a text is not reduced by its syntax, if it also has more
@@ -27,8 +28,6 @@ const RAISE: &str = "raise";
 /// Name, in logs, of the pass that replaces nodes of a syntax tree by the shortest text that may
 /// stand for their kind.
 const LEAST: &str = "least";
-/// Name, in logs, of the pass that deletes white space of a program text.
-const BLANKS: &str = "blanks";
 
 /// Maximum number of rounds in which the passes over the syntax tree are repeated.
 const ROUNDS: usize = 4;
@@ -44,6 +43,13 @@ const LEAST_GAIN: usize = 20;
 /// Size of the text, in bytes, at which the first, rough round of deletions in its syntax tree
 /// ends; that round deletes only children of nodes that make up at least half of the text.
 pub(super) const ROUGH: usize = 256;
+/// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
+/// short, before children of small nodes are deleted.
+const LARGE: usize = 1 << 11;
+/// Maximum size, in bytes, of such programs: larger ones take long to parse.
+const LARGEST: usize = 1 << 14;
+/// Size, in bytes, of syntax nodes of a large program below which their children are deleted last.
+const FINE: usize = 64;
 /// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
@@ -51,6 +57,9 @@ const PARENTS: usize = 4096;
 /// Number of successive tests without success after which nodes are no longer replaced by nodes
 /// inside of them, in a large text before siblings were deleted.
 pub(super) const FRUITLESS_AT_FIRST: usize = 4;
+/// Number of successive tests without success after which nodes are no longer replaced by nodes
+/// inside of them, in a large text after siblings were deleted.
+const FRUITLESS_LATER: usize = 32;
 /// Number of levels below a syntax node from which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
 /// Maximum number of nodes of each level below a syntax node that are tried in its place.
@@ -148,19 +157,21 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     };
     delete_comments_of(work, grammar, &tree).await;
     let tree = tree_of(work, grammar);
-    delete_siblings(work, tree, &trial, ROUGH).await;
+    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     if !trial.has_failed(work) {
         // Where the failure needs one place only, what is left has few blocks.
         empty_blocks(work, grammar).await;
         let tree = tree_of(work, grammar);
-        delete_siblings(work, tree, &trial, ROUGH).await;
+        delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
         // Most blanks of a large text are deleted with the nodes around them.
         if has_blanks && work.len() <= ROUGH {
             delete_blanks(work).await;
         }
-        reduce_nodes(work, grammar, &trial).await;
+        let mut kept = KeptNames::new();
+        let rest = reduce_large_nodes(work, grammar, &trial, &mut kept).await;
+        reduce_nodes(work, grammar, &trial, rest).await;
         let names = |text: &[u8]| identifiers(text, grammar);
-        rename(work, &names, &mut KeptNames::new()).await;
+        rename(work, &names, &mut kept).await;
     }
     work.predict_by(None);
     work.len() < trial.size && !trial.has_failed(work)
@@ -181,7 +192,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
         size: work.len(),
         end: usize::MAX,
     };
-    reduce_nodes(work, grammar, &trial).await;
+    reduce_nodes(work, grammar, &trial, 0..usize::MAX).await;
     let names = |text: &[u8]| identifiers(text, grammar);
     rename(work, &names, &mut KeptNames::new()).await;
     work.predict_by(None);
@@ -204,9 +215,45 @@ impl Tried {
     }
 }
 
+/// Deletes what takes few tests for many bytes in a program that is still large: children of nodes of
+/// at least [`FINE`] bytes, unused names, and the length of blanks and names; `kept` collects the names
+/// that cannot become short. Does nothing to a small program. Returns the sizes of the nodes whose
+/// children are left to try.
+async fn reduce_large_nodes(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    trial: &Trial,
+    kept: &mut KeptNames,
+) -> Range<usize> {
+    if !(LARGE..=LARGEST).contains(&work.len()) {
+        return 0..usize::MAX;
+    }
+    shorten_blanks(work).await;
+    if work.len() < LARGE {
+        return 0..usize::MAX;
+    }
+    raise(work, grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
+    let tree = tree_of(work, grammar);
+    delete_siblings(work, tree, trial, 0, FINE..usize::MAX).await;
+    delete_lone_names(work, grammar).await;
+    delete_uses(work, grammar).await;
+    if work.len() < LARGE {
+        return 0..usize::MAX;
+    }
+    let names = |text: &[u8]| identifiers(text, grammar);
+    rename(work, &names, kept).await;
+    0..FINE
+}
+
 /// Repeats three passes over the syntax tree until nothing changes: deletes nodes, replaces nodes
-/// by nodes inside of them, and shortens nodes and literals.
-async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial: &Trial) {
+/// by nodes inside of them, and shortens nodes and literals. At first, only children of nodes of the
+/// sizes `sizes` are deleted.
+async fn reduce_nodes(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    trial: &Trial,
+    mut sizes: Range<usize>,
+) {
     let mut tried = Tried::default();
     // Where few bytes are left, siblings go more cheaply than nodes are raised.
     let mut patience = match work.len() {
@@ -216,15 +263,22 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
     for round in 1..=ROUNDS {
         let before = work.reductions();
         if patience > 0 {
-            raise(work, grammar, patience, &mut tried).await;
+            // Most tests that replace nodes of a large text pass.
+            let most = if work.len() > LARGE {
+                FRUITLESS_LATER
+            } else {
+                usize::MAX
+            };
+            raise(work, grammar, patience.min(most), &mut tried).await;
         }
         let raised = work.reductions();
         if raised > before || patience < usize::MAX {
             let tree = tree_of(work, grammar);
-            delete_siblings(work, tree, trial, 0).await;
+            let first = std::mem::replace(&mut sizes, 0..usize::MAX);
+            delete_siblings(work, tree, trial, 0, first).await;
             if delete_uses(work, grammar).await {
                 let tree = tree_of(work, grammar);
-                delete_siblings(work, tree, trial, 0).await;
+                delete_siblings(work, tree, trial, 0, sizes.clone()).await;
             }
             shorten(work, grammar, &mut tried).await;
         }
@@ -237,7 +291,7 @@ async fn reduce_nodes(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, trial:
                 return;
             }
             let tree = tree_of(work, grammar);
-            delete_siblings(work, tree, trial, 0).await;
+            delete_siblings(work, tree, trial, 0, sizes.clone()).await;
             delete_uses(work, grammar).await;
         }
         patience = usize::MAX;
@@ -294,7 +348,7 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of all nodes of a syntax tree, those of the largest nodes first. If `rough` is
+/// Deletes children of all nodes of a syntax tree of the sizes `sizes`, those of the largest nodes first. If `rough` is
 /// not 0, ends when the text has at most `rough` bytes or the next node is less than half of the
 /// text; ends also if the trial has failed.
 pub(super) async fn delete_siblings(
@@ -302,6 +356,7 @@ pub(super) async fn delete_siblings(
     tree: SyntaxTree,
     trial: &Trial,
     rough: usize,
+    sizes: Range<usize>,
 ) {
     let mut siblings = Siblings::of(tree);
     for _ in 0..PARENTS {
@@ -310,8 +365,13 @@ pub(super) async fn delete_siblings(
         };
         let node = siblings.node(parent);
         let size = node.place.len();
+        if size < sizes.start {
+            return;
+        }
         // Literals get empty later, where they are left.
-        if node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]) {
+        let is_text =
+            node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]);
+        if is_text || size >= sizes.end {
             continue;
         }
         let is_fine = rough > 0 && (size * 2 < work.len() || work.len() <= rough);
@@ -429,8 +489,12 @@ fn below(tree: &SyntaxTree, index: usize) -> Vec<usize> {
         level = next.take(MOST_BELOW).collect();
         let others = level.iter().filter(|node| {
             let node = &tree.nodes[**node];
-            // Literals stand where expressions do, and some languages have texts of one literal.
-            let fits = !is_literal(node) || is_whole || class == SyntaxClass::Expression;
+            // Literals stand where expressions do, and some languages have texts of one literal. A name
+            // in place of a declaration would be a part of the word after it.
+            let fits = match node.class {
+                SyntaxClass::Identifier => class != SyntaxClass::Declaration,
+                _ => !is_literal(node) || is_whole || class == SyntaxClass::Expression,
+            };
             node.class != SyntaxClass::Punctuation && node.kind != kind && fits
         });
         found.extend(others);
@@ -571,51 +635,11 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
 
 /// Returns how many successive nodes or runs of white space may turn out to be needed before a pass
 /// over `text` ends; unlimited for a small text.
-fn patience_of(text: &[u8]) -> usize {
+pub(super) fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,
         _ => FRUITLESS,
     }
-}
-
-/// Deletes all white space of the current best text in one test; returns true if the text has none
-/// afterwards.
-async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
-    let all = blanks(&work.text(), 0);
-    all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
-}
-
-/// Deletes white space: all of it in one test, else all but the first character of each run of
-/// white space, and then whole runs.
-async fn delete_blanks(work: &mut CurrentBest) {
-    if delete_all_blanks(work).await {
-        return;
-    }
-    for kept in [1, 0] {
-        let runs = blanks(&work.text(), kept).into_iter();
-        let runs = runs.map(|run| vec![run]).collect();
-        let mut runs = Positions::new(BLANKS, runs);
-        let patience = patience_of(&work.text());
-        let mut list = ListSearch::new(work, &mut runs).stop_after(patience);
-        list.reduce().await;
-    }
-}
-
-/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
-fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let blanks = text[at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_whitespace());
-        let end = at + blanks.count();
-        if end > at + kept {
-            runs.push(at + kept..end);
-        }
-        at = end.max(at) + 1;
-    }
-    runs
 }
 
 /// Returns the ranges of the identifiers of a text, according to its grammar.

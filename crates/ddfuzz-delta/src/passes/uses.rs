@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::list::ListSearch;
 use crate::passes::ranges::union;
 use crate::passes::siblings::children;
 use crate::passes::syntax::tree_of;
+use crate::passes::units::Positions;
 use crate::{Edit, Outcome, Replacement};
 
 /// Name, in logs, of the pass that deletes names of a program together with all of their uses.
@@ -48,6 +50,22 @@ pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Gramma
         break;
     }
     work.reductions() > before
+}
+
+/// Deletes the declarations, statements and items of lists in which a name stands that occurs nowhere
+/// outside, such as a variable without a use: all of them in one test, else several.
+pub(super) async fn delete_lone_names(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
+    loop {
+        let before = work.reductions();
+        let (text, tree) = (work.text(), tree_of(work, grammar));
+        let lone = Names::of(&text, &tree).lone_items().into_iter();
+        let mut lone = Positions::new(USES, lone.map(|place| vec![place]).collect());
+        let mut list = ListSearch::new(work, &mut lone).stop_after(FRUITLESS);
+        list.reduce().await;
+        if work.reductions() == before {
+            return;
+        }
+    }
 }
 
 /// Deletes arguments in all lists after the same name, those of calls and the parameters of the
@@ -117,6 +135,41 @@ impl<'a> Names<'a> {
             name_of: name_of.collect(),
             uses,
         }
+    }
+
+    /// Returns the ranges of the declarations, statements and items of lists, without those around others
+    /// of them, in which a name stands that occurs nowhere outside; the declarations come last.
+    fn lone_items(&self) -> Vec<Range<usize>> {
+        let nodes = self.tree.nodes.iter().enumerate();
+        let alone = nodes.filter(|(node, SyntaxNode { place, class, .. })| {
+            let is_name = *class == SyntaxClass::Identifier && !place.is_empty();
+            is_name && !self.name_of.contains_key(node)
+        });
+        let alone = alone.filter_map(|(node, _)| self.item(node));
+        let together = self.uses.iter().filter_map(|uses| {
+            let item = self.item(uses[0])?;
+            let is_inside = |node: &usize| (item..self.tree.nodes[item].last).contains(node);
+            uses.iter().all(is_inside).then_some(item)
+        });
+        let mut items: Vec<(Range<usize>, bool)> = alone
+            .chain(together)
+            .map(|item| {
+                let is_declaration = self.tree.nodes[item].class == SyntaxClass::Declaration;
+                (self.place(item), is_declaration)
+            })
+            .collect();
+        items.sort_by_key(|(place, _)| (place.end, std::cmp::Reverse(place.start)));
+        let mut inner: Vec<(Range<usize>, bool)> = Vec::new();
+        for item in items {
+            if inner
+                .last()
+                .is_none_or(|(last, _)| last.end <= item.0.start)
+            {
+                inner.push(item);
+            }
+        }
+        inner.sort_by_key(|(_, is_declaration)| *is_declaration);
+        inner.into_iter().map(|(place, _)| place).collect()
     }
 
     /// Returns the edits of names that are worth a test, each with the number of bytes by which it

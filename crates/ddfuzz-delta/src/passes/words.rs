@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use crate::passes::blanks::shorten_blanks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
-use crate::passes::names::{KeptNames, Rewritten, merge, rename};
+use crate::passes::names::{KeptNames, Rewritten, merge, rename, rename_many};
 use crate::passes::ranges::union;
 use crate::passes::units::Positions;
 use crate::{Edit, Outcome};
@@ -19,8 +20,13 @@ const LEAST: &str = "least";
 /// Minimum number of words of two letters or more that a text must have for its words to be
 /// deleted.
 const FEWEST_WORDS: usize = 8;
+/// Maximum size, in bytes, of texts with many words whose names become short.
+const LONGEST: usize = 1 << 14;
 /// Maximum number of tokens (words and signs) that a text may have for its words to be deleted.
-const MOST_TOKENS: usize = 512;
+const MOST_TOKENS: usize = 2048;
+/// Number of tokens (words and signs) above which the names of a text become short before lines and
+/// words are deleted.
+const FEW_TOKENS: usize = 512;
 /// Maximum number of neighboring tokens (words and signs) that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;
 /// Maximum number of rounds in which words and clauses (runs of words) of a text are deleted in
@@ -89,6 +95,15 @@ pub(super) async fn words(work: &mut CurrentBest) {
         }
     }
     delete_long_words(work).await;
+}
+
+/// Makes blanks and names of a text short if it has many words and signs, so that less is left to passes
+/// over lines and bytes.
+pub(super) async fn shorten_names(work: &mut CurrentBest) {
+    if work.len() <= LONGEST && tokens(&work.text()).len() > FEW_TOKENS {
+        shorten_blanks(work).await;
+        rename_many(work, &names, &mut KeptNames::new()).await;
+    }
 }
 
 /// Writes `0` over numbers of the current best text, empty strings over its strings, and one letter

@@ -348,6 +348,10 @@ impl Cff<'_> {
     /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, as
     /// [`Cff::private`] does for a dictionary.
     fn index_region(&mut self, reader: &mut Reader, at: usize, operator: u16) -> Option<Label> {
+        // Many operands may refer to one index, which is read once.
+        if !self.is_free(at, at.checked_add(1)?) {
+            return None;
+        }
         let index = index(self.text, at)?;
         let label = self.region(reader, at, Some(index.end))?;
         let glyphs = self
@@ -370,18 +374,23 @@ impl Cff<'_> {
     /// Makes an empty region from offset `start` to `end`, and returns its label. `None` if it is not
     /// in the file after the indexes of the header, or overlaps another region.
     fn region(&mut self, reader: &mut Reader, start: usize, end: Option<usize>) -> Option<Label> {
-        let least = end.unwrap_or(start.checked_add(1)?);
-        let before = self.regions.range(..least).next_back();
-        let is_free = before.is_none_or(|(at, region)| match region.end {
-            Some(end) => end <= start,
-            None => *at < start,
-        });
-        if !is_free || start < self.front || start >= least || least > self.text.len() {
+        if !self.is_free(start, end.unwrap_or(start.checked_add(1)?)) {
             return None;
         }
         let group = Group::part(reader.label(), Vec::new());
         let label = group.label;
         self.regions.insert(start, Region { end, group });
         Some(label)
+    }
+
+    /// Returns true if the offsets from `start` to `end` are a range in the file after the indexes of the
+    /// header that overlaps no region.
+    fn is_free(&self, start: usize, end: usize) -> bool {
+        let before = self.regions.range(..end).next_back();
+        let is_free = before.is_none_or(|(at, region)| match region.end {
+            Some(end) => end <= start,
+            None => *at < start,
+        });
+        is_free && (self.front..end).contains(&start) && end <= self.text.len()
     }
 }

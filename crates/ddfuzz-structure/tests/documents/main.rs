@@ -4,6 +4,7 @@
 mod fonts;
 mod grammars;
 mod hostile;
+mod large;
 mod mutations;
 mod objects;
 mod photos;
