@@ -609,7 +609,11 @@ impl<'a> Explaining<'a> {
             let kept = runs.writer_before(link, &delta);
             let kept = kept.or_else(|error| late(runs, error))?;
             record.kept = kept.and_then(|it| place(runs, it.pc));
-            record.instead = parted.map_or_else(Vec::new, |parted| runs.instead(&parted));
+            if let Some(parted) = parted {
+                let instead = runs.instead(&parted, link, &delta);
+                let instead = instead.map(Some).or_else(|error| late(runs, error))?;
+                record.instead = instead.unwrap_or_default();
+            }
         }
         let returned = runs.returned(link, &delta, &writer);
         let returned = returned.or_else(|error| late(runs, error))?;

@@ -182,8 +182,10 @@ pub struct LinkRecord {
     /// Where only the passing run writes another value: the statement of the failing run that wrote
     /// the value which the variable keeps there. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
-    /// Where only the passing run writes another value: the statements that the failing run executes in
-    /// place of it, in the function where the runs went different ways; at most six, empty elsewhere.
+    /// Where only the passing run writes another value: statements that the failing run executes in place
+    /// of it, from where the runs went different ways to where they meet again. First come those that write
+    /// other fields of the same record, then those of the function where the runs went different ways, the
+    /// ones first that write more than local variables. At most six; empty elsewhere.
     pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,

@@ -183,20 +183,32 @@ impl Suspects {
         }
         let mut links = it.chain.iter().rev().filter(|link| carries(link));
         if let Some(link) = links.next() {
-            self.add_link(link);
+            self.add_link(link, &it.chain);
         }
         let earlier = it.origin.iter().flat_map(|it| &it.earlier);
         let mut computed = earlier.filter(|it| !it.copies && !it.selects);
         if let Some(value) = computed.next() {
             self.add_likely(&value.written, OF_VALUE);
         }
-        links.for_each(|link| self.add_link(link));
+        links.for_each(|link| self.add_link(link, &it.chain));
     }
 
-    /// Adds what made a confirmed variable of the chain.
-    fn add_link(&mut self, link: &LinkRecord) {
+    /// Adds what made a confirmed variable of the chain. A statement that only copies a value is passed over,
+    /// unless it copies what the first statement of the chain took from the input: nothing has been made of
+    /// it yet.
+    fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
+        let first = chain.iter().find_map(|it| match &it.writer {
+            Some(WriterRecord::Statement(place)) => Some(place),
+            _ => None,
+        });
+        let is_first = |it: &&OriginRecord| {
+            let place = own_place(&it.written);
+            let both = place.as_ref().map(|it| &it[0]).zip(first);
+            both.is_some_and(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+        };
+        let made = made.filter(|it| !is_first(it));
         match (made, &link.writer) {
             (_, Some(WriterRecord::Missed(place))) => {
                 let first = link.instead.first().unwrap_or(place);
@@ -414,7 +426,11 @@ mod tests {
             ..Explanation::default()
         };
         it.chain[0].made_of = Some(copied);
-        assert_eq!(lines(&it), [Some(20)]);
+        it.chain.insert(0, link(5, Confidence::Confirmed));
+        assert_eq!(lines(&it), [Some(20), Some(5)]);
+        // What was copied is what was read.
+        it.chain.insert(0, link(20, Confidence::Confirmed));
+        assert_eq!(lines(&it), [Some(30), Some(5), Some(20)]);
     }
 
     #[test]
