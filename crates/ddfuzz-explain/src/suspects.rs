@@ -81,6 +81,16 @@ impl Suspects {
         });
     }
 
+    /// Returns true if a statement with the call that led to it is known already. One in a function that many
+    /// call is told once for each caller.
+    fn has(&self, place: &[FrameRecord]) -> bool {
+        let is_same = |it: &SuspectRecord| {
+            let mut both = it.place.iter().zip(place);
+            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+        };
+        self.found.iter().chain(&self.last).any(is_same)
+    }
+
     fn add_before(
         &mut self,
         calls: &[FrameRecord],
@@ -90,12 +100,7 @@ impl Suspects {
         let Some(place) = own_place(calls) else {
             return;
         };
-        // A function that many call is told once for each caller.
-        let is_same = |it: &SuspectRecord| {
-            let mut both = it.place.iter().zip(&place);
-            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
-        };
-        if self.found.iter().chain(&self.last).any(is_same) {
+        if self.has(&place) {
             return;
         }
         let why = why.to_owned();
@@ -194,8 +199,8 @@ impl Suspects {
     }
 
     /// Adds what made a confirmed variable of the chain. A statement that only copies a value is passed over,
-    /// unless it copies what the first statement of the chain took from the input: nothing has been made of
-    /// it yet.
+    /// unless that one is named already, or is the first statement of the chain, which took the value
+    /// from the input: nothing has been made of it yet.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -208,7 +213,8 @@ impl Suspects {
             let both = place.as_ref().map(|it| &it[0]).zip(first);
             both.is_some_and(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
         };
-        let made = made.filter(|it| !is_first(it));
+        let is_told = |it: &&OriginRecord| self.has(&own_place(&it.written).unwrap_or_default());
+        let made = made.filter(|it| !is_first(it) && !is_told(it));
         match (made, &link.writer) {
             (_, Some(WriterRecord::Missed(place))) => {
                 let first = link.instead.first().unwrap_or(place);
@@ -428,6 +434,10 @@ mod tests {
         it.chain[0].made_of = Some(copied);
         it.chain.insert(0, link(5, Confidence::Confirmed));
         assert_eq!(lines(&it), [Some(20), Some(5)]);
+        // The statement that made the value is named for another reason.
+        it.origin = Some(value(20, Vec::new()));
+        assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
+        it.origin = None;
         // What was copied is what was read.
         it.chain.insert(0, link(20, Confidence::Confirmed));
         assert_eq!(lines(&it), [Some(30), Some(5), Some(20)]);
