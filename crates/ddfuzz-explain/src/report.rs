@@ -257,6 +257,16 @@ pub struct OverflowRecord {
     pub is_averted: bool,
 }
 
+impl OverflowRecord {
+    /// The statement that reads the size of the block from memory, where that is in another function than
+    /// the one that allocates the block.
+    pub fn size_read_by(&self) -> Option<&FrameRecord> {
+        let read = self.size.as_ref()?.read.as_ref();
+        let first = self.allocated.first().map(|it| &it.function);
+        read.filter(|it| Some(&it.function) != first)
+    }
+}
+
 /// Where a value came from that decided how the failing run went on or crashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OriginRecord {

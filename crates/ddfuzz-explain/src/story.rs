@@ -398,7 +398,13 @@ fn overflow(it: &Explanation) -> Option<String> {
     let size = match &found.size {
         Some(size) => {
             let written = calls(&size.written);
-            format!(" Its size comes from {written}{}.", made_of(size, MADE_OF))
+            let read = (found.size_read_by())
+                .map(|it| format!(", read by {} {}", it.function, shown_place(it)));
+            let read = read.unwrap_or_default();
+            format!(
+                " Its size comes from {written}{read}{}.",
+                made_of(size, MADE_OF)
+            )
         }
         None => String::new(),
     };

@@ -18,6 +18,9 @@ const CONFIRMED: &str = "made what makes the difference (confirmed)";
 const ABORTED: &str = "SIGABRT";
 /// What is said of a call that allocates a block behind which the run writes.
 const SHORT: &str = "allocates a block that is too short";
+/// What is said of a statement of another function that reads the size of such a block from memory, and so
+/// chooses it.
+const CHOSEN: &str = "takes the size of that block from memory";
 /// What is said of a statement that wrote what the size of such a block was made of.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
 /// What is said of a statement that wrote what decides how much is written behind such a block.
@@ -143,6 +146,9 @@ impl Suspects {
         // The call computes the size from a value that it reads.
         if size.read.is_some() {
             self.add_likely(&block.allocated, SHORT);
+        }
+        if let Some(read) = block.size_read_by() {
+            self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
         if let Some(extent) = other {
@@ -385,6 +391,32 @@ mod tests {
             ..Explanation::default()
         };
         assert_eq!(lines(&it), [Some(80), Some(50), Some(70)]);
+    }
+
+    #[test]
+    fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
+        let read = |function| OriginRecord {
+            read: Some(frame(function, "main.c", 55)),
+            ..value(60, Vec::new())
+        };
+        let lines_of = |size| {
+            let block = OverflowRecord {
+                bytes: 3,
+                allocated: vec![own(50)],
+                size: Some(size),
+                extent: None,
+                writer: own(70),
+                reads: false,
+                is_averted: true,
+            };
+            lines(&Explanation {
+                overflow: Some(block),
+                ..Explanation::default()
+            })
+        };
+        assert_eq!(lines_of(read("longest")), [Some(50), Some(55), Some(60)]);
+        // The function that allocates reads it itself.
+        assert_eq!(lines_of(read("f")), [Some(50), Some(60)]);
     }
 
     #[test]
