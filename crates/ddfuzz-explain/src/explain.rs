@@ -17,7 +17,7 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_block_facts, add_crash_facts, add_heap_facts, origin_record};
-use crate::failure::with_command;
+use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
 use crate::places::{frame_record, frame_records, out_of_time, point_record, refusal_of};
@@ -416,13 +416,9 @@ impl<'a> Explaining<'a> {
     fn check_points(&self, runs: &Runs) -> Result<(), Early> {
         let is_known = !runs.engine.info.is_empty();
         if !is_known && (!self.request.raw || runs.failing.points.is_empty()) {
-            return Err(refuse(
-                "the program has no debug information",
-                &with_command(
-                    "compile it with -g, and do not strip it",
-                    &self.request.failing_target,
-                ),
-            ));
+            let (reason, hint) =
+                without_debug_info(&runs.engine.info, &self.request.failing_target);
+            return Err(refuse(&reason, &hint));
         }
         let (all, same) = (runs.failing.points.len(), runs.matched.len());
         if same * 100 < all * LEAST_MATCHING || same == 0 {
@@ -609,7 +605,11 @@ impl<'a> Explaining<'a> {
             let kept = runs.writer_before(link, &delta);
             let kept = kept.or_else(|error| late(runs, error))?;
             record.kept = kept.and_then(|it| place(runs, it.pc));
-            record.instead = parted.map_or_else(Vec::new, |parted| runs.instead(&parted));
+            if let Some(parted) = parted {
+                let instead = runs.instead(&parted, link, &delta);
+                let instead = instead.map(Some).or_else(|error| late(runs, error))?;
+                record.instead = instead.unwrap_or_default();
+            }
         }
         let returned = runs.returned(link, &delta, &writer);
         let returned = returned.or_else(|error| late(runs, error))?;

@@ -4,6 +4,7 @@ use ddfuzz_exec::facts::TargetFacts;
 use ddfuzz_exec::{Channel, Ended, ExecError, Program, RUST_PANIC, Target, Way};
 use ddfuzz_triage::{Triager, Verdict};
 
+use crate::dwarf::DebugInfo;
 use crate::engine::{Criterion, Ending, Engine, Side};
 use crate::explain::{Early, ExplainError, Explaining, refuse};
 use crate::places::{crash_record, cycle};
@@ -24,6 +25,30 @@ fn program_name(target: &Target) -> String {
             .to_string_lossy()
             .into_owned(),
         Program::Bundled(name) => name.clone(),
+    }
+}
+
+/// Says why a program without debug information in its own file cannot be explained, and what would help.
+pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, String) {
+    if info.is_split {
+        let reason = "the program's debug information is in files of its own (.dwo)";
+        let hint = "compile it without -gsplit-dwarf";
+        return (reason.to_owned(), with_command(hint, target));
+    }
+    match &info.stripped_to {
+        Some(file) => {
+            let reason = format!("the program's debug information is in another file, {file}");
+            let hint = format!(
+                "explain the program as it was before it was stripped, or join both by \
+                 `eu-unstrip PROGRAM {file} -o JOINED`"
+            );
+            (reason, hint)
+        }
+        None => {
+            let hint = "compile it with -g, and do not strip it";
+            let reason = "the program has no debug information".to_owned();
+            (reason, with_command(hint, target))
+        }
     }
 }
 

@@ -182,8 +182,10 @@ pub struct LinkRecord {
     /// Where only the passing run writes another value: the statement of the failing run that wrote
     /// the value which the variable keeps there. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
-    /// Where only the passing run writes another value: the statements that the failing run executes in
-    /// place of it, in the function where the runs went different ways; at most six, empty elsewhere.
+    /// Where only the passing run writes another value: statements that the failing run executes in place
+    /// of it, from where the runs went different ways to where they meet again. First come those that write
+    /// other fields of the same record, then those of the function where the runs went different ways, the
+    /// ones first that write more than local variables. At most six; empty elsewhere.
     pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
@@ -253,6 +255,16 @@ pub struct OverflowRecord {
     /// Whether the failing run no longer fails in the same way when that word of the allocator
     /// keeps its value.
     pub is_averted: bool,
+}
+
+impl OverflowRecord {
+    /// The statement that reads the size of the block from memory, where that is in another function than
+    /// the one that allocates the block.
+    pub fn size_read_by(&self) -> Option<&FrameRecord> {
+        let read = self.size.as_ref()?.read.as_ref();
+        let first = self.allocated.first().map(|it| &it.function);
+        read.filter(|it| Some(&it.function) != first)
+    }
 }
 
 /// Where a value came from that decided how the failing run went on or crashed.

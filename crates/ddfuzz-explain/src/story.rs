@@ -398,7 +398,13 @@ fn overflow(it: &Explanation) -> Option<String> {
     let size = match &found.size {
         Some(size) => {
             let written = calls(&size.written);
-            format!(" Its size comes from {written}{}.", made_of(size, MADE_OF))
+            let read = (found.size_read_by())
+                .map(|it| format!(", read by {} {}", it.function, shown_place(it)));
+            let read = read.unwrap_or_default();
+            format!(
+                " Its size comes from {written}{read}{}.",
+                made_of(size, MADE_OF)
+            )
         }
         None => String::new(),
     };
@@ -463,10 +469,11 @@ const MADE_OF: usize = 3;
 const OF_CONDITION: usize = 2;
 
 /// Names the statements, at most `most`, that wrote the values on which a value depends, those that have
-/// computed numbers out of range first, then the latest ones; empty where none are known.
+/// computed numbers out of range first, then the latest ones, those last that only copied a value; empty where
+/// none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
-    earlier.sort_by_key(|it| !it.out_of_range);
+    earlier.sort_by_key(|it| (!it.out_of_range, it.copies));
     let more = match earlier.len().saturating_sub(most) {
         0 => String::new(),
         more => format!(", and {more} more (explanation.json)"),
@@ -547,7 +554,8 @@ fn calls(places: &[FrameRecord]) -> String {
 
 /// Returns the indices of at most `most` links that the text shows, in order: of a long chain the
 /// first one, the one at which to look first, those that say where a value came from, and the last
-/// ones of those that are confirmed best.
+/// ones of those that are confirmed best; of links that one statement wrote, the last of the
+/// best confirmed ones before the others.
 fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();
@@ -559,7 +567,18 @@ fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
             || link.kept.is_some()
             || link.selected.is_some();
         let is_said = link.writer.is_some();
-        std::cmp::Reverse((is_chosen, is_followed, link.confidence, is_said, *index))
+        let is_same = |it: &LinkRecord| (&it.file, it.line) == (&link.file, link.line);
+        let is_repeated = (chain[index + 1..].iter())
+            .any(|it| it.writer.is_some() && is_same(it) && it.confidence >= link.confidence);
+        let is_new = !is_repeated;
+        std::cmp::Reverse((
+            is_chosen,
+            is_followed,
+            link.confidence,
+            is_said,
+            is_new,
+            *index,
+        ))
     };
     all.sort_by_key(rank);
     all.truncate(most);

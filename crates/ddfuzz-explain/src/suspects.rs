@@ -18,6 +18,9 @@ const CONFIRMED: &str = "made what makes the difference (confirmed)";
 const ABORTED: &str = "SIGABRT";
 /// What is said of a call that allocates a block behind which the run writes.
 const SHORT: &str = "allocates a block that is too short";
+/// What is said of a statement of another function that reads the size of such a block from memory, and so
+/// chooses it.
+const CHOSEN: &str = "takes the size of that block from memory";
 /// What is said of a statement that wrote what the size of such a block was made of.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
 /// What is said of a statement that wrote what decides how much is written behind such a block.
@@ -81,6 +84,16 @@ impl Suspects {
         });
     }
 
+    /// Returns true if a statement with the call that led to it is known already. One in a function that many
+    /// call is told once for each caller.
+    fn has(&self, place: &[FrameRecord]) -> bool {
+        let is_same = |it: &SuspectRecord| {
+            let mut both = it.place.iter().zip(place);
+            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+        };
+        self.found.iter().chain(&self.last).any(is_same)
+    }
+
     fn add_before(
         &mut self,
         calls: &[FrameRecord],
@@ -90,12 +103,7 @@ impl Suspects {
         let Some(place) = own_place(calls) else {
             return;
         };
-        // A function that many call is told once for each caller.
-        let is_same = |it: &SuspectRecord| {
-            let mut both = it.place.iter().zip(&place);
-            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
-        };
-        if self.found.iter().chain(&self.last).any(is_same) {
+        if self.has(&place) {
             return;
         }
         let why = why.to_owned();
@@ -138,6 +146,9 @@ impl Suspects {
         // The call computes the size from a value that it reads.
         if size.read.is_some() {
             self.add_likely(&block.allocated, SHORT);
+        }
+        if let Some(read) = block.size_read_by() {
+            self.add_likely(std::slice::from_ref(read), CHOSEN);
         }
         self.add_likely(&size.written, "makes the size of a block that is too short");
         if let Some(extent) = other {
@@ -183,20 +194,33 @@ impl Suspects {
         }
         let mut links = it.chain.iter().rev().filter(|link| carries(link));
         if let Some(link) = links.next() {
-            self.add_link(link);
+            self.add_link(link, &it.chain);
         }
         let earlier = it.origin.iter().flat_map(|it| &it.earlier);
         let mut computed = earlier.filter(|it| !it.copies && !it.selects);
         if let Some(value) = computed.next() {
             self.add_likely(&value.written, OF_VALUE);
         }
-        links.for_each(|link| self.add_link(link));
+        links.for_each(|link| self.add_link(link, &it.chain));
     }
 
-    /// Adds what made a confirmed variable of the chain.
-    fn add_link(&mut self, link: &LinkRecord) {
+    /// Adds what made a confirmed variable of the chain. A statement that only copies a value is passed over,
+    /// unless that one is named already, or is the first statement of the chain, which took the value
+    /// from the input: nothing has been made of it yet.
+    fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
+        let first = chain.iter().find_map(|it| match &it.writer {
+            Some(WriterRecord::Statement(place)) => Some(place),
+            _ => None,
+        });
+        let is_first = |it: &&OriginRecord| {
+            let place = own_place(&it.written);
+            let both = place.as_ref().map(|it| &it[0]).zip(first);
+            both.is_some_and(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+        };
+        let is_told = |it: &&OriginRecord| self.has(&own_place(&it.written).unwrap_or_default());
+        let made = made.filter(|it| !is_first(it) && !is_told(it));
         match (made, &link.writer) {
             (_, Some(WriterRecord::Missed(place))) => {
                 let first = link.instead.first().unwrap_or(place);
@@ -370,6 +394,32 @@ mod tests {
     }
 
     #[test]
+    fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
+        let read = |function| OriginRecord {
+            read: Some(frame(function, "main.c", 55)),
+            ..value(60, Vec::new())
+        };
+        let lines_of = |size| {
+            let block = OverflowRecord {
+                bytes: 3,
+                allocated: vec![own(50)],
+                size: Some(size),
+                extent: None,
+                writer: own(70),
+                reads: false,
+                is_averted: true,
+            };
+            lines(&Explanation {
+                overflow: Some(block),
+                ..Explanation::default()
+            })
+        };
+        assert_eq!(lines_of(read("longest")), [Some(50), Some(55), Some(60)]);
+        // The function that allocates reads it itself.
+        assert_eq!(lines_of(read("f")), [Some(50), Some(60)]);
+    }
+
+    #[test]
     fn what_is_freed_and_read_is_named_for_each_caller() {
         let freed = |caller: u64| vec![own(10), frame("caller", "main.c", caller)];
         let value = OriginRecord {
@@ -414,7 +464,15 @@ mod tests {
             ..Explanation::default()
         };
         it.chain[0].made_of = Some(copied);
-        assert_eq!(lines(&it), [Some(20)]);
+        it.chain.insert(0, link(5, Confidence::Confirmed));
+        assert_eq!(lines(&it), [Some(20), Some(5)]);
+        // The statement that made the value is named for another reason.
+        it.origin = Some(value(20, Vec::new()));
+        assert_eq!(lines(&it), [Some(20), Some(30), Some(5)]);
+        it.origin = None;
+        // What was copied is what was read.
+        it.chain.insert(0, link(20, Confidence::Confirmed));
+        assert_eq!(lines(&it), [Some(30), Some(5), Some(20)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The types of a program, as its debug information describes them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// Index of a type in [`Types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -179,6 +180,31 @@ impl Types {
         of.size == 1 && matches!(of.shape, Shape::Base(Encoding::Char | Encoding::Unsigned))
     }
 
+    /// Returns the range, in bytes of an object of type `id`, of the innermost record that has the byte at
+    /// `offset`; `None` where no record has it. An object may be several values of its type, one after the
+    /// other.
+    pub fn record_at(&self, id: TypeId, offset: u64) -> Option<Range<u64>> {
+        let of = self.get(id);
+        let start = offset - offset.checked_rem(of.size)?;
+        let inner = |part: TypeId, from: u64| {
+            let found = self.record_at(part, offset - from)?;
+            Some(found.start + from..found.end + from)
+        };
+        match &of.shape {
+            Shape::Array(element, _) => inner(*element, start),
+            Shape::Record(fields) | Shape::Union(fields) => {
+                let has = |it: &&Field| {
+                    let from = start + it.offset;
+                    (from..from + self.get(it.of).size).contains(&offset)
+                };
+                let field = fields.iter().find(has);
+                let found = field.and_then(|it| inner(it.of, start + it.offset));
+                found.or(Some(start..start + of.size))
+            }
+            _ => None,
+        }
+    }
+
     /// Formats the bytes of a value as C would write it. `bits` selects the bits of a bit-field.
     pub fn show(&self, id: TypeId, bytes: &[u8], bits: Option<Bits>) -> String {
         let of = self.get(id);
@@ -296,6 +322,29 @@ pub fn show_bytes(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_innermost_record_of_a_byte_is_found() {
+        let mut types = Types::default();
+        let int = types.add("int", 4, Shape::Base(Encoding::Signed));
+        let field = |offset, of| Field {
+            name: String::new(),
+            offset,
+            of,
+            bits: None,
+        };
+        let pair = Shape::Record(vec![field(0, int), field(4, int)]);
+        let pair = types.add("struct pair", 8, pair);
+        let pairs = types.array(pair, 3);
+        let all = Shape::Record(vec![field(0, int), field(8, pairs)]);
+        let all = types.add("struct all", 32, all);
+        assert_eq!(types.record_at(all, 2), Some(0..32));
+        assert_eq!(types.record_at(all, 20), Some(16..24));
+        // A block of two.
+        assert_eq!(types.record_at(all, 32 + 20), Some(48..56));
+        assert_eq!(types.record_at(int, 2), None);
+        assert_eq!(types.record_at(Types::VOID, 0), None);
+    }
 
     #[test]
     fn values_are_shown_as_c_writes_them() {

@@ -1,5 +1,7 @@
 //! Who wrote what a link is about: in the failing run, or in the passing one alone.
 
+use std::ops::Range;
+
 use crate::alignment::{Matched, parting};
 use crate::chain::Link;
 use crate::delta::{Change, Delta, Identity};
@@ -274,23 +276,63 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns the statements that the failing run executes in the function of `last`, the last point
-    /// that both runs share, up to the next point that they share: one for each line, the first ones only.
-    pub fn instead(&self, last: &Matched) -> Vec<FrameRecord> {
+    /// Returns statements that the failing run executes from `last`, the last point that both runs share, up
+    /// to the next one, where only the passing run writes the variable `delta` of a link: those that write
+    /// other fields of the record that has the variable, then those of the function of `last`, the ones
+    /// first that write memory other than their own local variables. One for each line, the first ones only.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub fn instead(
+        &mut self,
+        last: &Matched,
+        link: &Link,
+        delta: &Delta,
+    ) -> Result<Vec<FrameRecord>, EngineError> {
         let after = self
             .matched
             .partition_point(|it| it.failing <= last.failing);
         let failing = &self.failing.points;
         let end = (self.matched.get(after)).map_or(failing.len(), |it| it.failing);
+        let upto = end.min(failing.len() - 1);
+        let written = (self.engine).writes_between(&failing[last.failing..=upto]);
+        let written = if_supported(written.map(Some))?.unwrap_or_default();
+        let record = self.record_of(link, delta).unwrap_or_default();
+        let beside = written.iter().filter(|(_, at, _)| record.contains(at));
         let own = failing[last.failing + 1..end].iter();
         let own = own.filter(|it| it.stack == last.in_failing.stack);
+        let own = || own.clone().map(|it| it.pc);
+        let writes = |pc: &u64| {
+            let statement = |(by, ..): &(u64, u64, u64)| self.engine.statement_at(*by);
+            written.iter().any(|it| statement(it) == Some(*pc))
+        };
         let mut found: Vec<FrameRecord> = Vec::new();
-        for place in own.map(|it| frame_record(&self.engine, it.pc)) {
+        let all = (beside.map(|it| it.0))
+            .chain(own().filter(writes))
+            .chain(own());
+        for place in all.map(|pc| frame_record(&self.engine, pc)) {
             if found.len() < INSTEAD && !found.contains(&place) {
                 found.push(place);
             }
         }
-        found
+        Ok(found)
+    }
+
+    /// Returns the addresses, in the failing run, of the record that has the variable `delta` of a link;
+    /// `None` where it is in none.
+    fn record_of(&self, link: &Link, delta: &Delta) -> Option<Range<u64>> {
+        let Place::Memory(address) = delta.failing_place else {
+            return None;
+        };
+        let failing = &self.states.get(&link.cause.point)?.failing;
+        let (object, offset) = failing.containing(address)?;
+        let found = self
+            .engine
+            .info
+            .types
+            .record_at(failing.objects[object].of, offset)?;
+        let start = address - offset;
+        Some(start + found.start..start + found.end)
     }
 
     /// Returns the address of the statement that decides how the runs go on after `last`, the last

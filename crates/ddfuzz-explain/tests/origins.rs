@@ -250,9 +250,22 @@ fn what_the_failing_run_executes_instead_of_a_write_is_told() {
         let (it, text) = slip(flags, b"m 7\n", b"m 2\n");
         let mut instead = it.chain.iter().map(|it| &it.instead);
         let lines = |it: &Vec<FrameRecord>| it.iter().map(|it| it.line).collect::<Vec<_>>();
-        let is_branch = |it: &Vec<FrameRecord>| lines(it).ends_with(&[Some(73), Some(74)]);
+        let is_branch = |it: &Vec<FrameRecord>| lines(it).ends_with(&[Some(74), Some(73)]);
         assert!(instead.any(is_branch), "{flags:?} {text}");
-        assert!(text.contains("and the failing one executes slips.c:73, 74"));
+        assert!(text.contains("and the failing one executes slips.c:74, 73"));
+    }
+}
+
+#[test]
+fn a_write_that_is_missing_is_looked_for_where_other_fields_of_its_record_are_written() {
+    for flags in BOTH {
+        let (it, text) = slip(flags, b"s 7\n", b"s 2\n");
+        let instead = it.chain.iter().find_map(|it| it.instead.first());
+        let instead = instead.unwrap_or_else(|| panic!("{flags:?} {text}"));
+        assert_eq!(instead.function, "settle", "{flags:?} {text}");
+        let first = it.look_first.iter().map(|it| it.place[0].line);
+        let place = Some(instead.line);
+        assert!(first.into_iter().any(|it| Some(it) == place), "{text}");
     }
 }
 

@@ -5,6 +5,7 @@
 mod explained;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use ddfuzz_exec::{Channel, Ended, Terminal};
@@ -149,6 +150,39 @@ fn a_program_without_debug_information() {
     assert_eq!(hint, "compile it with -g, and do not strip it");
     assert_eq!(it.input.difference.len(), 1);
     assert!(story::text(&it).contains("differ in 1 byte"));
+}
+
+#[test]
+fn a_program_whose_debug_information_is_in_other_files() {
+    let built = program("refused.c", &["-g", "-gsplit-dwarf", "-O0"]);
+    let it = explained(&built, b"?x\n", Some(b"?y\n"));
+    let (reason, hint) = refusal(&it);
+    let files = "the program's debug information is in files of its own (.dwo)";
+    assert_eq!(reason, files);
+    assert!(
+        hint.starts_with("compile it without -gsplit-dwarf"),
+        "{hint}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let stripped = folder.path().join("stripped");
+    let objcopy = |args: &[&str], from: &Path, to: &Path| {
+        let mut command = Command::new("objcopy");
+        let command = command.args(args).arg(from).arg(to);
+        assert!(command.current_dir(&folder).status().unwrap().success());
+    };
+    let built = program("refused.c", PLAIN);
+    let debug = folder.path().join("refused.debug");
+    objcopy(&["--only-keep-debug"], &built, &debug);
+    let link = ["--strip-debug", "--add-gnu-debuglink=refused.debug"];
+    objcopy(&link, &built, &stripped);
+    let it = explained(&stripped, b"?x\n", Some(b"?y\n"));
+    let (reason, hint) = refusal(&it);
+    let file = "the program's debug information is in another file, refused.debug";
+    assert_eq!(reason, file);
+    assert!(
+        hint.ends_with("`eu-unstrip PROGRAM refused.debug -o JOINED`"),
+        "{hint}"
+    );
 }
 
 #[test]

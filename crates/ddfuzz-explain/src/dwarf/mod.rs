@@ -135,6 +135,12 @@ pub struct DebugInfo {
     pub producers: Vec<String>,
     /// Source files of the compilation units that are still there, as the compiler was given them.
     pub sources: Vec<String>,
+    /// Whether the debug information of compilation units is in files of their own (`-gsplit-dwarf`),
+    /// which are not read.
+    pub is_split: bool,
+    /// Name of the file into which the debug information was moved when the program was stripped, which is
+    /// not read; `None` where there is none.
+    pub stripped_to: Option<String>,
     by_address: Vec<(Range<u64>, usize)>,
 }
 
@@ -166,6 +172,7 @@ impl DebugInfo {
             files: 0,
             producers: Vec::new(),
             sources: Vec::new(),
+            is_split: false,
         };
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
@@ -225,6 +232,7 @@ struct Reading<'a> {
     files: usize,
     producers: Vec<String>,
     sources: Vec<String>,
+    is_split: bool,
 }
 
 /// The context of an entry of the debug information: the function it belongs to, and the addresses
@@ -243,6 +251,7 @@ struct Around {
 impl Reading<'_> {
     fn unit(&mut self, index: usize) -> Result<(), gimli::Error> {
         let unit = &self.units[index];
+        self.is_split |= unit.dwo_name()?.is_some();
         self.files = self.lines.files.len();
         self.lines.read(self.dwarf, unit)?;
         let mut entries = unit.header.entries(&unit.abbreviations);
@@ -628,6 +637,9 @@ impl Reading<'_> {
             tls_size: tls_size(file),
             producers: self.producers,
             sources: self.sources,
+            is_split: self.is_split,
+            stripped_to: (file.gnu_debuglink().ok().flatten())
+                .map(|(name, _)| String::from_utf8_lossy(name).into_owned()),
             by_address,
         })
     }

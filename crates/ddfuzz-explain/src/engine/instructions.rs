@@ -97,6 +97,11 @@ impl Executed {
         self.instruction.mnemonic() == Mnemonic::Pop
     }
 
+    /// Returns true if the instruction puts a value onto the stack.
+    fn is_push(&self) -> bool {
+        self.instruction.mnemonic() == Mnemonic::Push
+    }
+
     /// Returns true if the instruction is a division of integers.
     pub fn is_division(&self) -> bool {
         matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
@@ -197,6 +202,17 @@ impl Executed {
     /// The memory that the instruction reads: address and number of bytes.
     pub fn read(&self) -> Option<(u64, u64)> {
         self.memory(is_read)
+    }
+
+    /// The memory that the instruction writes, unless it is addressed as a local variable of its own
+    /// function.
+    pub(super) fn written_elsewhere(&self) -> Option<(u64, u64)> {
+        let base = general(self.instruction.memory_base()).map(Value::Register);
+        match base {
+            Some(base) if self.is_of_frame(base) => None,
+            _ if self.is_call() => None,
+            _ => self.memory(is_write).filter(|_| !self.is_push()),
+        }
     }
 
     /// Whether the instruction writes to a register or memory.

@@ -144,6 +144,19 @@ impl Engine {
         Ok(recorded)
     }
 
+    /// Returns the writes that the program's own code makes from the first of some points of the failing
+    /// run to the last one, but for those to local variables of the writing function: address of the
+    /// instruction, address and number of the written bytes. Calls of libraries are left out.
+    pub(crate) fn writes_between(
+        &mut self,
+        points: &[Point],
+    ) -> Result<Vec<(u64, u64, u64)>, EngineError> {
+        let recorded = self.record(Side::Failing, points, true)?;
+        let own = (recorded.executed.iter()).filter(|it| self.is_user(it.pc()));
+        let written = own.filter_map(|it| it.written_elsewhere().map(|at| (it.pc(), at.0, at.1)));
+        Ok(written.collect())
+    }
+
     /// Executes one instruction, or one call of a library as a whole; returns true if the run has
     /// crashed by it.
     pub(super) fn step_once(

@@ -1,5 +1,5 @@
 /* Mistakes whose place the crash does not show: memory that nobody sets, a missing statement in one of
- * two branches, an index that leads out of a block, a remainder that is negative. */
+ * two branches or in one of two functions, an index that leads out of a block, a remainder that is negative. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +99,35 @@ static int ranked(int percent)
     return all[at][0];
 }
 
+struct account {
+    int holds;
+    int held; /* five for each hold */
+};
+
+static void release(struct account *account)
+{
+    account->holds--;
+    account->held -= 5;
+}
+
+static void settle(struct account *account)
+{
+    printf("settled\n");
+    account->holds--; /* but not what is held */
+}
+
+static int settled(int size)
+{
+    static struct account account = {2, 10};
+    if (size < 4)
+        release(&account);
+    else
+        settle(&account);
+    if (account.held != account.holds * 5)
+        abort();
+    return account.holds;
+}
+
 int main(void)
 {
     char kind;
@@ -111,6 +140,7 @@ int main(void)
     case 'k': fill(size); printf("%d\n", pick(size)); break;
     case 't': printf("%d\n", team(3, size)); break;
     case 'm': printf("%d\n", serve(size)); break;
+    case 's': printf("%d\n", settled(size)); break;
     case 'o': printf("%d\n", ranked(size)); break;
     }
     return 0;
