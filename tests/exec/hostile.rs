@@ -28,6 +28,7 @@ fn flooding_both_outputs_with_a_gigabyte_is_an_ordinary_run() {
         let mut target = target(&program);
         // So much takes a busy machine longer than a run usually may.
         target.limits = Limits::with_cpu(Duration::from_secs(20));
+        target.limits.wall = Duration::from_secs(600);
         let started = start(&target, Some(way), Freshness::Shared).unwrap();
         let mut executor = started.executor;
         assert_eq!(executor.run(word.as_bytes()).unwrap().ended, Ended::Exit(0));
