@@ -30,6 +30,9 @@ const SOURCES: &[(&str, &str)] = &[
     ("verdict", include_str!("programs/verdict.c")),
 ];
 
+/// The folder in which compiled programs are kept, for users who may not write to cargo's.
+pub const PROGRAMS: &str = "DDFUZZ_TEST_PROGRAMS";
+
 /// A compiled program in a directory of its own, that everybody may reach.
 pub struct Compiled {
     _dir: tempfile::TempDir,
@@ -49,16 +52,15 @@ pub fn try_compile(name: &str, flags: &[&str]) -> Option<Compiled> {
 /// The same by another compiler. A program that another test has compiled is copied.
 pub fn compile_by(compiler: &str, name: &str, flags: &[&str]) -> Option<Compiled> {
     let (compiled, file) = source_of(name);
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // Not every user may write there, and what a source includes may change.
-    let is_own =
-        tempfile::tempdir_in(folder).is_err() || flags.iter().any(|flag| flag.contains('/'));
-    if is_own {
+    // What a source includes may change.
+    if flags.iter().any(|flag| flag.contains('/')) {
         let done = call_compiler(compiler, &file, &compiled.path, flags);
         return done.then_some(compiled);
     }
     let key = (compiler, std::fs::read(&file).unwrap(), flags);
-    let folder = folder.join("exec-programs");
+    let folder = std::env::var_os(PROGRAMS).map(PathBuf::from);
+    let folder =
+        folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("exec-programs"));
     let made = crate::compiled::try_once(&folder, name, key, |own| {
         let program = own.join(name);
         call_compiler(compiler, &file, &program, flags).then_some(program)

@@ -52,6 +52,6 @@ fn an_unprivileged_user_sandboxes_targets_as_root_does() {
         &program,
     );
     stage::sandbox(&mut command);
-    stage::step_down(&mut command);
-    stage::play(command.current_dir(dir.path()));
+    stage::step_down(&mut command, dir.path());
+    stage::play(&mut command);
 }

@@ -1,9 +1,13 @@
 //! Runs a part of this test program once more, as a process of its own: as another user, on
 //! another system, alone, or to be killed.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use crate::programs::PROGRAMS;
 
 /// Which scene this process plays; not set in the process that cargo started.
 const SCENE: &str = "DDFUZZ_TEST_SCENE";
@@ -11,6 +15,11 @@ const SCENE: &str = "DDFUZZ_TEST_SCENE";
 /// Whether this process was started to play this scene.
 pub fn plays(scene: &str) -> bool {
     std::env::var_os(SCENE).is_some_and(|played| played == scene)
+}
+
+/// Whether this process was started to play any scene.
+pub fn is_scene() -> bool {
+    std::env::var_os(SCENE).is_some()
 }
 
 /// Has all targets of this process run in a sandbox, and those of whom it starts.
@@ -56,7 +65,12 @@ pub fn begin(command: &mut Command) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// Makes the process of `command` one of the user nobody.
-pub fn step_down(command: &mut Command) {
+/// Makes the process of `command` one of the user nobody, who keeps compiled programs in `dir`,
+/// a directory that this user may reach, and runs there.
+pub fn step_down(command: &mut Command, dir: &Path) {
+    let programs = dir.join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    std::fs::set_permissions(&programs, Permissions::from_mode(0o777)).unwrap();
+    command.env(PROGRAMS, &programs).current_dir(dir);
     command.uid(65534).gid(65534).env("HOME", "/nonexistent");
 }

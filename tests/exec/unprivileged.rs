@@ -29,6 +29,6 @@ fn an_unprivileged_user_runs_targets_as_root_does() {
         "forkserver_hostile",
     ];
     stage::prepare(&mut command, "unprivileged", &tests, &program);
-    stage::step_down(&mut command);
-    stage::play(command.current_dir(dir.path()));
+    stage::step_down(&mut command, dir.path());
+    stage::play(&mut command);
 }

@@ -39,6 +39,7 @@ NOINLINE void pivots(void) { __asm__ volatile("mov $0x7331000, %%rsp\n push %%ra
 
 static void *descends_in_thread(void *p) { sink = descends(1); return p; }
 static void *dies_in_thread(void *p) { dies(); return p; }
+static void *waits(void *p) { pause(); return p; }
 static int dies_in_clone(void *p) { (void)p; dies(); return 0; }
 static void leaves(int s) { (void)s; _exit(3); }
 static void returns(int s) { sink += s; }
@@ -106,6 +107,10 @@ int main(int argc, char **argv) {
   if (is("overflow-in-thread")) in_thread(descends_in_thread);
   if (is("overflow-on-own-stack")) { use_stack(); on_segv(leaves, 0); sink = descends(1); }
   if (is("thread")) in_thread(dies_in_thread);
+  for (int i = 0; is("beside-threads") && i < 8; i++) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, waits, NULL);
+  }
   if (is("closed")) syscall(SYS_close_range, 0, ~0u, 0);
   if (is("blocked")) block_all();
   if (is("blocked-in-thread")) { block_all(); in_thread(dies_in_thread); }

@@ -25,13 +25,14 @@ struct Header {
 /// The word on stdin, the class, the function, and the fault address.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const FAULTS: [Row; 29] = [
+const FAULTS: [Row; 30] = [
     ("plain", "segv", "touch", "0x1230"),
     ("wild", "wildcall", "calls", "0x13370000"),
     ("overflow", "stackoverflow", "descends", ""),
     ("overflow-in-thread", "stackoverflow", "descends", ""),
     ("overflow-on-own-stack", "stackoverflow", "descends", ""),
     ("thread", "segv", "touch", "0x1230"),
+    ("beside-threads", "segv", "touch", "0x1230"),
     ("closed", "segv", "touch", "0x1230"),
     ("blocked", "segv", "touch", "0x1230"),
     ("blocked-in-thread", "segv", "touch", "0x1230"),
@@ -108,6 +109,17 @@ fn no_death_loses_its_header_by_ptrace() {
         .flat_map(|row| wrong("ptrace", row, headers(row.0)))
         .collect();
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Of threads that have not run yet, the first event is their death.
+#[test]
+fn the_threads_that_a_death_takes_along_do_not_hide_it() {
+    let mut triager = Triager::of_target(&target(), Way::Command).expect("the target");
+    let mut keys = || crate::keys(&mut triager, b"beside-threads");
+    let first = keys();
+    for repeat in 0..10 * REPEATS {
+        assert_eq!(keys(), first, "{repeat}");
+    }
 }
 
 #[test]

@@ -148,8 +148,12 @@ impl<'a> Tracer<'a> {
     }
 
     fn forget_thread(&mut self, tid: Pid, ended: Ended) {
-        let process = self.threads.forget_thread(tid);
         self.handled.remove(&tid);
+        // One that dies before its first event has been killed with its process, whose other threads
+        // tell more.
+        let Some(process) = self.threads.forget_thread(tid) else {
+            return;
+        };
         match ended {
             // All threads of a process die of the signal of one.
             Ended::Signal(signal) if ended.is_crash(None) => {
@@ -393,10 +397,10 @@ impl TracedThreads {
     }
 
     /// Removes a thread that has ended from the live threads, since its id may be reused, and
-    /// returns the id of its process.
-    pub(crate) fn forget_thread(&mut self, tid: Pid) -> Pid {
+    /// returns the id of its process; `None` for a thread of which the tracer has met no event.
+    pub(crate) fn forget_thread(&mut self, tid: Pid) -> Option<Pid> {
         self.threads.retain(|it| *it != tid);
-        self.process_of.remove(&tid).unwrap_or(tid)
+        self.process_of.remove(&tid)
     }
 }
 
@@ -418,11 +422,8 @@ mod tests {
             assert_ne!(tid, Pid::this());
             assert_eq!(threads.process(tid), Pid::this());
             drop(go);
-            assert_eq!(threads.forget_thread(tid), Pid::this());
-            assert_eq!(
-                threads.forget_thread(Pid::from_raw(i32::MAX)).as_raw(),
-                i32::MAX
-            );
+            assert_eq!(threads.forget_thread(tid), Some(Pid::this()));
+            assert_eq!(threads.forget_thread(tid), None);
         });
     }
 }

@@ -117,10 +117,12 @@ int main(int argc, char **argv)
         crash();
     } else if (!strcmp(word, "abort")) {
         abort();
-    } else if (!strcmp(word, "flood")) {
+    } else if (!strcmp(word, "flood") || !strcmp(word, "splash")) {
+        /* A gigabyte; or 96 MiB for each output, more than a file may have. */
         static char block[1 << 16];
+        int blocks = !strcmp(word, "flood") ? 16384 : 3072;
         memset(block, 'x', sizeof block);
-        for (int i = 0; i < 16384; i++)
+        for (int i = 0; i < blocks; i++)
             if (write(i & 1 ? 1 : 2, block, sizeof block) < 0)
                 return 4;
     } else if (!strcmp(word, "stubborn")) {

@@ -229,7 +229,7 @@ impl JournalIdentity {
 /// Name and version of the journal's file format, as written in its first record.
 const NAME: &[u8] = b"ddfuzz clean.journal 1\n";
 /// Number of bytes of a journal that are read at once.
-const AT_ONCE: usize = 1 << 20;
+const AT_ONCE: u64 = 1 << 20;
 
 /// Encodes the first record of a journal, which identifies the target.
 fn first_record(identity: &JournalIdentity) -> Vec<u8> {
@@ -316,17 +316,8 @@ impl Records<'_> {
             self.buffer.drain(..self.from);
             self.from = 0;
             // In steps, since a damaged length may be huge.
-            let before = self.buffer.len();
-            self.buffer.resize(before + AT_ONCE, 0);
-            let mut file = self.file;
-            let read = loop {
-                match file.read(&mut self.buffer[before..]) {
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    other => break other,
-                }
-            };
-            let read = read.inspect_err(|_| self.buffer.truncate(before))?;
-            self.buffer.truncate(before + read);
+            let mut step = self.file.take(AT_ONCE);
+            let read = step.read_to_end(&mut self.buffer)?;
             if read == 0 {
                 return Ok(false);
             }
