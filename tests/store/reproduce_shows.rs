@@ -83,8 +83,8 @@ fn each_sanitizer_that_reports_is_told_to_abort() {
         );
         let leaks = u8::from(class == "lsan");
         let options = format!(
-            "abort_on_error=1:halt_on_error=1:handle_abort=1:symbolize=0:print_stacktrace=1:\
-                               verify_asan_link_order=0:detect_leaks={leaks}:"
+            "abort_on_error=1:halt_on_error=1:symbolize=0:print_stacktrace=1:\
+                               verify_asan_link_order=0:handle_abort=1:detect_leaks={leaks}:"
         );
         assert!(text.contains(&options), "{text}");
         for name in ["ASAN", "HWASAN", "LSAN", "MSAN", "TSAN", "UBSAN"] {

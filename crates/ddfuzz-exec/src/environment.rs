@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
 const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
-/// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). With
-/// `handle_abort`, a sanitizer removes the program's own handler of SIGABRT before it aborts. A
-/// sanitizer ignores options that it does not know.
-const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:handle_abort=1:symbolize=0:\
+/// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). A sanitizer
+/// ignores options that it does not know.
+const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
+/// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
+/// aborts. Each abort of the program then costs a report.
+const HANDLE_ABORT: &str = ":handle_abort=1";
 
 /// Returns sanitizer options by which a program fails outside ddfuzz as it did under ddfuzz, with
 /// symbols in reports. `leaks`: checks for leaks; `memory`: limit on resident memory in MiB.
@@ -24,7 +26,7 @@ pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
     let memory = memory.map(|limit| format!(":hard_rss_limit_mb={}", limit.max(1)));
     let memory = memory.unwrap_or_default();
-    format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}{memory}:symbolize=1")
+    format!("{SANITIZER_OPTIONS}{HANDLE_ABORT}:detect_leaks={leaks}{memory}:symbolize=1")
 }
 
 const UNHANDLED: &[u8] = b":handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0";
@@ -70,6 +72,9 @@ pub(crate) struct SanitizerSettings {
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
+    /// Whether the sanitizer handles SIGABRT in place of the program. A program whose own handler
+    /// exits would else end a report as a plain exit.
+    pub(crate) aborts: bool,
     /// Whether the sanitizer prints its options when it starts, which shows that the program has
     /// one.
     pub(crate) introduces: bool,
@@ -87,6 +92,9 @@ impl SanitizerSettings {
         let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
         if !self.signals {
             options.extend(UNHANDLED);
+        }
+        if self.aborts {
+            options.extend(HANDLE_ABORT.as_bytes());
         }
         if let Some(limit) = self.allocation {
             options.extend(format!(":{LARGEST_ALLOCATION}={limit}").into_bytes());
@@ -325,6 +333,7 @@ mod tests {
             leaks: true,
             signals: true,
             introduces: false,
+            aborts: false,
             allocation: Some(2048),
         }));
         let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";

@@ -247,6 +247,8 @@ impl PreparedTarget {
             program: self.program.clone(),
             sanitizer_settings: self.sanitized.then(|| SanitizerSettings {
                 allocation: self.largest_allocation(target),
+                // Harnesses have no handlers, and their panics, which abort, are many.
+                aborts: self.facts.as_ref().is_none_or(|facts| !facts.fuzzer_main),
                 ..SanitizerSettings::default()
             }),
             shadowed: self.shadowed,
