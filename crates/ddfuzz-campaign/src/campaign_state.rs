@@ -246,10 +246,7 @@ impl<'a> CampaignState<'a> {
     /// Returns the failures in the output directory that were found on the campaign's target.
     pub(crate) fn finders(&self) -> Result<Finders, StoreError> {
         let store = lock(self.store);
-        let campaigns = store.campaigns();
-        let own = campaigns.all().find(|one| one.id == self.name);
-        let now = own.and_then(|own| own.target.as_ref());
-        Finders::of(store.reader(), campaigns, now)
+        Finders::of_campaign(store.reader(), store.campaigns(), &self.name)
     }
 
     /// Returns the number of groups of crashes that are not `muted`, did not exist before the

@@ -28,7 +28,7 @@ impl Finders {
     /// Reads what was found on the target that `now` records, in the directory of `reader` with the
     /// campaigns `all`; `None` stands for a study, which records the target of each of its failures.
     /// Everything counts as found on it if no campaign was, since the program may have been moved.
-    pub(crate) fn of(
+    fn of(
         reader: &Reader,
         all: &CampaignFile,
         now: Option<&TargetRecord>,
@@ -46,6 +46,16 @@ impl Finders {
         }
         let several = Some(Several { campaigns, files });
         Ok(Finders { several })
+    }
+
+    /// Reads what was found on the target of the campaign with this id, one of `all`.
+    pub(crate) fn of_campaign(
+        reader: &Reader,
+        all: &CampaignFile,
+        id: &str,
+    ) -> Result<Finders, StoreError> {
+        let own = all.all().find(|one| one.id == id);
+        Finders::of(reader, all, own.and_then(|own| own.target.as_ref()))
     }
 
     /// Reads what was found on `target`, by whatever way.

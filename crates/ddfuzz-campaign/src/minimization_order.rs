@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use crate::{CampaignError, Minimizing, StoreWriter, Variants, finders::Finders, lock};
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
-use ddfuzz_triage::{Crash, Found, Triager, Verdict};
+use ddfuzz_triage::{Found, Triager, Verdict};
 
 /// Divisor: an input may give a smaller result when it is minimized if its size is at most that of
 /// the smallest input minimized so far in its group, divided by this number.
@@ -502,16 +502,7 @@ pub(crate) fn file_slip<S: StoreWriter>(
     if kind != Kind::Crash || crash.keys.major != slip.keys.major {
         return Ok(false);
     }
-    let found = Found::Slip {
-        of: entry.id.hash().to_owned(),
-        test: Some(slip.test),
-        campaign: entry.crash.campaign().map(str::to_owned),
-    };
-    let crash = Crash {
-        found: Some(found),
-        of: entry.crash.of.clone(),
-        ..*crash
-    };
+    let crash = crash.into_slip(entry.id.hash(), &entry.crash, Some(slip.test));
     lock(store).file(kind, &crash, &slip.input)?;
     Ok(true)
 }

@@ -26,7 +26,7 @@ use ddfuzz_minimize::{
 };
 use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
-use ddfuzz_triage::{Class, Crash, Found, Key, Quick, Triager, Verdict};
+use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
 /// Greatest number of candidates of the search that are run to find another input with the same
 /// minor key as the original crash.
@@ -446,16 +446,7 @@ impl Minimizing {
             if crash.keys.major != entry.crash.keys.major || *text == input {
                 continue;
             }
-            let found = Found::Slip {
-                of: entry.id.hash().to_owned(),
-                test: None,
-                campaign: entry.crash.campaign().map(str::to_owned),
-            };
-            let crash = Crash {
-                found: Some(found),
-                of: entry.crash.of.clone(),
-                ..*crash
-            };
+            let crash = crash.into_slip(entry.id.hash(), &entry.crash, None);
             lock(store).file(entry.id.kind(), &crash, text)?;
         }
         Ok(())
@@ -502,24 +493,13 @@ impl Minimizing {
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,
-        minimized: &Crash,
+        minimized: &'a Crash,
     ) -> OnSlip<'a> {
-        let of = minimized.of.clone();
-        let campaign = minimized.campaign().map(str::to_owned);
         Box::new(move |slip, test| {
             let Some(crash) = &slip.crash else {
                 return Ok(());
             };
-            let found = Found::Slip {
-                of: id.hash().to_owned(),
-                test,
-                campaign: campaign.clone(),
-            };
-            let crash = Crash {
-                found: Some(found),
-                of: of.clone(),
-                ..(**crash).clone()
-            };
+            let crash = (**crash).clone().into_slip(id.hash(), minimized, test);
             lock(store).file(Kind::of_class(&crash.class), &crash, &slip.input)?;
             Ok(())
         })

@@ -192,6 +192,23 @@ impl Crash {
         crash
     }
 
+    /// Returns the crash as a slip: one that occurred while the input with the hash `of` (16 hex
+    /// digits), whose crash is `minimized`, was minimized. It gets the campaign and the program of
+    /// that crash. `test`: index of the test in the minimization log, if it has a line there.
+    #[must_use]
+    pub fn into_slip(self, of: &str, minimized: &Crash, test: Option<u64>) -> Crash {
+        let found = Found::Slip {
+            of: of.to_owned(),
+            test,
+            campaign: minimized.campaign().map(str::to_owned),
+        };
+        Crash {
+            found: Some(found),
+            of: minimized.of.clone(),
+            ..self
+        }
+    }
+
     /// Returns the GNU build id of the main program; `None` if it has none, or if no frame of the
     /// crash lies in the program.
     pub fn build(&self) -> Option<&str> {

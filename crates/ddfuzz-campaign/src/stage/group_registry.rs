@@ -92,10 +92,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// When the directory cannot be read.
     pub fn new(writer: S, campaign: &str) -> Result<GroupRegistry<S>, StoreError> {
         let reader = writer.reader().clone();
-        let campaigns = reader.campaigns()?;
-        let own = campaigns.all().find(|one| one.id == campaign);
-        let now = own.and_then(|own| own.target.as_ref());
-        let finders = Finders::of(&reader, &campaigns, now)?;
+        let finders = Finders::of_campaign(&reader, &reader.campaigns()?, campaign)?;
         let mut registry = GroupRegistry {
             writer,
             muted: KnownGroups::default(),
