@@ -53,12 +53,3 @@ fn a_line_with_a_line_end_in_it_is_refused() {
     log.append(b"c").unwrap();
     assert_eq!(fs::read(&path).unwrap(), b"c\n");
 }
-
-#[test]
-fn a_failed_line_is_taken_back_and_the_next_one_stands_alone() {
-    // `/dev/full` takes nothing; it cannot be truncated, which is the worse case of the two.
-    let mut log = Appender::open("/dev/full".as_ref()).unwrap();
-    let error = log.append(b"line").unwrap_err();
-    assert!(error.is_full());
-    assert_eq!(log.len(), 0);
-}

@@ -200,3 +200,38 @@ fn whole_lines(file: &File, len: u64) -> io::Result<u64> {
     }
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_line_is_taken_back_and_the_next_one_stands_alone() {
+        // `/dev/full`, which `open` refuses as it refuses each device, takes nothing and cannot be
+        // truncated, which is the worse case of the two.
+        let path = Path::new("/dev/full");
+        let mut log = Appender {
+            path: path.to_owned(),
+            file: OpenOptions::new().append(true).open(path).unwrap(),
+            len: 0,
+            torn: false,
+        };
+        assert!(log.append(b"line").unwrap_err().is_full());
+        assert!(log.torn && log.is_empty());
+        assert!(log.append(b"line").is_err());
+        assert!(log.torn && log.is_empty());
+        // Once there is room, what the failed write left is removed before the next line.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "a\nli").unwrap();
+        let file = OpenOptions::new().append(true).open(&path).unwrap();
+        log = Appender {
+            path,
+            file,
+            len: 2,
+            torn: true,
+        };
+        log.append(b"b").unwrap();
+        assert_eq!(std::fs::read(log.path()).unwrap(), b"a\nb\n");
+    }
+}
