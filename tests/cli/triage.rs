@@ -192,3 +192,24 @@ fn an_input_whose_two_bugs_take_turns_is_no_steady_crash() {
     assert_eq!(group["kind"], "flaky", "{result}");
     assert!(turns.metadata().unwrap().len() > 2);
 }
+
+#[test]
+fn a_path_that_is_no_text_is_given_whole() {
+    use std::os::unix::ffi::OsStrExt;
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
+    let name = std::ffi::OsStr::from_bytes(b"\xff");
+    std::fs::create_dir(desk.file("found")).unwrap();
+    std::fs::write(desk.file("found").join(name), "k").unwrap();
+    let result = desk
+        .call("triage --json found -- ./two_bugs")
+        .exits(1)
+        .json();
+    let path: ddfuzz::files::OsText =
+        serde_json::from_value(result["inputs"][0]["file"].clone()).unwrap();
+    assert_eq!(path.0, desk.file("found").join(name));
+    assert_eq!(
+        result["groups"][0]["representative"],
+        result["inputs"][0]["file"]
+    );
+}

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::groups::{or_dash, remove_column, render_columns};
-use super::json::lossy;
+use super::json::path_text;
 use super::size;
 use super::triage::undecided_lines;
 use crate::{Kind, Status};
@@ -56,7 +56,7 @@ pub struct CheckedGroup {
     pub now: Option<CurrentFailure>,
     /// Path of the input whose run decided the verdict on the group; for a fixed group, that of the
     /// smallest input.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "path_text")]
     pub file: PathBuf,
     /// Number of the group's stored inputs that `ddfuzz check` ran.
     pub inputs: u64,

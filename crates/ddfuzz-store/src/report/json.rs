@@ -10,6 +10,7 @@ use super::{GroupView, VariantView};
 use crate::{Kind, SettingsFile, Status, StoreError};
 use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
+use ddfuzz_model::files::OsText;
 use ddfuzz_triage::Severity;
 
 /// Result of `ddfuzz run`: numbers of runs and groups, the reason why the campaign ended, and the
@@ -92,10 +93,10 @@ pub struct RunGroup {
     /// until the minimization has ended.
     pub tests: Option<Value>,
     /// Path of the smallest known failing input of the group.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "path_text")]
     pub file: PathBuf,
     /// Path of the log of the minimization of the group's input; null if there is none.
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "optional_path")]
     pub log: Option<PathBuf>,
     /// The reproducer as parsed by the harness, in Rust's `Debug` format; null if the harness does
     /// not print it.
@@ -179,7 +180,7 @@ pub struct ErrorBody {
     /// Message that describes the error, a sentence for people.
     pub message: String,
     /// Path of the file or directory that the error is about; null if there is none.
-    #[serde(serialize_with = "lossy_option")]
+    #[serde(serialize_with = "optional_path")]
     pub path: Option<PathBuf>,
     /// Advice how to solve the problem; null if there is none.
     pub hint: Option<String>,
@@ -199,12 +200,11 @@ impl From<&StoreError> for ErrorReport {
     }
 }
 
-/// Serializes a path; invalid UTF-8 becomes replacement characters.
-pub(super) fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&path.to_string_lossy())
+/// Serializes a path: a string, or its bytes in base64 if it is not UTF-8.
+pub(super) fn path_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    OsText::from(path).serialize(serializer)
 }
 
-fn lossy_option<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = path.as_ref().map(|path| path.to_string_lossy());
-    text.serialize(serializer)
+fn optional_path<S: Serializer>(path: &Option<PathBuf>, serializer: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().map(OsText::from).serialize(serializer)
 }

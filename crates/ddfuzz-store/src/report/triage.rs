@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Serialize;
 
 use super::groups::{SPARED, or_dash, remove_column, render_columns, severity};
-use super::json::{RunGroup, lossy};
+use super::json::{RunGroup, path_text};
 use super::{Trace, size};
 use crate::Kind;
 use ddfuzz_exec::Way;
@@ -59,7 +59,7 @@ pub struct CannotTell {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TriageInput {
     /// Path of the triaged input file.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "path_text")]
     pub file: PathBuf,
     /// How the last run of the input ended; null if the input was not run.
     pub ended: Option<String>,
@@ -123,7 +123,7 @@ pub struct TriageGroup {
     /// unknown.
     pub source: Option<String>,
     /// Path of the smallest triaged input in the group.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "path_text")]
     pub representative: PathBuf,
     /// Size of the smallest triaged input in the group, in bytes.
     pub size: u64,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::lossy;
+use super::json::path_text;
 use super::text::{printable, shell_word};
 use super::{Trace, TriageGroup, size};
 use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
@@ -28,7 +28,7 @@ pub struct VariantView {
     /// unknown.
     pub caller: Option<String>,
     /// Absolute path of the reproducer (smallest known failing input) of this call path to the bug.
-    #[serde(serialize_with = "lossy")]
+    #[serde(serialize_with = "path_text")]
     pub file: PathBuf,
 }
 
