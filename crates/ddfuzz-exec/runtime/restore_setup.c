@@ -115,7 +115,10 @@ static enum unfit keep_descriptors(void)
         if (fd == STDIN_FILENO)
             *original = (struct original){fd, -1, 0, O_RDONLY, 0};
         else if (fd <= STDERR_FILENO) {
+            /* A forked run may have set flags since the server has begun. */
+            int begun = serve_output_flags(fd);
             original->offset = -1;
+            original->status = begun < 0 ? status : begun;
             FIXED->is_null_output[fd] = is_null(fd) && (status & O_ACCMODE) != O_RDONLY;
         } else if ((status & O_ACCMODE) != O_RDONLY)
             return UNFIT_DESCRIPTORS;

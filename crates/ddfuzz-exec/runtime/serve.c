@@ -52,21 +52,22 @@ int serve_is_null(const struct stat *facts)
     return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
 }
 
-/* Takes away the flags that runs of a server before, which had the same open /dev/null as outputs,
- * have left there: ddfuzz opens it without any. */
-static void clear_flags_of_null(void)
+/* Takes away the flags that runs of a server before, which had the same open /dev/null or pipe as
+ * outputs, have left there: ddfuzz opens both without any. */
+static void clear_output_flags(void)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         struct stat facts;
         int flags = fcntl(fd, F_GETFL);
-        if (flags >= 0 && fstat(fd, &facts) == 0 && serve_is_null(&facts))
+        if (flags >= 0 && fstat(fd, &facts) == 0
+            && (serve_is_null(&facts) || S_ISFIFO(facts.st_mode)))
             fcntl(fd, F_SETFL, flags & O_ACCMODE);
     }
 }
 
 void serve_map_page(void)
 {
-    clear_flags_of_null();
+    clear_output_flags();
     void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED, FD_PAGE, 0);
     if (page == MAP_FAILED) {
         serve_hello(TROUBLE_SETUP, errno);
@@ -80,13 +81,18 @@ void serve_unmap_page(void)
     munmap(serve_page, sizeof(struct page));
 }
 
-/* Flags of the outputs' open files, which all runs share, when the server began to serve. */
-static int output_flags[2];
+/* Flags of the outputs' open files, which all runs share, when the server began to serve; -1 before. */
+static int output_flags[2] = {-1, -1};
 
 static void note_output_flags(void)
 {
     for (int at = 0; at < 2; at++)
         output_flags[at] = fcntl(STDOUT_FILENO + at, F_GETFL);
+}
+
+int serve_output_flags(int fd)
+{
+    return output_flags[fd - STDOUT_FILENO];
 }
 
 static void reset_output_flags(void)

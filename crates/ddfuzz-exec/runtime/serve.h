@@ -22,6 +22,10 @@ extern struct page *serve_page;
 
 void serve_hello(enum trouble trouble, int detail);
 
+/* Returns the flags of stdout's or stderr's open file when the server began to serve, before any run
+ * could set others; -1 if it has not begun. */
+int serve_output_flags(int fd);
+
 /* Waits for the next request. Returns 0 if ddfuzz has closed the pipe. */
 int serve_next(struct request *request);
 

@@ -207,12 +207,18 @@ impl Launch {
             handed.push((above(held)?, *number));
         }
         let mut actions = PosixSpawnFileActions::init()?;
-        let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
-        actions.add_dup2(null.as_raw_fd(), 0)?;
+        // Each output has an open file of its own: a flag that a run sets on one must not be on the
+        // other, as it is not where both are captured.
+        let null =
+            || nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty());
+        let nulls = [null()?, null()?];
+        actions.add_dup2(nulls[0].as_raw_fd(), 0)?;
         for (file, number) in [(self.stdout.as_ref(), 1), (stderr, 2)] {
             let file = file.or(self.output.as_deref());
             actions.add_dup2(
-                file.map_or(null.as_raw_fd(), |file| file.as_raw_fd()),
+                file.map_or(nulls[number as usize - 1].as_raw_fd(), |file| {
+                    file.as_raw_fd()
+                }),
                 number,
             )?;
         }
