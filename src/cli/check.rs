@@ -28,9 +28,9 @@ use crate::triage::{Found, Key, Unobservable, another_program};
 pub struct CheckArgs {
     /// Output directory
     #[arg(default_value = "ddfuzz-out")]
-    out: PathBuf,
+    pub out: PathBuf,
     #[command(flatten)]
-    target: TargetArgs,
+    pub target: TargetArgs,
     /// Number of workers [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     jobs: Option<u32>,

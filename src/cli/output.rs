@@ -36,6 +36,10 @@ pub struct Output {
     /// to stderr.
     #[arg(skip)]
     pub stdout_taken: bool,
+    /// Command line of `cargo ddfuzz check` for the fuzz target that was built, without the output
+    /// directory; `None` if the program was not built by ddfuzz.
+    #[arg(skip)]
+    pub cargo_check: Option<String>,
 }
 
 /// Values of `--color`: when output is coloured.
@@ -58,6 +62,7 @@ impl Output {
             quiet: false,
             verbose: false,
             stdout_taken: false,
+            cargo_check: None,
             color: match json {
                 true => Color::Never,
                 false => Color::Auto,
@@ -228,7 +233,8 @@ impl Output {
             let command = format!("ddfuzz export {digits}{option} --as {form}");
             self.suggest(&format!("{command}  # a regression test"));
         }
-        self.suggest(&format!("ddfuzz check {word}  # after a fix"));
+        let check = self.cargo_check.as_deref().unwrap_or("ddfuzz check");
+        self.suggest(&format!("{check} {word}  # after a fix"));
     }
 
     /// Prints a command line that the user could type next, unless the output is JSON.

@@ -133,6 +133,8 @@ fn exported_tests_fail_until_the_bugs_are_fixed() {
     let before = test();
     assert_eq!(before.code, Some(101), "{before:?}");
     assert!(before.out.contains("0 passed; 2 failed"), "{before:?}");
+    let same = checkout.call("check parse out --json").exits(1).json();
+    assert_eq!(same["same"], 2, "{same}");
     // The fix.
     let manifest = checkout.dir.join("fuzz/Cargo.toml");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -141,5 +143,8 @@ fn exported_tests_fail_until_the_bugs_are_fixed() {
     std::fs::write(&manifest, fixed).unwrap();
     let after = test();
     assert!(after.out.contains("2 passed; 0 failed"), "{after:?}");
+    // The fuzz target is built with the fix, too.
+    let fixed = checkout.call("check parse out --json").exits(0).json();
+    assert_eq!(fixed["fixed"], 2, "{fixed}");
     checkout.desk.is_left_clean();
 }

@@ -1,5 +1,5 @@
 //! `cargo ddfuzz`: the commands of ddfuzz on a cargo-fuzz project, which stays as it is. `min`,
-//! `triage` and `clean` build the fuzz target and call ddfuzz's own commands.
+//! `triage`, `check` and `clean` build the fuzz target and call ddfuzz's own commands.
 
 mod build;
 mod install_runner;
@@ -17,7 +17,8 @@ pub use project::{WrittenArtifacts, choose_out, own_campaigns, reproducers};
 
 use super::config::ConfigArgs;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, clean, min, triage};
+use super::{Exit, Failure, Output, check, clean, min, triage};
+use crate::store::Reader;
 use build::BuildArgs;
 use project::{Project, init, list};
 
@@ -52,6 +53,7 @@ enum Subcommands {
     Run(Box<run::CargoRunArgs>),
     Min(CargoMinArgs),
     Triage(CargoTriageArgs),
+    Check(CargoCheckArgs),
     Clean(Box<CargoCleanArgs>),
     List(project::ListArgs),
     Init(project::InitArgs),
@@ -76,7 +78,7 @@ pub fn main() -> ExitCode {
 /// target that is built.
 pub fn command() -> Command {
     let mut command = super::with_rare_options_last(Cli::command());
-    for name in ["run", "min", "triage", "clean"] {
+    for name in ["run", "min", "triage", "check", "clean"] {
         command = command.mut_subcommand(name, |command| {
             let command = command.mut_arg("target", |arg| {
                 arg.help("Target triple to build for [default: that of this machine]")
@@ -106,6 +108,7 @@ impl Cli {
             Subcommands::Run(args) => run::run(*args, output),
             Subcommands::Min(args) => run_min(args, output),
             Subcommands::Triage(args) => run_triage(args, output),
+            Subcommands::Check(args) => run_check(args, output),
             Subcommands::Clean(args) => run_clean(*args, output),
             Subcommands::List(args) => list(&args, output),
             Subcommands::Init(args) => init(&args, output),
@@ -115,18 +118,29 @@ impl Cli {
 }
 
 /// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
-/// the one that `target` runs.
+/// the one that `target` runs. Returns the output settings with which suggested checks build it
+/// again.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,
     project: &Project,
     name: &str,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<Output, Failure> {
     let triple = target.target.take();
     let built = build.build(project, name, triple.as_deref(), output)?;
     target.program = vec![built.program.into()];
-    Ok(())
+    Ok(with_check(output, build, triple.as_deref(), name))
+}
+
+/// Returns output settings with which suggested checks build the fuzz target `name` again, with the
+/// build options of this call.
+fn with_check(output: &Output, build: &BuildArgs, triple: Option<&str>, name: &str) -> Output {
+    let options = build.shown(triple);
+    Output {
+        cargo_check: Some(format!("cargo ddfuzz check{options} {name}")),
+        ..output.clone()
+    }
 }
 
 /// Checks that the corpus or artifacts directory `folder` of the fuzz target `name` exists; if not,
@@ -159,14 +173,14 @@ pub struct CargoMinArgs {
 /// Runs `cargo ddfuzz min`: builds the fuzz target and minimizes one failing input.
 pub fn run_min(mut args: CargoMinArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
-    build_program(
+    let output = build_program(
         &mut args.min.target,
         &args.build,
         &project,
         &args.name,
         output,
     )?;
-    min::run(args.min, output)
+    min::run(args.min, &output)
 }
 
 /// Run crash files of a fuzz target and group them by bug
@@ -194,14 +208,45 @@ pub fn run_triage(mut args: CargoTriageArgs, output: &Output) -> Result<Exit, Fa
         check_folder(&artifacts, "there are no crash files", &args.name)?;
         args.triage.inputs.push(artifacts);
     }
-    build_program(
+    let output = build_program(
         &mut args.triage.target,
         &args.build,
         &project,
         &args.name,
         output,
     )?;
-    triage::run(args.triage, output)
+    triage::run(args.triage, &output)
+}
+
+/// After a fix, build a fuzz target again, run the reproducers of an output directory on it, and
+/// show which groups are fixed
+///
+/// The output directory is ddfuzz-out, or ddfuzz-out-FUZZ_TARGET if that has results of another
+/// fuzz target.
+#[derive(clap::Args)]
+#[group(skip)]
+#[command(after_help = "Example:\n  cargo ddfuzz check parse\n  cargo ddfuzz check parse results")]
+pub struct CargoCheckArgs {
+    /// Fuzz target; `cargo ddfuzz list` lists them
+    #[arg(value_name = "FUZZ_TARGET")]
+    name: String,
+    #[command(flatten)]
+    build: BuildArgs,
+    #[command(flatten)]
+    check: check::CheckArgs,
+}
+
+/// Runs `cargo ddfuzz check`: builds the fuzz target and runs the reproducers of its groups on it.
+pub fn run_check(mut args: CargoCheckArgs, output: &Output) -> Result<Exit, Failure> {
+    let project = Project::find(args.build.fuzz_dir.as_deref())?;
+    project.check(&args.name)?;
+    // Its program has the name of the fuzz target.
+    args.check.out = choose_out(&args.check.out, &args.name, Path::new(&args.name));
+    // Before the build, which takes its time.
+    Reader::open(&args.check.out)?;
+    let target = &mut args.check.target;
+    build_program(target, &args.build, &project, &args.name, output)?;
+    check::run(args.check, output)
 }
 
 /// Make the corpus of a fuzz target smaller without losing what it reaches

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use super::build::{BuildArgs, toolchain_word};
-use super::libfuzzer;
 use super::project::{Project, choose_out, copy_to_project};
+use super::{libfuzzer, with_check};
 use crate::cli::{Exit, Failure, Output, export, run};
 use crate::exec::{CoverageReporting, Ended, Executor};
 use crate::files::regular;
@@ -71,6 +71,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     // The whole time is that of the build, too.
     run.total_time = time_left(run.total_time, began)?;
     let program = &built.program;
+    let output = &with_check(output, &build, triple.as_deref(), &name);
     run.out = choose_out(&run.out, &name, program);
     let place = run.out.clone();
     let done = match engine {
