@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::campaign_args::read_known;
 use super::run::workers;
-use super::target::{TargetArgs, only_recorded_target};
+use super::target::{TargetArgs, named_target, only_recorded_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::Recheck;
 use crate::exec::facts::TargetFacts;
@@ -172,7 +172,7 @@ fn one_target(
     let campaigns: Vec<&Campaign> = file.all().collect();
     let limits = campaigns.iter().find_map(|campaign| campaign.limits);
     if args.target.is_named() {
-        let mut target = args.target.target()?;
+        let mut target = named_target(&file, &args.target)?;
         if let Some(limits) = limits {
             target.limits = args.target.override_limits(limits);
         }
@@ -193,10 +193,8 @@ fn one_target(
     let has_found = |campaign: &&Campaign| finders.is_empty() || finders.contains(&campaign.id);
     let campaigns = campaigns.into_iter().filter(of_one).filter(has_found);
     let campaigns: Vec<&Campaign> = campaigns.collect();
-    only_recorded_target(&campaigns, &args.out).map(|mut target| {
-        target.limits = args.target.override_limits(target.limits);
-        Some(target)
-    })
+    let target = only_recorded_target(&campaigns, &args.out)?;
+    Ok(Some(args.target.over(target)?))
 }
 
 /// Returns the ids of the campaigns that have found the failures in `groups`; none if the record of

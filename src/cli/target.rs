@@ -18,7 +18,7 @@ use crate::exec::{
 };
 use crate::files::Base64;
 use crate::report::text::shell_word;
-use crate::store::{Campaign, Reader, Store, StoreError};
+use crate::store::{Campaign, CampaignFile, Reader, Store, StoreError};
 use crate::triage::Triager;
 
 /// Heading in `--help` of the options about the target.
@@ -189,9 +189,7 @@ impl TargetArgs {
     /// and a program are both given.
     pub fn target(&self) -> Result<Target, Failure> {
         let mut target = Target::new(self.program()?);
-        if self.target.is_none() {
-            target.args = self.program[1..].to_vec();
-        }
+        target.args = self.arguments();
         target.limits = self.limits(target.limits.cpu);
         // Its own rule decides what is out of memory, unless the user says.
         if self.memory.is_none()
@@ -199,13 +197,43 @@ impl TargetArgs {
         {
             target.limits.memory = rss << 20;
         }
-        target.env = self.env.clone();
-        target.crash_exit = self.crash_exit;
-        target.freeze_start = self.freeze_start;
+        self.apply(&mut target)?;
+        Ok(target)
+    }
+
+    /// Returns a recorded target, changed by what the command line says: program and arguments if
+    /// one is named, limits, environment, sandbox, input channel and working directory. Fails as
+    /// [`target`](Self::target) does.
+    pub fn over(&self, mut recorded: Target) -> Result<Target, Failure> {
+        if self.is_named() {
+            recorded.program = self.program()?;
+            recorded.args = self.arguments();
+        }
+        recorded.limits = self.override_limits(recorded.limits);
+        self.apply(&mut recorded)?;
+        Ok(recorded)
+    }
+
+    fn arguments(&self) -> Vec<OsString> {
+        match self.target {
+            Some(_) => Vec::new(),
+            None => self.program.iter().skip(1).cloned().collect(),
+        }
+    }
+
+    /// Sets what the options say of `target` beside its program and limits; a variable replaces the
+    /// one of the same name.
+    fn apply(&self, target: &mut Target) -> Result<(), Failure> {
+        for (name, value) in &self.env {
+            target.env.retain(|(other, _)| other != name);
+            target.env.push((name.clone(), value.clone()));
+        }
+        target.crash_exit = self.crash_exit.or(target.crash_exit);
+        target.freeze_start |= self.freeze_start;
         if self.sandbox {
             target.sandbox = Sandbox::On;
         }
-        self.channel.apply(&mut target, self.way.way())?;
+        self.channel.apply(target, self.way.way())?;
         if let Some(cwd) = &self.cwd {
             if !cwd.is_dir() {
                 let message = format!("--cwd {} is not a directory", cwd.display());
@@ -214,7 +242,7 @@ impl TargetArgs {
             let absolute = std::path::absolute(cwd);
             target.cwd = Some(absolute.map_err(|error| Failure::file(cwd, "finding", &error))?);
         }
-        Ok(target)
+        Ok(())
     }
 
     /// Returns the limits on time and memory of each run of the target: those of `--timeout` and
@@ -495,15 +523,30 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
     }
 }
 
-/// Returns the target that the output directory `out` records, with the limits of the command line
-/// where these are given. Fails if none is recorded.
+/// Returns the target that the output directory `out` records, with what the command line says of
+/// it. Fails if none is recorded.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
     let campaign = Reader::open(out)?.campaigns()?.current;
     let campaign =
         campaign.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))?;
-    let mut target = target_of_campaign(&campaign, out)?;
-    target.limits = asked.override_limits(target.limits);
-    Ok(target)
+    asked.over(target_of_campaign(&campaign, out)?)
+}
+
+/// Returns the target on which the groups of an output directory are run again: that of the command
+/// line. What the line does not say, such as an environment variable or the sandbox, is as
+/// `campaigns` record it of the program of that file name; the latest counts.
+pub fn named_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
+    let named = asked.target()?;
+    let is_of = |record: &Target| match (&record.program, &named.program) {
+        (Program::Path(one), Program::Path(other)) => one.file_name() == other.file_name(),
+        (one, other) => one == other,
+    };
+    let recorded = |campaign: &Campaign| campaign.target.as_ref()?.target(campaign.limits?);
+    let latest = campaigns.current.iter().chain(campaigns.all());
+    match latest.filter_map(recorded).find(is_of) {
+        Some(record) => asked.over(record),
+        None => Ok(named),
+    }
 }
 
 fn target_of_campaign(campaign: &Campaign, out: &Path) -> Result<Target, Failure> {

@@ -391,7 +391,8 @@ fn larger_limits_and_a_status_that_does_not_count_are_no_fix() {
     desk.script("seven", "case $(cat) in k) exit 7 ;; esac");
     desk.call("triage crash --crash-exit 7 -o out -- ./seven")
         .exits(1);
-    let group = checked(&desk, "-- ./seven", 1);
+    assert_eq!(checked(&desk, "-- ./seven", 1)["status"], "same");
+    let group = checked(&desk, "--crash-exit 8 -- ./seven", 1);
     assert_eq!(group["status"], "cannot tell");
     assert!(
         group["hint"].as_str().unwrap().contains("--crash-exit 7"),
@@ -524,4 +525,39 @@ fn a_group_without_a_complete_input_is_said_not_to_be_checked() {
         said.err.contains("none of its inputs is complete"),
         "{said:?}"
     );
+}
+
+#[test]
+fn what_is_not_said_of_a_program_is_as_recorded() {
+    let desk = Desk::new();
+    desk.write("input", "k");
+    let touched = desk.write("touched", "");
+    std::fs::set_permissions(&touched, Permissions::from_mode(0o666)).unwrap();
+    let lines = format!(
+        "echo >>{}; [ \"$MODE\" = 1 ] && kill -SEGV $$",
+        touched.display()
+    );
+    desk.script("moody", &lines);
+    desk.call("triage input --env MODE=1 -o out -- ./moody")
+        .exits(1);
+    for words in ["-- ./moody", ""] {
+        let checked = desk
+            .call(&format!("check out --json {words}"))
+            .exits(1)
+            .json();
+        assert_eq!(checked["same"], 1, "{words}: {checked}");
+    }
+    let healed = "check out --env MODE=0 --json -- ./moody";
+    assert_eq!(desk.call(healed).exits(0).json()["fixed"], 1);
+    // Nor is an option dropped where the program is the recorded one.
+    let touches = || std::fs::read(&touched).unwrap().len();
+    let before = touches();
+    assert!(before > 0);
+    for words in ["check out --sandbox", "min out --sandbox"] {
+        assert!(desk.call(words).code.is_some_and(|code| code < 2));
+        assert_eq!(touches(), before, "{words}");
+    }
+    let test = desk.script("test.sh", "exit 0");
+    let words = format!("min input --sandbox --test {}", test.display());
+    assert!(desk.call(&words).exits(2).err.contains("--sandbox"));
 }

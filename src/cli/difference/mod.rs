@@ -33,7 +33,7 @@ struct SearchArgs {
     /// first argument (a path), on stdin, and under FAILING's name in its working directory; it
     /// exits with 0 if the candidate fails and with 125 if it cannot tell. --timeout limits the
     /// CPU time of one test [default: 10s]
-    #[arg(help_heading = TEST_HEADING, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
+    #[arg(help_heading = TEST_HEADING, long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "sandbox", "terminal", "ending", "file_name", "two_files"])]
     test: Option<PathBuf>,
     /// Swap PASS and FAIL: the empty (or first) input crashes and the other one does not. The
     /// result is what in the other input prevents the crash

@@ -272,9 +272,10 @@ impl ExplainArgs {
         chosen: &ChosenGroup,
         folder: &Path,
     ) -> Result<Explanation, Failure> {
-        let target = match self.target.is_named() {
-            true => self.target.target()?,
-            false => chosen.target(reader)?,
+        let target = match chosen.target(reader) {
+            Ok(recorded) => self.target.over(recorded)?,
+            Err(_) if self.target.is_named() => self.target.target()?,
+            Err(unknown) => return Err(unknown),
         };
         let entry = chosen.entry();
         let failing = entry.reproducer_bytes()?;

@@ -391,13 +391,12 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target that the command line names; if it names none, the one recorded in the log.
-/// Fails if there is neither.
+/// Returns the target that is recorded in the log, changed by what the command line says. Fails if
+/// neither names a program.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
-    let logged = start.target.target(asked.override_limits(start.limits));
-    match (asked.is_named(), logged) {
-        (true, _) => asked.target(),
-        (false, Some(target)) => Ok(target),
+    match (asked.is_named(), start.target.target(start.limits)) {
+        (_, Some(target)) => asked.over(target),
+        (true, None) => asked.target(),
         (false, None) => Err(
             Failure::usage("the log does not record which program was run")
                 .path(log)
@@ -453,14 +452,16 @@ fn call_oracle(
     asked: &TargetArgs,
     input: Option<&Path>,
 ) -> Result<Box<dyn Oracle>, Failure> {
-    let logged = start.target.target(asked.override_limits(start.limits));
-    let (Some(record), Some(mut target)) = (&start.call, logged) else {
+    let logged = start.target.target(start.limits);
+    let (Some(record), Some(logged)) = (&start.call, logged) else {
         return Err(Failure::usage("the log does not record which program was run").path(log));
     };
-    if asked.is_named() {
-        // Its arguments are those of the log: one of them may be what the log is about.
-        target.program = asked.target()?.program;
-    }
+    // Its arguments are those of the log: one of them may be what the log is about.
+    let args = logged.args.clone();
+    let target = Target {
+        args,
+        ..asked.over(logged)?
+    };
     let named = input.map(Path::to_owned);
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
     let hint = "give the input with --input FILE";

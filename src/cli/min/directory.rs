@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::MinArgs;
 use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::run::campaign_of;
-use crate::cli::target::{install_bundled, recorded_target};
+use crate::cli::target::{install_bundled, named_target, recorded_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
@@ -41,7 +41,7 @@ pub(super) fn is_output_directory(path: &Path) -> bool {
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
-        true => args.target.target()?,
+        true => named_target(&Reader::open(out)?.campaigns()?, &args.target)?,
         false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;

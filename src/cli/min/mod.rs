@@ -63,7 +63,7 @@ pub struct MinArgs {
     /// first argument (a path), on stdin, and under the input's name in its working directory; it
     /// exits with 0 if the candidate is interesting and with 125 if it cannot tell. --timeout
     /// limits the CPU time of one test [default: 10s, adapted while minimizing]
-    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "terminal", "file_name", "two_files"])]
+    #[arg(long, value_name = "SCRIPT", conflicts_with_all = ["program", "target", "way", "cwd", "crash_exit", "sandbox", "terminal", "ending", "file_name", "two_files"])]
     test: Option<PathBuf>,
     /// Write an interestingness test for this crash to FILE, an executable script for other
     /// reducers; it calls ddfuzz
